@@ -1,0 +1,115 @@
+"""reactgrad: change one number; recompute only what it touches, values and gradients.
+
+Map of the package:
+
+- ``_graph``, ``_var``, ``_run``   what users hold: graphs, nodes, what a read did
+- ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
+- ``_protocols``                   NumPy's functions on Vars
+- ``autodiff``, ``flow``           gradients as nodes; what gradients pass
+- ``ops``                          shape rules and derivative rules of array ops
+- ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
+- ``_respec``, ``_site``           another shape for a leaf; where a node was built
+- ``backend``                      devices, buffers, kernels
+- ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
+- ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
+- ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
+"""
+
+from reactgrad import extend as extend
+from reactgrad import testing as testing
+from reactgrad._cutoff import tolerance as tolerance
+from reactgrad._errors import BusyError as BusyError
+from reactgrad._errors import CycleError as CycleError
+from reactgrad._errors import DeviceError as DeviceError
+from reactgrad._errors import DTypeError as DTypeError
+from reactgrad._errors import EditError as EditError
+from reactgrad._errors import GradientError as GradientError
+from reactgrad._errors import GradModeWarning as GradModeWarning
+from reactgrad._errors import GraphError as GraphError
+from reactgrad._errors import ReactgradError as ReactgradError
+from reactgrad._errors import ReactgradWarning as ReactgradWarning
+from reactgrad._errors import SetError as SetError
+from reactgrad._errors import ShapeError as ShapeError
+from reactgrad._errors import UnsetError as UnsetError
+from reactgrad._graph import Graph as Graph
+from reactgrad._leaves import const as const
+from reactgrad._leaves import input as input
+from reactgrad._leaves import param as param
+from reactgrad._lift import lift as lift
+from reactgrad._run import Plan as Plan
+from reactgrad._run import Run as Run
+from reactgrad._var import DetachedVar as DetachedVar
+from reactgrad._var import Var as Var
+from reactgrad.autodiff import grad as grad
+from reactgrad.flow import enable_grad as enable_grad
+from reactgrad.flow import is_grad_enabled as is_grad_enabled
+from reactgrad.flow import no_grad as no_grad
+from reactgrad.ops import astype as astype
+from reactgrad.ops import clip as clip
+from reactgrad.ops import absolute as absolute
+from reactgrad.ops import add as add
+from reactgrad.ops import arccos as arccos
+from reactgrad.ops import arcsin as arcsin
+from reactgrad.ops import arctan as arctan
+from reactgrad.ops import arctan2 as arctan2
+from reactgrad.ops import ceil as ceil
+from reactgrad.ops import cos as cos
+from reactgrad.ops import cosh as cosh
+from reactgrad.ops import divide as divide
+from reactgrad.ops import equal as equal
+from reactgrad.ops import erf as erf
+from reactgrad.ops import erfc as erfc
+from reactgrad.ops import exp as exp
+from reactgrad.ops import exp2 as exp2
+from reactgrad.ops import expm1 as expm1
+from reactgrad.ops import floor as floor
+from reactgrad.ops import greater as greater
+from reactgrad.ops import greater_equal as greater_equal
+from reactgrad.ops import hypot as hypot
+from reactgrad.ops import isfinite as isfinite
+from reactgrad.ops import isnan as isnan
+from reactgrad.ops import less as less
+from reactgrad.ops import less_equal as less_equal
+from reactgrad.ops import log as log
+from reactgrad.ops import log1p as log1p
+from reactgrad.ops import log2 as log2
+from reactgrad.ops import log10 as log10
+from reactgrad.ops import logaddexp as logaddexp
+from reactgrad.ops import logical_and as logical_and
+from reactgrad.ops import logical_not as logical_not
+from reactgrad.ops import logical_or as logical_or
+from reactgrad.ops import maximum as maximum
+from reactgrad.ops import minimum as minimum
+from reactgrad.ops import multiply as multiply
+from reactgrad.ops import negative as negative
+from reactgrad.ops import norm_cdf as norm_cdf
+from reactgrad.ops import norm_pdf as norm_pdf
+from reactgrad.ops import not_equal as not_equal
+from reactgrad.ops import power as power
+from reactgrad.ops import reciprocal as reciprocal
+from reactgrad.ops import relu as relu
+from reactgrad.ops import sigmoid as sigmoid
+from reactgrad.ops import sign as sign
+from reactgrad.ops import sin as sin
+from reactgrad.ops import sinh as sinh
+from reactgrad.ops import sqrt as sqrt
+from reactgrad.ops import square as square
+from reactgrad.ops import subtract as subtract
+from reactgrad.ops import tan as tan
+from reactgrad.ops import tanh as tanh
+from reactgrad.ops import concatenate as concatenate
+from reactgrad.ops import stack as stack
+from reactgrad.ops import broadcast_to as broadcast_to
+from reactgrad.ops import expand_dims as expand_dims
+from reactgrad.ops import reshape as reshape
+from reactgrad.ops import squeeze as squeeze
+from reactgrad.ops import transpose as transpose
+from reactgrad.ops import matmul as matmul
+from reactgrad.ops import max as max
+from reactgrad.ops import mean as mean
+from reactgrad.ops import min as min
+from reactgrad.ops import sum as sum
+from reactgrad.ops import where as where
+
+abs = absolute  # NumPy has both names
+__version__ = "0.1.0"

@@ -1,0 +1,223 @@
+"""The command line: ``reactgrad demo`` and ``reactgrad doctor``.
+
+Exit codes: 0 fine, 1 a check of the demo failed or the output could not be written, 2 bad input or
+usage, 130 interrupted, 141 the reader of stdout went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from . import __version__
+
+FINE, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+_OPTIONAL = ("scipy", "cupy", "numba", "tqdm", "matplotlib", "ipywidgets", "dask", "threadpoolctl")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_GIB = 2**30
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    try:
+        try:
+            code = _run(argv)
+        except SystemExit as leave:  # argparse leaves that way
+            code = leave.code if isinstance(leave.code, int) else FINE
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print("reactgrad: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()
+        return PIPE_CLOSED
+    except OSError as error:
+        _discard_stdout()
+        print(f"reactgrad: error: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    return arguments.run(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="reactgrad",
+        description="Change one number; recompute only what it touches: values and gradients.",
+    )
+    parser.add_argument("--version", action="version", version=f"reactgrad {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+
+    demo = commands.add_parser(
+        "demo",
+        help="reprice a real book of 10,000 options by changing one number",
+        description="Price a book of European options on real stocks, change one number at a time, "
+        "and show what ran, how long it took, and that the result is exact.",
+    )
+    demo.add_argument(
+        "--data",
+        metavar="FILE",
+        help="your own prices: a CSV file with the columns symbol,date,price "
+        "(default: five US stocks, monthly, 2000 to 2010)",
+    )
+    demo.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="seeds the quantities held (default: 0)"
+    )
+    demo.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    demo.set_defaults(run=_demo)
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="show versions, backend, GPU and threads",
+        description="Show what this installation consists of: paste it into a bug report.",
+    )
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from . import demo
+
+    try:
+        if arguments.data is None:
+            stocks, source = demo.embedded_stocks(), demo.EMBEDDED
+        else:
+            stocks, source = demo.stocks_from_file(arguments.data), arguments.data
+    except demo.PriceFileError as error:
+        print(f"reactgrad demo: error: {error}", file=sys.stderr)
+        return USAGE
+    with demo.Progress(demo.STEPS) as progress:
+        story = demo.tell(stocks, source, arguments.seed, progress.step)
+    _print(demo.as_json(story) if arguments.json else demo.as_text(story))
+    if not story.holds:
+        print("reactgrad demo: error: a check failed; please report it", file=sys.stderr)
+        return FAILED
+    return FINE
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    present = {name: version for name in _OPTIONAL if (version := _version(name))}
+    kind = f"{platform.python_implementation()}, {platform.system()} {platform.machine()}"
+    absent = [name for name in _OPTIONAL if name not in present]
+    rows = (
+        ("reactgrad", f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
+        ("python", f"{platform.python_version()} ({kind})"),
+        ("numpy", _version("numpy") or "missing"),
+        ("networkx", _version("networkx") or "missing; install it with: pip install networkx"),
+        ("optional", ", ".join(f"{name} {version}" for name, version in present.items()) or "none"),
+        ("absent", ", ".join(absent) or "none"),
+        ("backend", "numpy" + (", cupy" if "cupy" in present else "")),
+        ("gpu", _gpu()),
+        ("threads", _threads()),
+        ("blas", _blas()),
+    )
+    _print("\n".join(f"{name:<10} {value}" for name, value in rows))
+    return FINE
+
+
+def _seed(text: str) -> int:
+    """Parse ``--seed``."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 100):
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number of 0 or more, found {text[:40]!r}"
+        )
+    return int(text)
+
+
+def _version(name: str) -> str | None:
+    """Return the version of an importable package without importing it, or None."""
+    try:
+        if importlib.util.find_spec(name) is None:
+            return None
+        # Some packages go by another name on PyPI: cupy is cupy-cuda12x, for one.
+        distributions = metadata.packages_distributions().get(name, [name])
+        return metadata.version(distributions[0])
+    except (ImportError, ValueError):
+        return None
+
+
+def _gpu() -> str:
+    """Name the GPUs that CuPy can use; a machine without them is no fault."""
+    if importlib.util.find_spec("cupy") is None:
+        return "none (cupy is not installed)"
+    try:
+        runtime: Any = importlib.import_module("cupy").cuda.runtime  # Any: cupy is optional
+        gpus = [runtime.getDeviceProperties(i) for i in range(runtime.getDeviceCount())]
+        cuda = runtime.runtimeGetVersion()
+    except Exception as error:  # a broken CUDA installation raises errors of any type
+        reason = (str(error).splitlines() or ["no reason given"])[0]
+        return f"none ({type(error).__name__}: {reason})"
+    if not gpus:
+        return "none (cupy sees no device)"
+    names = [f"{gpu['name'].decode()}, {gpu['totalGlobalMem'] / _GIB:.0f} GiB" for gpu in gpus]
+    return f"{'; '.join(names)}; CUDA {cuda // 1000}.{cuda % 1000 // 10}"
+
+
+def _threads() -> str:
+    """Say how many cores may be used and what limits BLAS."""
+    cores = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    limits = [f"{name}={os.environ[name]}" for name in _THREAD_VARIABLES if name in os.environ]
+    limited = ", ".join(limits) or "no thread limits in the environment"
+    return f"{usable} of {cores} cores usable; {limited}"
+
+
+def _blas() -> str:
+    """Name the BLAS behind NumPy, and its threads where threadpoolctl can tell."""
+    import numpy as np
+
+    try:
+        pools: list[dict[str, Any]] = importlib.import_module("threadpoolctl").threadpool_info()
+    except ImportError:
+        pools = []
+    loaded = [
+        f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads"
+        for pool in pools
+        if pool["user_api"] == "blas"
+    ]
+    if loaded:
+        return "; ".join(loaded)
+    built: Any = np.show_config(mode="dicts")
+    blas = built.get("Build Dependencies", {}).get("blas", {})
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+
+
+def _print(text: str) -> None:
+    """Print to stdout, escaping what its encoding lacks."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _discard_stdout() -> None:
+    """Keep the interpreter from writing to a stdout that fails, again, when it exits."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        pass

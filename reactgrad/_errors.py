@@ -1,0 +1,50 @@
+"""Errors and warnings of the array and gradient layers.
+
+Each derives from ``ReactgradError`` and from the builtin that a user would catch.
+"""
+
+from __future__ import annotations
+
+from reactgrad.scheduler import BusyError as BusyError
+from reactgrad.scheduler import CycleError as CycleError
+from reactgrad.scheduler import ReactgradError as ReactgradError
+
+
+class ShapeError(ReactgradError, ValueError):
+    """Shapes that do not fit an op or a declared leaf."""
+
+
+class DTypeError(ReactgradError, TypeError):
+    """A dtype or kind of value that an op or leaf cannot take."""
+
+
+class DeviceError(ReactgradError, ValueError):
+    """Operands on different devices, or no kernel for one."""
+
+
+class GraphError(ReactgradError, ValueError):
+    """A Var of another graph, or a name that does not fit."""
+
+
+class UnsetError(ReactgradError, ValueError):
+    """An input was read before it got a value."""
+
+
+class SetError(ReactgradError, TypeError):
+    """A value was given to a node whose value cannot be set."""
+
+
+class EditError(ReactgradError, ValueError):
+    """An edit that would leave the graph without a meaning."""
+
+
+class GradientError(ReactgradError, RuntimeError):
+    """A gradient that was asked for does not exist."""
+
+
+class ReactgradWarning(UserWarning):
+    """Base of every warning of reactgrad."""
+
+
+class GradModeWarning(ReactgradWarning):
+    """Gradients were asked for where they are switched off."""

@@ -1,0 +1,906 @@
+"""The graph: owner of nodes, values, versions and the lock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad import _respec
+from reactgrad._cutoff import read_cutoff
+from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
+from reactgrad._host import Host, number_key
+from reactgrad._lift import Lifted
+from reactgrad._run import Plan, Run
+from reactgrad._site import user_site
+from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
+from reactgrad._var import DetachedVar, Var
+from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
+from reactgrad.backend import Spec, own_copy, read_value, spec
+from reactgrad.flow import is_grad_enabled
+from reactgrad.ops import ALIAS, Attrs, Handle, Op, enter, leave, on_default
+from reactgrad.scheduler import Run as RawRun
+from reactgrad.scheduler import Scheduler, check_invariants
+
+if TYPE_CHECKING:
+    from reactgrad._lift import Lifted as _Lifted
+
+_UNSET = object()
+
+
+class Graph:
+    """A dataflow graph whose nodes know the versions they were computed from.
+
+    Building and setting compute nothing; reading recomputes exactly the stale ancestors of what
+    is read. ``with graph:`` makes it the current graph for ``rg.input``, ``rg.param``,
+    ``rg.const`` and for ops on plain arrays.
+
+    Parameters
+    ----------
+    rng : int
+        Seed of the random nodes of this graph.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0], name="x")
+    >>> w = g.param(3.0, name="w")
+    >>> y = (x * w).sum()
+    >>> y.value
+    np.float64(9.0)
+    >>> w.set(4.0)
+    >>> y.value
+    np.float64(12.0)
+    """
+
+    def __init__(self, rng: int = 0) -> None:
+        if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
+            raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
+        self.seed = rng
+        self._host = Host(self)
+        self._scheduler = Scheduler(self._host)
+        self._host.scheduler = self._scheduler
+        self._lock = self._scheduler.lock
+        self._mark = self._scheduler.staleness.mark
+        self._pending = self._scheduler.staleness.pending
+        self._programs = Programs()
+
+    def __del__(self) -> None:
+        # The scheduler and its host know each other: without this, arrays would wait for the
+        # cyclic garbage collector.
+        scheduler = getattr(self, "_scheduler", None)
+        if scheduler is not None:
+            scheduler.host = None  # type: ignore[assignment]
+
+    # --- leaves ------------------------------------------------------------------------------
+
+    def input(
+        self,
+        value: Any = _UNSET,
+        name: str | None = None,
+        *,
+        shape: Sequence[int | None] | int | None = None,
+        dtype: Any = None,
+        cutoff: Any = None,
+    ) -> Var:
+        """A leaf whose value may be set.
+
+        Parameters
+        ----------
+        value : array_like or object, optional
+            Copied. Lists of numbers become arrays; Python numbers and other objects stay what
+            they are. Left out: the input is read as an error until it is set.
+        name : str, optional
+            Unique in the graph.
+        shape : sequence of int or None, optional
+            What values must have; ``None`` for a length that may differ from set to set.
+        dtype : dtype_like, optional
+            Converts the value; what later values are cast to.
+        cutoff : None, "equal", rg.tolerance(...) or callable
+            When a set value counts as unchanged.
+
+        Returns
+        -------
+        Var
+
+        Raises
+        ------
+        ShapeError
+            For ragged lists, or a value that does not fit `shape`.
+        DTypeError
+            For arrays of objects or strings, or a value that cannot be cast to `dtype`.
+        GraphError
+            If the name is taken.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(shape=(None, 2), dtype="f4")
+        >>> y = x.sum(axis=1)
+        >>> y.shape
+        (None,)
+        >>> x.set([[1, 2], [3, 4], [5, 6]])
+        >>> y.value
+        array([ 3.,  7., 11.], dtype=float32)
+        """
+        return self._new_leaf(INPUT, value, name, shape, dtype, cutoff)
+
+    def param(
+        self,
+        value: Any = _UNSET,
+        name: str | None = None,
+        *,
+        shape: Sequence[int | None] | int | None = None,
+        dtype: Any = None,
+        cutoff: Any = None,
+    ) -> Var:
+        """A trainable leaf: an array of floats that ``backward`` gives a ``.grad``.
+
+        Parameters
+        ----------
+        value : array_like
+            Copied; floats.
+        name, shape, dtype, cutoff
+            As for ``input``.
+
+        Returns
+        -------
+        Var
+
+        Raises
+        ------
+        DTypeError
+            If the value is not made of floats.
+        ShapeError, GraphError
+            As for ``input``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([1.0, 2.0])
+        >>> _ = (w * w).sum().backward()
+        >>> w.grad
+        array([2., 4.])
+        """
+        return self._new_leaf(PARAM, value, name, shape, dtype, cutoff)
+
+    def const(self, value: Any, name: str | None = None) -> Var:
+        """A leaf whose value never changes.
+
+        Parameters
+        ----------
+        value : array_like or object
+            Copied.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Var
+
+        Raises
+        ------
+        ShapeError, DTypeError, GraphError
+            As for ``input``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> (g.const(2.0) * 3.0).value
+        np.float64(6.0)
+        """
+        return self._new_leaf(CONST, value, name, None, None, None)
+
+    def _new_leaf(
+        self, kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
+    ) -> Var:
+        what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
+        pattern = _read_pattern(what, shape, dtype)
+        rule = read_cutoff(cutoff)
+        if value is _UNSET:
+            if pattern is None and kind is PARAM:
+                raise DTypeError(f"{what} needs a value, or shape= and dtype=.")
+            found: Spec | None = pattern
+            if kind is PARAM and pattern is not None and pattern.dtype.kind != "f":
+                raise _not_float(what, pattern)
+        else:
+            if isinstance(value, Handle):
+                raise DTypeError(
+                    f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
+                    "v.snapshot() for a constant; to compute from v, just use v."
+                )
+            found, value = read_value(value, what)
+            if dtype is not None and found is not None:
+                value = _cast(what, np.asarray(value), np.dtype(dtype).newbyteorder("="))
+                found, value = read_value(value, what)
+            if kind is PARAM:
+                if found is None or found.dtype.kind != "f":
+                    raise _not_float(what, found or type(value).__name__)
+                found = spec(found.shape, found.dtype, found.device)
+            if pattern is not None:
+                _check_pattern(what, pattern, found)
+        with self._lock:
+            self._scheduler.check_idle()
+            self._check_name(name, None)
+            self._tidy()
+            slot = self._scheduler.add((), leaf=True, valued=value is not _UNSET)
+            data: Any = MISSING
+            if value is not _UNSET:
+                plain = found is None or found.weak is not None
+                data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
+            self._host.add_node(slot, kind, (), found, data, user_site())
+            if shape is not None and pattern is not None:
+                self._host.patterns[slot] = pattern
+            if rule is not None:
+                self._host.cutoffs[slot] = rule
+            var = self._new_var(slot)
+            if name is not None:
+                self._set_name(slot, name)
+            return var
+
+    # --- building ----------------------------------------------------------------------------
+
+    def _apply(self, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
+        """A new node that computes an op."""
+        host = self._host
+        with self._lock:
+            if host.dropped:
+                self._tidy()
+            slots: list[int] = []
+            specs: list[Any] = []
+            constants: list[tuple[int, Spec, Any]] = []
+            detached: list[int] = []
+            for i, operand in enumerate(operands):
+                if isinstance(operand, Handle):
+                    if operand._graph is not self:
+                        raise self._foreign(operand, op.name)
+                    slot = operand._slot
+                    slots.append(slot)
+                    specs.append(host.specs[slot])
+                    if type(operand) is DetachedVar:
+                        detached.append(i)
+                else:
+                    what = f"operand {i + 1} of {op.name}"
+                    found, value = read_value(operand, what)
+                    if found is None:
+                        raise DTypeError(
+                            f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
+                            "Vars, numbers and arrays. Use rg.lift for other objects."
+                        )
+                    slots.append(-1)
+                    specs.append(found)
+                    constants.append((i, found, value))
+            result = None if None in specs else op.result(tuple(specs), attrs)
+            for i, found, value in constants:
+                slots[i] = self._constant(found, value)
+            return self._add_computed(op, attrs, result, slots, detached)
+
+    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Var:
+        """A new node that calls a Python function."""
+        with self._lock:
+            self._tidy()
+            for operand in operands:
+                if operand._graph is not self:
+                    raise self._foreign(operand, op.name)
+            detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
+            slots = [operand._slot for operand in operands]
+            var = self._add_computed(op, (), op.declared, slots, detached)
+            if cutoff is not None:
+                self._set_cutoff(var._slot, cutoff)
+            return var
+
+    def _add_computed(
+        self, op: Any, attrs: Attrs, found: Spec | None, slots: list[int], detached: list[int]
+    ) -> Var:
+        host = self._host
+        slot = self._scheduler.add(tuple(slots))
+        host.add_node(slot, op, attrs, found, MISSING, user_site())
+        if not is_grad_enabled():
+            host.closed[slot] = None
+        elif detached:
+            host.closed[slot] = frozenset(detached)
+        program = self._programs.building
+        if program is not None:
+            host.owners[slot] = program
+        return self._new_var(slot)
+
+    def _constant(self, found: Spec, value: Any) -> int:
+        """The slot of a constant; equal Python numbers share one."""
+        host = self._host
+        key = None
+        if found.weak is not None:
+            key = number_key(value)
+            slot = host.numbers.get(key)
+            if slot is not None:
+                return slot
+        slot = self._scheduler.add((), leaf=True, valued=True)
+        data = value if key is not None else own_copy(found, value)
+        host.add_node(slot, CONST, (), found, data, None)
+        if key is not None:
+            host.numbers[key] = slot
+        return slot
+
+    def _foreign(self, operand: Any, op: str) -> GraphError:
+        return GraphError(
+            f"{op} was given {operand.name!r}, which belongs to another graph than the first "
+            "operand. Nodes of two graphs cannot be connected: build both in one graph (leaves "
+            "made outside of any `with graph:` belong to the default graph), or pass the value: "
+            "g.input(v.value)."
+        )
+
+    # --- handles, names, lifetime --------------------------------------------------------------
+
+    def _new_var(self, slot: int) -> Var:
+        var = Var.__new__(Var)
+        var._graph = self
+        var._slot = slot
+        self._host.attach(slot, var)
+        return var
+
+    def _handle(self, slot: int) -> Var:
+        """The one Var of a node."""
+        ref = self._host.handles[slot]
+        var = ref() if ref is not None else None
+        return self._new_var(slot) if var is None else var
+
+    def _live(self, slots: Iterable[int], serials: Mapping[int, int]) -> list[Var]:
+        with self._lock:
+            serial = self._scheduler.topology.serial
+            return [self._handle(s) for s in slots if serial[s] == serials[s]]
+
+    def _tidy(self) -> None:
+        """Free the nodes whose handles have died and that nothing else keeps."""
+        dropped = self._host.dropped
+        if dropped and not self._scheduler.frames and not self._scheduler.computing:
+            slots = []
+            while dropped:
+                ref = dropped.popleft()
+                if self._host.handles[ref.slot] is ref:
+                    self._host.handles[ref.slot] = None
+                    slots.append(ref.slot)
+            self._scheduler.release(slots)
+
+    def _check_name(self, name: Any, slot: int | None) -> None:
+        if name is None:
+            return
+        if not isinstance(name, str) or not name:
+            raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
+        self._tidy()
+        if self._host.named.get(name, slot) != slot:
+            raise GraphError(
+                f"the name {name!r} is taken by another node of this graph; names are unique. "
+                f"Choose another one, or g[{name!r}] to get that node."
+            )
+
+    def _set_name(self, slot: int, name: str | None) -> None:
+        host = self._host
+        self._check_name(name, slot)
+        former = host.name_of.pop(slot, None)
+        if former is not None:
+            del host.named[former]
+        if name is not None:
+            host.name_of[slot] = name
+            host.named[name] = slot
+
+    def __getitem__(self, name: str) -> Var:
+        """The node with this name."""
+        with self._lock:
+            self._tidy()
+            slot = self._host.named.get(name)
+            if slot is None:
+                known = ", ".join(sorted(self._host.named)[:12]) or "none yet"
+                raise UnknownNameError(
+                    f"no node of this graph has the name {name!r} (names: {known}). A name alone "
+                    "does not keep a node: hold its Var, or g.keep(var)."
+                )
+            return self._handle(slot)
+
+    def keep(self, var: Var) -> Var:
+        """Keep a node alive as long as the graph, and return its Var.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = g.keep(g.input(1.0) + 1.0)
+        >>> len(g.nodes)
+        3
+        """
+        slot = self._own(var, "keep")
+        with self._lock:
+            var = self._handle(slot)
+            self._host.kept[slot] = var
+        return var
+
+    @property
+    def nodes(self) -> tuple[Var, ...]:
+        """All nodes in order of creation."""
+        with self._lock:
+            self._tidy()
+            return tuple([self._handle(slot) for slot in self._scheduler.topology.slots()])
+
+    def _leaves(self, kind: Leaf) -> tuple[Var, ...]:
+        with self._lock:
+            self._tidy()
+            ops = self._host.ops
+            slots = self._scheduler.topology.slots()
+            return tuple([self._handle(slot) for slot in slots if ops[slot] is kind])
+
+    @property
+    def inputs(self) -> tuple[Var, ...]:
+        """All inputs in order of creation."""
+        return self._leaves(INPUT)
+
+    @property
+    def params(self) -> tuple[Var, ...]:
+        """All params in order of creation."""
+        return self._leaves(PARAM)
+
+    def __len__(self) -> int:
+        """Number of nodes, constants included."""
+        with self._lock:
+            self._tidy()
+            return len(self._scheduler.topology)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __enter__(self) -> Graph:
+        enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        leave()
+
+    def __repr__(self) -> str:
+        return f"<Graph: {len(self)} nodes>"
+
+    def _own(self, var: Any, what: str) -> int:
+        """The slot of a Var of this graph."""
+        if not isinstance(var, Handle):
+            raise DTypeError(f"{what} takes Vars of this graph, not {type(var).__name__}.")
+        if var._graph is not self:
+            raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.")  # type: ignore[attr-defined]
+        return var._slot
+
+    # --- setting -----------------------------------------------------------------------------
+
+    def set(self, values: Mapping[Var, Any]) -> None:
+        """Set several leaves at once: all of them, or none if one value does not fit.
+
+        Parameters
+        ----------
+        values : mapping from Var to array_like
+            New values, copied.
+
+        Raises
+        ------
+        SetError, ShapeError, DTypeError
+            As ``Var.set``; nothing has changed then.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> a, b = g.input(1.0), g.input(2.0)
+        >>> g.set({a: 3.0, b: 4.0})
+        >>> (a + b).value
+        np.float64(7.0)
+        """
+        with self._lock:
+            self._set_many([(self._own(var, "set"), value) for var, value in values.items()])
+
+    def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
+        self._scheduler.check_idle()
+        ready: list[tuple[int, Spec | None, Any]] = []
+        for slot, value in values:
+            found, new = self._read_set(slot, value)
+            if not self._cut_off(slot, found, new):
+                ready.append((slot, found, new))
+        if not ready:
+            return
+        specs = self._host.specs
+        respec = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+        changes = _respec.check(self, respec) if respec else {}
+        if self._scheduler.undo:
+            for slot, _, _ in ready:
+                self._note_leaf(slot)
+        if respec:
+            _respec.commit(self, respec, changes)
+        for slot, found, new in ready:
+            self._host.write_leaf(slot, found, new, adopt=adopt)
+        self._scheduler.changed(*[slot for slot, _, _ in ready])
+
+    def _read_set(self, slot: int, value: Any) -> tuple[Spec | None, Any]:
+        """A new value for a leaf, checked and in the leaf's dtype."""
+        host = self._host
+        kind, old = host.ops[slot], host.specs[slot]
+        # The common case first: an array of the leaf's own shape and dtype.
+        if (
+            type(value) is np.ndarray
+            and old is not None
+            and value.dtype is old.dtype
+            and value.shape == old.shape
+            and kind is not CONST
+            and isinstance(kind, Leaf)
+            and old.kind == "cpu"
+            and old.weak is None
+        ):
+            return old, value
+        name = host.name(slot)
+        if kind is CONST:
+            raise SetError(
+                f"{name!r} is a constant and cannot be set. Make it an input, g.input(value), if "
+                "it changes."
+            )
+        if not isinstance(kind, Leaf):
+            raise SetError(
+                f"{name!r} is computed by {host.describe_op(slot)} and cannot be set: its value "
+                "follows its parents'. Set one of the inputs it depends on."
+            )
+        what = f"{kind.name} {name!r}"
+        if isinstance(value, Handle):
+            raise DTypeError(
+                f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
+            )
+        found, new = read_value(value, what)
+        pattern = host.patterns.get(slot)
+        if old is None:  # an input of any object, or one that was never set
+            return (found, new) if host.data[slot] is MISSING else (None, value)
+        if found is None:
+            raise DTypeError(
+                f"{what} holds {old!r} and was given {type(value).__name__} ({value!r:.60}), "
+                "which is no number or array. Make another input for such objects."
+            )
+        if old.weak is not None and pattern is None:
+            return found, new
+        if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
+            raise DTypeError(
+                f"{what} holds {old.dtype} and was given {found!r}: that would lose what the dtype "
+                f"cannot hold. Convert it first, value.astype('{old.dtype}'), or make the "
+                f"{kind.name} with dtype='{found.dtype}'."
+            )
+        if found.weak is int and old.dtype.kind in "iu":
+            new = _cast(what, new, old.dtype)
+        found = spec(found.shape, old.dtype, found.device)
+        if pattern is not None:
+            _check_pattern(what, pattern, found)
+        return found, new
+
+    def _cut_off(self, slot: int, found: Spec | None, new: Any) -> bool:
+        """Whether the cutoff of a leaf calls a new value unchanged."""
+        rule = self._host.cutoffs.get(slot)
+        if rule is None or self._host.data[slot] is MISSING:
+            return False
+        if found is not None and found.weak is None:
+            new = np.asarray(new, found.dtype)
+            new = new[()] if not found.shape else new
+        return bool(rule(self._host.hand_out(slot), new))
+
+    def _note_leaf(self, slot: int) -> None:
+        """Note in the open transaction how to give a leaf its present value back."""
+        host = self._host
+        found, value = host.specs[slot], host.data[slot]
+        serial = self._scheduler.topology.serial[slot]
+        kept = value if value is MISSING or found is None or found.weak else value.copy()
+
+        def undo() -> None:
+            if self._scheduler.topology.serial[slot] != serial:
+                return
+            respec = {} if found is host.specs[slot] else {slot: found}
+            if respec:
+                _respec.commit(self, respec, _respec.check(self, respec))
+            if kept is MISSING:
+                host.discard(slot)
+                self._scheduler.unset(slot)
+            else:
+                shaped = kept if found is None or found.weak else kept.reshape(found.shape)
+                host.write_leaf(slot, found, shaped, adopt=False)
+                self._scheduler.changed(slot)
+
+        self._scheduler.undo.note(undo)
+
+    def _set_cutoff(self, slot: int, rule: Any) -> None:
+        cutoffs = self._scheduler.staleness.cutoffs
+        self._scheduler.attend()
+        if rule is None:
+            self._host.cutoffs.pop(slot, None)
+            cutoffs.discard(slot)
+        else:
+            self._host.cutoffs[slot] = rule
+            if not self._scheduler.leaf[slot]:
+                cutoffs.add(slot)
+        self._scheduler.moved(slot)
+        self._scheduler.plans.clear()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the sets and edits of a block all-or-nothing.
+
+        Reads inside see the new values; other threads see nothing before the end. An exception
+        inside restores the leaves, with new versions, and is passed on.
+
+        Raises
+        ------
+        BusyError
+            Inside a node that is being computed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> try:
+        ...     with g.transaction():
+        ...         x.set(2.0)
+        ...         raise ValueError
+        ... except ValueError:
+        ...     pass
+        >>> x.value
+        1.0
+        """
+        with self._scheduler.transaction():
+            yield
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def forward(self, *targets: Var, retry: bool = False) -> Run:
+        """Make nodes clean, running exactly their stale ancestors.
+
+        Parameters
+        ----------
+        *targets : Var
+            Nodes of this graph; none does nothing.
+        retry : bool
+            Whether nodes that raised run again although their parents are unchanged.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        Exception
+            The first error of a node, after all that does not depend on it has run.
+            ``last_run.failed`` has all.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> a, b = x + 1.0, x + 2.0
+        >>> len(g.forward(a, b).ran)
+        2
+        """
+        slots = tuple(dict.fromkeys(self._own(target, "forward") for target in targets))
+        with self._lock:
+            self._tidy()
+            return Run(self, self._refresh(slots, retry=retry))
+
+    def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
+        with np.errstate(all="ignore"):
+            run = self._scheduler.refresh(slots, retry=retry)
+        if run.failed:
+            raised, run.raised = run.raised, None
+            try:
+                raise raised if raised is not None else self._scheduler.error_again(run)
+            finally:
+                del raised
+        return run
+
+    def _value(self, slot: int) -> Any:
+        """The clean value of a node, for callers."""
+        with self._lock:
+            if self._pending or self._mark[slot]:
+                self._refresh((slot,))
+            value = self._host.hand_out(slot)
+            if value is MISSING:  # released, and clean
+                self._refresh((slot,))
+                value = self._host.hand_out(slot)
+            return value
+
+    @property
+    def last_run(self) -> Run:
+        """What the latest read of this graph did."""
+        with self._lock:
+            return Run(self, self._scheduler.last_run)
+
+    def plan(self, *targets: Var, gradient: bool = False) -> Plan:
+        """What a read would run; runs nothing.
+
+        Parameters
+        ----------
+        *targets : Var
+            What would be read.
+        gradient : bool
+            Whether to plan ``backward`` of one target instead: its stale adjoints, and the
+            values they need.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> y = x + 1.0
+        >>> len(g.plan(y)), y.is_stale
+        (1, True)
+        """
+        with self._lock:
+            slots = [self._own(target, "plan") for target in targets]
+            if gradient:
+                for target in targets:
+                    leaves = wanted_leaves(self, target._slot)
+                    program = find_program(target, None)
+                    slots += [var._slot for var in program.adjoints(leaves)]
+            stale = self._scheduler.truly_stale(slots)
+            return Plan([self._handle(slot) for slot in stale])
+
+    # --- gradients -----------------------------------------------------------------------------
+
+    def zero_grad(self) -> None:
+        """Set ``.grad`` of every node to ``None``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(1.0)
+        >>> _ = (w * w).backward()
+        >>> g.zero_grad()
+        >>> w.grad is None
+        True
+        """
+        with self._lock:
+            self._host.grads.clear()
+
+    # --- checks ------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        """Check all tables against each other; for tests and bug reports.
+
+        Raises
+        ------
+        InvariantError
+            If they contradict each other.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> rg.Graph().check_invariants()
+        """
+        with self._lock:
+            self._tidy()
+            check_invariants(self._scheduler)
+
+    def forget_marks(self) -> None:
+        """Erase all marks and cached plans, so that versions alone decide what runs (rule E16).
+
+        Values, versions and what runs stay the same; the next reads only take longer.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = g.input(1.0) + 1.0
+        >>> run = g.forward(y)
+        >>> g.forget_marks()
+        >>> len(g.forward(y).ran)
+        0
+        """
+        with self._lock:
+            self._scheduler.forget()
+
+    def _view(self, run: RawRun) -> Run:
+        return Run(self, run)
+
+    def _redirect(self, slot: int, target: Var) -> None:
+        """Make an existing node an alias of another one."""
+        host = self._host
+        host.ops[slot], host.attrs[slot] = ALIAS, ()
+        host.specs[slot] = host.specs[target._slot]
+        host.closed.pop(slot, None)
+        host.discard(slot)
+        self._scheduler.leaf[slot] = False
+        self._scheduler.reparent(slot, (target._slot,))
+
+    def _release_between(self, program: Program, root: int) -> None:
+        """Release the intermediate values between an output and its leaves (rule D6)."""
+        scheduler, host = self._scheduler, self._host
+        adjoints = {a for a in program.adjoint.values() if isinstance(a, int)}
+        between = scheduler.topology.ancestors(adjoints | {root})
+        mark, leaf = scheduler.staleness.mark, scheduler.leaf
+        scheduler.attend()
+        slots = [
+            slot
+            for slot in between
+            if slot != root and not leaf[slot] and not mark[slot] and host.data[slot] is not MISSING
+        ]
+        for slot in slots:
+            host.discard(slot)
+            scheduler.moved(slot)
+        scheduler.drop(slots)
+
+    def _dtype_kind(self, slot: int) -> str:
+        found = self._host.specs[slot]
+        return "" if found is None else found.dtype.kind
+
+
+class UnknownNameError(GraphError, KeyError):
+    """A name that no node of the graph has."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+on_default(Graph)
+
+
+def _not_float(what: str, found: object) -> DTypeError:
+    return DTypeError(
+        f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
+        "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
+    )
+
+
+def _read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
+    if shape is None:
+        if dtype is not None:
+            wanted = np.dtype(dtype)
+            if wanted.kind not in "biufc":
+                raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
+        return None
+    lengths = shape if isinstance(shape, tuple | list) else (shape,)
+    for n in lengths:
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
+            raise ShapeError(
+                f"{what}: shape={shape!r} must be made of integers of at least 0, or None for a "
+                "length that may vary."
+            )
+    wanted = np.dtype(np.float64 if dtype is None else dtype).newbyteorder("=")
+    if wanted.kind not in "biufc":
+        raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
+    return spec(tuple(lengths), wanted)
+
+
+def _check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
+    if (
+        found is None
+        or len(found.shape) != len(pattern.shape)
+        or any(n not in (None, m) for m, n in zip(found.shape, pattern.shape, strict=True))
+    ):
+        raise ShapeError(
+            f"{what} is declared as {pattern!r} and was given {found or 'an object'!r}. Reshape "
+            "the value, or declare None for a length that may vary."
+        )
+
+
+def _castable(found: Spec, value: Any) -> Any:
+    """What decides whether a value may be cast: Python numbers may take any width of their kind."""
+    if found.weak is float and math.isfinite(value):
+        return np.dtype(np.float16)
+    return np.dtype(np.int8) if found.weak is int else found.dtype
+
+
+def _cast(what: str, value: Any, dtype: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        array = np.asarray(value, dtype=object)
+    try:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return np.array(value, dtype)
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise DTypeError(
+                f"{what} was given {array.dtype}, which dtype={dtype} cannot hold without loss. "
+                "Convert the value yourself with .astype if that is meant."
+            )
+        return array.astype(dtype)
+    except OverflowError as error:
+        raise DTypeError(f"{what}: {error}. Choose a wider dtype.") from None

@@ -1,0 +1,139 @@
+"""The nodes as the scheduler's host knows them: values, handles, names, places in user code."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad._site import Site, site_text
+from reactgrad._store import MISSING, Leaf, Store
+from reactgrad.backend import Spec
+from reactgrad.ops import Attrs
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+
+class HandleRef(weakref.ref["Var"]):
+    """A weak reference that knows the slot of its node, and its number, when it has died."""
+
+    __slots__ = ("slot",)
+
+    slot: int
+
+
+class Host(Store):
+    """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self._graph = weakref.ref(graph)
+        self.handles: list[HandleRef | None] = []
+        self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
+        self._on_death = self.dropped.append
+        self.sites: list[Site | None] = []
+        self.kept: dict[int, Var] = {}
+        self.name_of: dict[int, str] = {}
+        self.named: dict[str, int] = {}
+        self.closed: dict[int, frozenset[int] | None] = {}  # detached edges; None: all of them
+        self.grads: dict[int, Any] = {}
+        self.retained: set[int] = set()
+        self.frozen: set[int] = set()
+        self.patterns: dict[int, Spec] = {}  # what was declared for inputs
+        self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
+        self.owners: dict[int, int] = {}  # which gradient program built a node
+
+    def add_node(
+        self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
+    ) -> None:
+        """Make the rows of a new node."""
+        self.add(slot, op, attrs, found, value)
+        if slot == len(self.handles):
+            self.handles.append(None)
+            self.sites.append(site)
+        else:
+            self.handles[slot] = None
+            self.sites[slot] = site
+
+    def attach(self, slot: int, var: Var) -> None:
+        """Make `var` the handle of `slot`."""
+        ref = HandleRef(var, self._on_death)
+        ref.slot = slot
+        self.handles[slot] = ref
+
+    # --- as the scheduler's host ---------------------------------------------------------------
+
+    def holds(self, slot: int) -> bool:
+        """Whether a handle or ``keep`` holds the node."""
+        ref = self.handles[slot]
+        return slot in self.kept or (ref is not None and ref() is not None)
+
+    def released(self, slot: int) -> None:
+        """Clear the rows of a node that is gone."""
+        value = self.data[slot]
+        if type(value) in (int, float, complex, bool):
+            key = number_key(value)
+            if self.numbers.get(key) == slot:
+                del self.numbers[key]
+        self.remove(slot)
+        self.handles[slot] = None
+        self.sites[slot] = None
+        name = self.name_of.pop(slot, None)
+        if name is not None:
+            del self.named[name]
+        self.closed.pop(slot, None)
+        self.grads.pop(slot, None)
+        self.retained.discard(slot)
+        self.frozen.discard(slot)
+        self.patterns.pop(slot, None)
+        self.owners.pop(slot, None)
+
+    def name(self, slot: int) -> str:
+        """The name that was set, or one made of the op and the number of the node's creation."""
+        name = self.name_of.get(slot)
+        if name is None:
+            name = f"{self.ops[slot].name}_{self.scheduler.topology.serial[slot]}"
+        return name
+
+    def handle(self, slot: int) -> Any:
+        """The Var of a node."""
+        graph = self._graph()
+        return None if graph is None else graph._handle(slot)
+
+    def explain(self, slot: int, error: Exception) -> None:
+        """Note which node raised, on what, and where it was built."""
+        note = f"node {self.name(slot)!r}, {self.describe_op(slot)}"
+        if not isinstance(self.ops[slot], Leaf):
+            parents = self.scheduler.topology.parents[slot]
+            operands = ", ".join(f"{self.name(p)}: {self.describe_value(p)}" for p in parents)
+            note += f", of ({operands})"
+        note += f"\nbuilt at {site_text(self.sites[slot])}"
+        error.add_note(note)
+
+    def describe_op(self, slot: int) -> str:
+        """``op 'tanh'`` or ``function 'f'``."""
+        op = self.ops[slot]
+        if isinstance(op, Leaf):
+            return op.name
+        return f"{'op' if hasattr(op, 'infer') else 'function'} {op.name!r}"
+
+    def describe_value(self, slot: int) -> str:
+        """Shape and dtype of a value, or the type of an object."""
+        found = self.specs[slot]
+        if found is not None:
+            return repr(found)
+        value = self.data[slot]
+        if value is MISSING:
+            return "unknown"
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+        return type(value).__name__
+
+
+def number_key(value: Any) -> tuple[type, str]:
+    """What makes two Python numbers the same constant: also the sign of zero."""
+    return type(value), repr(value)

@@ -1,0 +1,153 @@
+"""Python functions as nodes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad._cutoff import read_cutoff
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops import Handle, current_graph
+
+
+class Lifted:
+    """The op of a node that calls a Python function.
+
+    Attributes
+    ----------
+    function : callable
+        Called with the operands' values, read-only.
+    declared : Spec or None
+        What the function promised to return.
+    vjp : callable or None
+        ``vjp(g, ans, *operands)`` returns the gradients of the operands, built of ops on Vars.
+    layout
+        Which positional and keyword arguments are operands, which are fixed.
+    """
+
+    __slots__ = ("declared", "function", "keywords", "layout", "name", "vjp")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        declared: Spec | None,
+        vjp: Callable[..., Any] | None,
+        layout: tuple[Any, ...] | None,
+        keywords: tuple[str, ...],
+    ) -> None:
+        self.function = function
+        self.declared = declared
+        self.vjp = vjp
+        self.layout = layout
+        self.keywords = keywords
+        self.name = getattr(function, "__name__", type(function).__name__).strip("<>")
+
+    def call(self, arguments: list[Any]) -> Any:
+        """Call the function and make its result safe to keep."""
+        if self.layout is None:
+            result = self.function(*arguments)
+        else:
+            operands = iter(arguments)
+            values = [next(operands) if v is OPERAND else v for v in self.layout]
+            split = len(values) - len(self.keywords)
+            result = self.function(
+                *values[:split], **dict(zip(self.keywords, values[split:], strict=True))
+            )
+        if type(result) is np.ndarray:
+            # Two references, the name here and the call's argument: nobody else has it.
+            if result.base is None and sys.getrefcount(result) == 2:
+                result.flags.writeable = False
+                return result.view()
+            if result.flags.writeable or not any(
+                result is a or result.base is a for a in arguments
+            ):
+                result = result.copy()
+                result.flags.writeable = False
+                return result.view()
+        return result
+
+
+OPERAND = object()
+
+
+def lift(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    cutoff: Any = None,
+    vjp: Callable[..., Any] | None = None,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+) -> Callable[..., Any]:
+    """Make a Python function build a node when it is called.
+
+    The node calls the function with the values of its arguments: arrays read-only, other objects
+    as they are. Arguments that are not Vars are passed on as they are. The result may be any
+    object and is never converted. Also a decorator, with or without arguments.
+
+    Parameters
+    ----------
+    function : callable
+        Should depend on nothing but its arguments, and not change them.
+    cutoff : None, "equal", rg.tolerance(...) or callable
+        When a new result counts as unchanged.
+    vjp : callable, optional
+        ``vjp(g, ans, *args)`` returns the gradient of each argument as a tuple (``None`` for
+        none), built of ops: it gets Vars.
+    shape, dtype : optional
+        What the function returns. Ops on the node then check shapes when they are built, and
+        ``.shape`` needs no run. `dtype` is float64 if only `shape` is given.
+
+    Returns
+    -------
+    callable
+        Returns a Var.
+
+    Raises
+    ------
+    DTypeError
+        If `function` cannot be called.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(3)
+    >>> words = rg.lift(lambda n: ["word"] * n)
+    >>> y = words(x)
+    >>> y.value
+    ['word', 'word', 'word']
+    >>> x.set(1)
+    >>> y.value
+    ['word']
+    """
+    if function is None:
+        return functools.partial(  # type: ignore[return-value]
+            lift, cutoff=cutoff, vjp=vjp, shape=shape, dtype=dtype
+        )
+    if not callable(function):
+        raise DTypeError(
+            f"rg.lift({function!r:.60}): it takes a function. A value that changes is "
+            "an input, g.input(value)."
+        )
+    rule = read_cutoff(cutoff)
+    declared = None
+    if shape is not None or dtype is not None:
+        declared = spec(tuple(shape or ()), np.dtype(dtype or np.float64).newbyteorder("="))
+
+    @functools.wraps(function)
+    def build(*args: Any, **kwargs: Any) -> Any:
+        values = [*args, *kwargs.values()]
+        operands = [v for v in values if isinstance(v, Handle)]
+        plain = len(operands) == len(values) and not kwargs
+        layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
+        op = Lifted(function, declared, vjp, layout, tuple(kwargs))
+        graph = operands[0]._graph if operands else current_graph()
+        return graph._call_lifted(op, operands, rule)
+
+    return build

@@ -1,0 +1,173 @@
+"""NumPy's protocols: ``np.tanh(var)``, ``np.concatenate([var, ...])`` build nodes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reactgrad import ops
+from reactgrad._errors import DTypeError
+from reactgrad.ops import UFUNCS
+
+_REDUCTIONS = {np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min}
+
+
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+    """What a ufunc of NumPy does with Vars."""
+    out = kwargs.pop("out", None)
+    if out is not None:
+        raise DTypeError(
+            f"np.{ufunc.__name__}(..., out=...) would write a value that no version knows. Use the "
+            "result as a node, and .set(...) to change a leaf."
+        )
+    if method == "reduce" and ufunc in _REDUCTIONS and len(inputs) == 1:
+        axis = kwargs.pop("axis", 0)
+        keepdims = bool(kwargs.pop("keepdims", False))
+        _refuse(f"np.{ufunc.__name__}.reduce", kwargs)
+        return _REDUCTIONS[ufunc](inputs[0], axis, keepdims=keepdims)
+    function = UFUNCS.get(ufunc)
+    if method != "__call__" or function is None:
+        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        raise _unknown(name)
+    _refuse(f"np.{ufunc.__name__}", kwargs)
+    return function(*inputs)
+
+
+def array_function(function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of NumPy does with Vars."""
+    adapter = _FUNCTIONS.get(function)
+    if adapter is None:
+        raise _unknown(f"np.{function.__name__}")
+    given = {name: value for name, value in kwargs.items() if not _is_default(value)}
+    try:
+        bound = inspect.signature(adapter).bind(*args, **given)
+    except TypeError as error:
+        raise DTypeError(
+            f"np.{function.__name__} on a Var: {error}. The op takes "
+            f"{inspect.signature(adapter)}; see rg.{adapter.__name__.strip('_')}."
+        ) from None
+    return adapter(*bound.args, **bound.kwargs)
+
+
+def _is_default(value: Any) -> bool:
+    """Whether an argument only says what is the case anyway."""
+    return value is np._NoValue
+
+
+def _refuse(name: str, kwargs: Any) -> None:
+    left = {key: value for key, value in kwargs.items() if value is not np._NoValue}
+    left = {k: v for k, v in left.items() if not (k in ("dtype", "initial") and v is None)}
+    if left.get("where") is True:
+        del left["where"]
+    if left:
+        raise DTypeError(
+            f"{name} on a Var does not take {', '.join(left)}: use rg.where and .astype instead."
+        )
+
+
+def _unknown(name: str) -> DTypeError:
+    return DTypeError(
+        f"{name} has no op here, so it cannot build a node. Wrap it, rg.lift({name})(x), to call it "
+        "on the values (without a gradient, or with vjp=), or take the value now: x.value."
+    )
+
+
+# NumPy's parameter names and order, so that calls written for NumPy bind the same.
+def _sum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    out = ops.sum(a, axis, keepdims=keepdims)
+    return out if dtype is None else ops.sum(ops.astype(a, dtype), axis, keepdims=keepdims)
+
+
+def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return ops.mean(a if dtype is None else ops.astype(a, dtype), axis, keepdims=keepdims)
+
+
+def _max(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return ops.max(a, axis, keepdims=keepdims)
+
+
+def _min(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return ops.min(a, axis, keepdims=keepdims)
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    return ops.clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
+
+
+def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
+    return ops.concatenate(arrays, axis)
+
+
+def _stack(arrays: Any, axis: int = 0) -> Any:
+    return ops.stack(arrays, axis)
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return ops.transpose(a, axes)
+
+
+def _reshape(a: Any, shape: Any) -> Any:
+    return ops.reshape(a, shape)
+
+
+def _ravel(a: Any) -> Any:
+    return ops.reshape(a, -1)
+
+
+def _broadcast_to(array: Any, shape: Any) -> Any:
+    return ops.broadcast_to(array, shape)
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    return ops.expand_dims(a, axis)
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    return ops.squeeze(a, axis)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return ops.where(condition, x, y)
+
+
+def _dot(a: Any, b: Any) -> Any:
+    return ops.matmul(a, b)
+
+
+def _shape(a: Any) -> Any:
+    return a.shape
+
+
+def _ndim(a: Any) -> int:
+    return a.ndim
+
+
+def _size(a: Any) -> int:
+    return a.size
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: _sum,
+    np.mean: _mean,
+    np.max: _max,
+    np.min: _min,
+    np.amax: _max,
+    np.amin: _min,
+    np.clip: _clip,
+    np.concatenate: _concatenate,
+    np.stack: _stack,
+    np.transpose: _transpose,
+    np.reshape: _reshape,
+    np.ravel: _ravel,
+    np.broadcast_to: _broadcast_to,
+    np.expand_dims: _expand_dims,
+    np.squeeze: _squeeze,
+    np.where: _where,
+    np.dot: _dot,
+    np.shape: _shape,
+    np.ndim: _ndim,
+    np.size: _size,
+}

@@ -1,0 +1,203 @@
+"""Runs and plans as users see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from reactgrad import scheduler
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+
+class VarList(Sequence["Var"]):
+    """An immutable sequence of Vars; ``in`` and ``==`` go by identity, not element by element.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = x + 1.0
+    >>> y in g.forward(y).ran
+    True
+    """
+
+    __slots__ = ("_vars",)
+
+    def __init__(self, variables: Sequence[Var]) -> None:
+        self._vars = tuple(variables)
+
+    def __len__(self) -> int:
+        return len(self._vars)
+
+    @overload
+    def __getitem__(self, index: int) -> Var: ...
+    @overload
+    def __getitem__(self, index: slice) -> VarList: ...
+    def __getitem__(self, index: int | slice) -> Var | VarList:
+        if isinstance(index, slice):
+            return VarList(self._vars[index])
+        return self._vars[index]
+
+    def __iter__(self) -> Iterator[Var]:
+        return iter(self._vars)
+
+    def __contains__(self, item: object) -> bool:
+        return any(var is item for var in self._vars)
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Position of a Var, by identity."""
+        for i, var in list(enumerate(self._vars))[start:stop]:
+            if var is value:
+                return i
+        raise ValueError("this Var is not in the list")
+
+    def count(self, value: Any) -> int:
+        """1 if the Var is in the list, else 0."""
+        return sum(var is value for var in self._vars)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, VarList | tuple | list):
+            return len(other) == len(self) and all(
+                a is b for a, b in zip(self, other, strict=True)
+            )
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self._vars)))
+
+    def __repr__(self) -> str:
+        return names_text(self._vars)
+
+
+def names_text(variables: Sequence[Var], most: int = 12) -> str:
+    """Names of Vars for people, cut where it gets long."""
+    names = [var.name for var in variables[:most]]
+    more = len(variables) - len(names)
+    return f"[{', '.join(names)}{f', ... {more} more' if more else ''}]"
+
+
+class Run:
+    """What one read did.
+
+    Attributes are Vars in the order in which it happened; nodes dropped since are left out, for
+    a run keeps no node alive.
+
+    Attributes
+    ----------
+    ran : VarList
+        Nodes that were computed.
+    cut_off : VarList
+        Those of ``ran`` whose cutoff kept the old value.
+    skipped : VarList
+        Nodes that were planned but turned out to be clean.
+    rebuilt : VarList
+        Nodes whose released value was computed again, at an unchanged version.
+    failed : VarList
+        Nodes that raised, now or before with the same parents.
+    errors : tuple of Exception
+        What ``failed`` raised, position by position.
+    seconds : float
+        Duration of the run.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0, name="x")
+    >>> y = x + 1.0
+    >>> y.name = "y"
+    >>> g.forward(y).ran
+    [y]
+    """
+
+    __slots__ = ("_graph", "_run", "_seconds")
+
+    def __init__(self, graph: Graph, run: scheduler.Run) -> None:
+        self._graph = graph
+        self._run = run
+        self._seconds = run.seconds
+
+    def _vars(self, slots: Sequence[int]) -> VarList:
+        return VarList(self._graph._live(slots, self._run.serials))
+
+    @property
+    def ran(self) -> VarList:
+        """Nodes that were computed, in order."""
+        return self._vars(self._run.ran)
+
+    @property
+    def cut_off(self) -> VarList:
+        """Nodes that were computed and kept their old value."""
+        return self._vars(self._run.cut_off)
+
+    @property
+    def skipped(self) -> VarList:
+        """Nodes that were planned but turned out to be clean."""
+        return self._vars(self._run.skipped)
+
+    @property
+    def rebuilt(self) -> VarList:
+        """Nodes whose released value was computed again."""
+        return self._vars(self._run.rebuilt)
+
+    @property
+    def failed(self) -> VarList:
+        """Nodes that raised."""
+        return self._vars(self._run.failed)
+
+    @property
+    def errors(self) -> tuple[Exception, ...]:
+        """What the failed nodes raised."""
+        return tuple(self._run.errors)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took."""
+        return self._seconds
+
+    def __repr__(self) -> str:
+        run = self._run
+        parts = [f"ran {len(run.ran)}"]
+        for word, slots in (
+            ("cut off", run.cut_off),
+            ("skipped", run.skipped),
+            ("rebuilt", run.rebuilt),
+            ("failed", run.failed),
+        ):
+            if slots:
+                parts.append(f"{len(slots)} {word}")
+        return f"<Run: {', '.join(parts)}, {self._seconds * 1e3:.3g} ms>"
+
+
+class Plan:
+    """What a read would run, found without running anything.
+
+    Attributes
+    ----------
+    nodes : VarList
+        The stale nodes in topological order. A cutoff may spare some of them.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = rg.tanh(x * 2.0)
+    >>> len(g.plan(y))
+    2
+    """
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: Sequence[Var]) -> None:
+        self.nodes = VarList(nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        return f"<Plan: {len(self)} to run: {self.nodes!r}>"

@@ -1,0 +1,42 @@
+"""Where in the user's code a node was built."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from types import CodeType
+
+_HERE = str(Path(__file__).parent)
+_ours: dict[CodeType, bool] = {}
+
+# A code object and the offset of an instruction in it; no frame, so no variable is kept alive.
+Site = tuple[CodeType, int]
+
+
+def user_site() -> Site | None:
+    """The innermost place on the stack that is not reactgrad's."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        ours = _ours.get(code)
+        if ours is None:
+            name = code.co_filename
+            ours = _ours[code] = name.startswith(_HERE) and "/demo/" not in name.replace("\\", "/")
+        if not ours:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def site_text(site: Site | None) -> str:
+    """File, line and text of a place: ``model.py:12: y = rg.log(x)``."""
+    if site is None:
+        return "unknown place"
+    code, offset = site
+    line = next(
+        (n for start, end, n in code.co_lines() if start <= offset < end and n is not None),
+        code.co_firstlineno,
+    )
+    text = linecache.getline(code.co_filename, line).strip()
+    return f"{code.co_filename}:{line}" + (f": {text}" if text else "")

@@ -1,0 +1,438 @@
+"""The values of the nodes of one graph: where they lie, who else sees them, how they are computed.
+
+A value of known spec lies in a *buffer* that belongs to its node and is written in place at every
+run; views lie in their parent's. Values whose spec is only known when they are there (results of
+Python functions and what is built on them) are new objects at every run.
+
+Callers never see a buffer that may change (rule E8): small values are handed out as copies, large
+ones as read-only views, and a buffer that such a view still shows is left to the caller and
+replaced before the next write.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reactgrad._cutoff import Cutoff
+from reactgrad._errors import DTypeError, ReactgradError, ShapeError, UnsetError
+from reactgrad.backend import (
+    Spec,
+    device_of_kind,
+    find_binder,
+    own_copy,
+    read_value,
+    storage_shape,
+)
+from reactgrad.ops import Attrs, Op
+from reactgrad.scheduler import UNCHANGED, Scheduler, Step
+
+MISSING = object()  # the place of a value that was never computed, or was released
+
+
+class Store:
+    """Definitions and values of nodes, by slot.
+
+    Attributes
+    ----------
+    ops, attrs, specs
+        What each node computes, and what is known of the result; the op of a leaf is ``None``,
+        that of a Python function a ``Lifted``. A spec of ``None``: known when computed.
+    data
+        Buffers (at least one-dimensional), or any objects where the spec is ``None`` or weak.
+    """
+
+    def __init__(self) -> None:
+        self.scheduler: Scheduler
+        self.ops: list[Any] = []
+        self.attrs: list[Attrs] = []
+        self.specs: list[Spec | None] = []
+        self.data: list[Any] = []
+        self.cutoffs: dict[int, Cutoff] = {}
+        self._handed: dict[int, Any] = {}
+        self._leases: dict[int, list[weakref.ref[Any]]] = {}
+        self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
+        self._literals: dict[tuple[int, Any], Any] = {}
+
+    def add(self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any) -> None:
+        """Make the row of a new node."""
+        if slot == len(self.ops):
+            self.ops.append(op)
+            self.attrs.append(attrs)
+            self.specs.append(found)
+            self.data.append(value)
+        else:
+            self.ops[slot] = op
+            self.attrs[slot] = attrs
+            self.specs[slot] = found
+            self.data[slot] = value
+
+    def remove(self, slot: int) -> None:
+        """Clear the row of a node that is gone."""
+        self.ops[slot] = None
+        self.attrs[slot] = ()
+        self.specs[slot] = None
+        self.discard(slot)
+        self.cutoffs.pop(slot, None)
+
+    def discard(self, slot: int) -> None:
+        """Forget a value; callers keep what they were given."""
+        self.data[slot] = MISSING
+        self._handed.pop(slot, None)
+        self._leases.pop(slot, None)
+        self._view_of.pop(slot, None)
+        self._forget_literals(slot)
+
+    # --- what callers see --------------------------------------------------------------------
+
+    def hand_out(self, slot: int) -> Any:
+        """The present value for callers: read-only, the same object until the next change."""
+        handed = self._handed.get(slot, MISSING)
+        if handed is not MISSING:
+            if not isinstance(handed, weakref.ref):
+                return handed
+            value = handed()
+            if value is not None:
+                return value
+        value = self.data[slot]
+        found = self.specs[slot]
+        if found is None or found.weak is not None or value is MISSING:
+            return value
+        device = device_of_kind(found.kind)
+        if not found.shape:
+            if found.kind == "cpu":
+                value = value[0]
+                self._handed[slot] = value
+                return value
+            value = value.reshape(())
+        value, shared = device.hand_out(value)
+        if shared:
+            lease = weakref.ref(value)
+            self._handed[slot] = lease
+            self._leases.setdefault(self._root(slot), []).append(lease)
+        else:
+            self._handed[slot] = value
+        return value
+
+    def overwrite(self, slots: Collection[int]) -> None:
+        """The values of these nodes are about to be replaced."""
+        if self._handed:
+            for slot in [s for s in slots if s in self._handed] if len(slots) == 1 else (
+                self._handed.keys() & slots
+            ):
+                del self._handed[slot]
+        if self._leases:
+            for slot in [s for s in slots if s in self._leases] if len(slots) == 1 else (
+                self._leases.keys() & slots
+            ):
+                if any(lease() is not None for lease in self._leases.pop(slot)):
+                    # Someone still looks at this memory: leave it to them.
+                    self.data[slot] = MISSING
+                    self.scheduler.moved(slot)
+
+    def _root(self, slot: int) -> int:
+        """The node in whose buffer the value of `slot` lies."""
+        parents = self.scheduler.topology.parents
+        while slot in self._view_of:
+            slot = parents[slot][0]
+        return slot
+
+    # --- leaves --------------------------------------------------------------------------------
+
+    def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
+        """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
+        self.overwrite((slot,))
+        self._forget_literals(slot)
+        buffer = self.data[slot]
+        if found is None or found.weak is not None:
+            self.data[slot] = value
+        elif adopt and value.flags.c_contiguous and value.flags.owndata and value.flags.aligned:
+            value.flags.writeable = False
+            self.data[slot] = value.reshape(storage_shape(found))
+        elif (
+            getattr(buffer, "shape", None) == storage_shape(found)
+            and buffer.dtype == found.dtype
+            and getattr(getattr(buffer, "flags", None), "writeable", True)
+        ):
+            device_of_kind(found.kind).assign(buffer, value)
+            return
+        else:
+            self.data[slot] = own_copy(found, value)
+        self.specs[slot] = found
+        self.scheduler.moved(slot)
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def bind(self, slot: int) -> Step | None:
+        """A call that computes the value of `slot`; ``None`` where a view does it."""
+        op = self.ops[slot]
+        found = self.specs[slot]
+        cutoff = self.cutoffs.get(slot)
+        if found is None or isinstance(op, Leaf):
+            compute = self._compute_unknown if isinstance(op, Op) else self._call
+            return self._guarded(slot, partial(compute, slot), cutoff)
+        if isinstance(op, Op):
+            if op.view is not None and cutoff is None and self._bind_view(slot, op, found):
+                return None
+            bind_into = self._bind_kernel
+        else:
+            bind_into = self._bind_declared
+        if cutoff is None:
+            out = self.data[slot]
+            if out is MISSING:
+                out = self._new_buffer(slot, found)
+            return bind_into(slot, op, found, out)
+        # The old value stays in the buffer until the cutoff has seen both.
+        scratch = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
+        return partial(
+            self._keep_or_assign,
+            slot,
+            cutoff,
+            bind_into(slot, op, found, scratch),
+            scratch,
+        )
+
+    def _new_buffer(self, slot: int, found: Spec) -> Any:
+        buffer = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
+        self.data[slot] = buffer
+        self.scheduler.moved(slot)
+        return buffer
+
+    def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
+        """Let the value of `slot` be a view of its parent's, if its layout allows one."""
+        assert op.view is not None
+        parent = self.scheduler.topology.parents[slot][0]
+        parent_spec = self.specs[parent]
+        buffer = self.data[parent]
+        if parent_spec is None or parent_spec.weak is not None:
+            return False
+        if self._view_of.get(slot, MISSING) is buffer:
+            return True
+        view = op.view(_shaped(buffer, parent_spec), *self.attrs[slot])
+        if view is None:
+            self._view_of.pop(slot, None)
+            return False
+        self._view_of[slot] = buffer
+        self.data[slot] = view if found.shape else view.reshape(1)
+        self.scheduler.moved(slot)
+        return True
+
+    def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
+        """A Python function that declared its result, which then lies in a buffer."""
+
+        def step() -> None:
+            device_of_kind(found.kind).assign(
+                _shaped(out, found), declared(found, self._call(slot), op.name)
+            )
+
+        return step
+
+    def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
+        parents = self.scheduler.topology.parents[slot]
+        specs = [self.specs[parent] for parent in parents]
+        binder = find_binder(op.name, found.kind)
+        attrs = self.attrs[slot]
+        target = out if op.elementwise else _shaped(out, found)
+        numbers = [i for i, one in enumerate(specs) if one is not None and one.weak is not None]
+        inputs: list[Any] = []
+        for parent, one in zip(parents, specs, strict=True):
+            assert one is not None  # else this node's spec would be unknown, too
+            inputs.append(self.data[parent] if op.elementwise else _shaped(self.data[parent], one))
+        if not numbers:
+            return binder(inputs, target, attrs)
+        dtypes = self._loop(op, tuple(specs), found)  # type: ignore[arg-type]
+        changing = False
+        for i in numbers:
+            changing = changing or not self._is_const(parents[i])
+            inputs[i] = self._literal(op, parents[i], dtypes[i], found)
+        if not changing:
+            return binder(inputs, target, attrs)
+
+        def step() -> object:
+            # An input that holds a Python number may hold another one at every run.
+            for i in numbers:
+                inputs[i] = self._literal(op, parents[i], dtypes[i], found)
+            return binder(inputs, target, attrs)()
+
+        return step
+
+    def _loop(self, op: Op, specs: tuple[Spec, ...], found: Spec) -> tuple[Any, ...]:
+        return op.loop_dtypes(specs) if op.loop_dtypes else (found.dtype,) * len(specs)
+
+    def _literal(self, op: Op, slot: int, dtype: Any, found: Spec) -> Any:
+        """A Python number as an array of the dtype in which the kernel computes."""
+        key = (slot, dtype, op.elementwise, found.kind)
+        array = self._literals.get(key)
+        if array is None:
+            number = self.data[slot]
+            try:
+                array = np.array([number] if op.elementwise else number, dtype)
+            except OverflowError as error:
+                if op.any_number:
+                    return number  # NumPy compares with integers of any size
+                raise _overflow(number, dtype) from error
+            device = device_of_kind(found.kind)
+            array = device.asarray(array, dtype)
+            self._literals[key] = array
+        return array
+
+    def _forget_literals(self, slot: int) -> None:
+        if self._literals:
+            for key in [key for key in self._literals if key[0] == slot]:
+                del self._literals[key]
+
+    def _is_const(self, slot: int) -> bool:
+        return self.ops[slot] is CONST
+
+    # --- values whose spec is known only when they are there ------------------------------------
+
+    def _guarded(self, slot: int, compute: Callable[[], Any], cutoff: Cutoff | None) -> Step:
+        """A step for a value that is a new object at every run."""
+        data = self.data
+        if cutoff is None:
+
+            def step() -> None:
+                data[slot] = compute()
+
+            return step
+
+        def compare() -> object:
+            old, new = data[slot], compute()
+            if old is not MISSING and _unchanged(cutoff, old, new):
+                return UNCHANGED
+            data[slot] = new
+            return None
+
+        return compare
+
+    def _keep_or_assign(self, slot: int, cutoff: Cutoff, step: Step, scratch: Any) -> object:
+        step()
+        found = self.specs[slot]
+        assert found is not None
+        buffer = self.data[slot]
+        if buffer is not MISSING:
+            old, new = _plain(buffer, found), _plain(scratch, found)
+            if _unchanged(cutoff, old, new):
+                return UNCHANGED
+        self.overwrite((slot,))
+        if self.data[slot] is MISSING:
+            self._new_buffer(slot, found)
+        device_of_kind(found.kind).assign(self.data[slot], scratch)
+        return None
+
+    def _compute_unknown(self, slot: int) -> Any:
+        """The value of an array op on operands whose specs show only now."""
+        op: Op = self.ops[slot]
+        attrs = self.attrs[slot]
+        specs: list[Spec] = []
+        values: list[Any] = []
+        for parent in self.scheduler.topology.parents[slot]:
+            value, one = self.data[parent], self.specs[parent]
+            if one is None:
+                one, value = read_value(value, "this op")
+                if one is None:
+                    raise DTypeError(
+                        f"{op.name} computes with numbers and arrays; an operand is "
+                        f"{type(value).__name__}: {value!r:.80}. Take the number out in an "
+                        "rg.lift function first."
+                    )
+            elif one.weak is None:
+                value = _shaped(value, one)
+            specs.append(one)
+            values.append(value)
+        result = op.result(tuple(specs), attrs)
+        dtypes = self._loop(op, tuple(specs), result)
+        device = device_of_kind(result.kind)
+        for i, one in enumerate(specs):
+            if one.weak is not None:
+                values[i] = device.asarray(values[i], dtypes[i])
+            if op.elementwise and not one.shape:
+                values[i] = values[i].reshape(1)
+        out = device.empty(storage_shape(result), result.dtype)
+        shaped = out if op.elementwise else _shaped(out, result)
+        find_binder(op.name, result.kind)(values, shaped, attrs)()
+        return _finished(out, result)
+
+    def _call(self, slot: int) -> Any:
+        """The result of a Python function."""
+        hand_out = self.hand_out
+        arguments = [hand_out(parent) for parent in self.scheduler.topology.parents[slot]]
+        return self.ops[slot].call(arguments)
+
+
+class Leaf:
+    """The op of a node whose value is given."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def call(self, arguments: list[Any]) -> Any:
+        """Say that the value is missing: a leaf with a value is never computed."""
+        raise UnsetError(
+            f"this {self.name} has no value yet; give it one with .set(value) before reading what "
+            "depends on it."
+        )
+
+
+INPUT, PARAM, CONST = Leaf("input"), Leaf("param"), Leaf("const")
+
+
+def _shaped(buffer: Any, found: Spec) -> Any:
+    """A buffer in the shape of the value."""
+    return buffer if found.shape or found.weak is not None else buffer.reshape(())
+
+
+def _plain(buffer: Any, found: Spec) -> Any:
+    """A buffer as cutoff rules see it."""
+    if found.shape:
+        view = buffer.view()
+        view.flags.writeable = False
+        return view
+    return buffer[0]
+
+
+def _finished(out: Any, found: Spec) -> Any:
+    if found.shape:
+        if found.kind == "cpu":
+            out.flags.writeable = False
+        return out
+    return out[0]
+
+
+def _unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
+    outcome = cutoff(old, new)
+    if outcome is True or outcome is False or isinstance(outcome, np.bool_):
+        return bool(outcome)
+    raise DTypeError(
+        f"the cutoff {getattr(cutoff, '__name__', cutoff)!r} returned {outcome!r:.80}; it must "
+        "return True (unchanged) or False. For arrays write np.array_equal(old, new), or use "
+        "cutoff='equal'."
+    )
+
+
+class NumberError(ReactgradError, OverflowError):
+    """A Python number that does not fit the dtype of the array beside it."""
+
+
+def _overflow(number: Any, dtype: Any) -> NumberError:
+    return NumberError(
+        f"the Python number {number!r:.60} does not fit into {dtype}, the dtype of the array beside "
+        "it. Convert the array first, x.astype('int64') or x.astype('float64')."
+    )
+
+
+def declared(found: Spec, value: Any, who: str) -> Any:
+    """`value` checked against the spec that its function declared."""
+    seen, array = read_value(value, who)
+    if seen is None or (seen.weak is None and (seen.shape, seen.dtype) != (found.shape, found.dtype)):
+        raise ShapeError(
+            f"{who} declared to return {found!r} but returned {seen or type(value).__name__}. "
+            "Return what is declared, or leave shape= and dtype= out."
+        )
+    return array

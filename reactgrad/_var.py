@@ -1,0 +1,795 @@
+"""The user's handle to a node."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad import _protocols, ops
+from reactgrad._cutoff import read_cutoff
+from reactgrad._errors import DTypeError, GradientError, SetError, ShapeError
+from reactgrad._run import Run, VarList
+from reactgrad._store import CONST, MISSING, PARAM, Leaf
+from reactgrad.autodiff import backward, wanted_leaves
+from reactgrad.backend import device_of_kind
+from reactgrad.ops import Handle
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+class Value(Handle):
+    """What Vars and their detached views have in common: reading, and building on them."""
+
+    __slots__ = ()
+    _graph: Graph
+
+    # --- reading -----------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Any:
+        """The value, recomputed where it is stale; read-only, and never changed later.
+
+        The same object until the value changes. Values of shape () are NumPy scalars; Python
+        numbers and results of Python functions are what they are.
+
+        Raises
+        ------
+        UnsetError
+            If an input that is needed has no value.
+        Exception
+            What a node raised that is needed.
+        """
+        graph = self._graph
+        slot = self._slot
+        with graph._lock:
+            if graph._pending or graph._mark[slot]:
+                return graph._value(slot)
+            value = graph._host.hand_out(slot)
+            return graph._value(slot) if value is MISSING else value
+
+    def numpy(self) -> Any:
+        """The value as a new, writable NumPy array."""
+        return np.array(self._to_host())
+
+    def _to_host(self) -> Any:
+        value, found = self.value, self._graph._host.specs[self._slot]
+        if found is not None and found.kind != "cpu":
+            return device_of_kind(found.kind).to_numpy(value)
+        return value
+
+    def item(self) -> Any:
+        """The one element as a Python number.
+
+        Raises
+        ------
+        ShapeError
+            If there is not exactly one.
+        """
+        value = np.asarray(self._to_host())
+        if value.size != 1:
+            raise ShapeError(
+                f"{self.name!r} has shape {value.shape}; only a single element is a number. Index "
+                "or reduce it first."
+            )
+        return value.item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        number = self.item()
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise DTypeError(
+                f"{self.name!r} is of {self.dtype} and cannot be an index; integers can."
+            )
+        return number
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        found = self._graph._host.specs[self._slot]
+        if found is None:
+            return bool(self.value)
+        return bool(self.item())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is False:
+            raise ValueError(
+                "np.asarray(var, copy=False): a Var gives NumPy a copy, so that writing to it "
+                "cannot change the graph; var.value is read-only and costs no copy."
+            )
+        return np.array(self._to_host(), dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, without computing; ``None`` for lengths not known before an input is set.
+
+        Of a Python function's result that declares none it is computed.
+        """
+        found = self._graph._host.specs[self._slot]
+        return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
+
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape of the present value, which is computed."""
+        return np.shape(self.value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype, without computing; of a Python function's result it is computed."""
+        found = self._graph._host.specs[self._slot]
+        return np.asarray(self.value).dtype if found is None else found.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def device(self) -> str:
+        """Where the value lives, such as ``"cpu"``."""
+        found = self._graph._host.specs[self._slot]
+        return "cpu" if found is None else found.device
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the node belongs to."""
+        return self._graph
+
+    def _literal(self) -> int | float | complex | None:
+        """The Python number that a constant holds, if it holds one."""
+        host = self._graph._host
+        found = host.specs[self._slot]
+        if host.ops[self._slot] is CONST and found is not None and found.weak is not None:
+            return host.data[self._slot]
+        return None
+
+    @property
+    def name(self) -> str:
+        """The name: the one that was set, unique in the graph, or one like ``tanh_3``."""
+        return self._graph._host.name(self._slot)
+
+    # --- building ----------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return ops.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return ops.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return ops.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return ops.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return ops.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return ops.divide(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return ops.raised(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return ops.power(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return ops.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return ops.matmul(other, self)
+
+    def __neg__(self) -> Any:
+        return ops.negative(self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return ops.absolute(self)
+
+    def __eq__(self, other: object) -> Any:
+        return ops.equal(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return ops.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return ops.greater_equal(self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return _logical(ops.logical_and, self, other, "&")
+
+    def __rand__(self, other: Any) -> Any:
+        return _logical(ops.logical_and, other, self, "&")
+
+    def __or__(self, other: Any) -> Any:
+        return _logical(ops.logical_or, self, other, "|")
+
+    def __ror__(self, other: Any) -> Any:
+        return _logical(ops.logical_or, other, self, "|")
+
+    def __invert__(self) -> Any:
+        if self.dtype.kind != "b":
+            raise DTypeError(f"~ negates booleans; {self.name!r} is of {self.dtype}.")
+        return ops.logical_not(self)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __getitem__(self, key: Any) -> Any:
+        return ops.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise SetError(
+            f"{self.name}[...] = ... would change a value behind its version. For an input or param "
+            f"write `with {self.name}.mutate() as a: a[...] = ...`; elsewhere use rg.where."
+        )
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise DTypeError(f"{self.name!r} has shape () and so no length.")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        """The value with its axes reversed."""
+        return ops.transpose(self)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The value with its axes in another order; see ``rg.transpose``."""
+        return ops.transpose(self, _spread(axes) or None)
+
+    def reshape(self, *shape: Any) -> Any:
+        """The elements in another shape; see ``rg.reshape``."""
+        return ops.reshape(self, _spread(shape))
+
+    def ravel(self) -> Any:
+        """The elements along one axis."""
+        return ops.reshape(self, (-1,))
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Without axes of length 1; see ``rg.squeeze``."""
+        return ops.squeeze(self, axis)
+
+    def astype(self, dtype: Any) -> Any:
+        """Converted to another dtype; see ``rg.astype``."""
+        return ops.astype(self, dtype)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Sum over axes; see ``rg.sum``."""
+        return ops.sum(self, axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Mean over axes; see ``rg.mean``."""
+        return ops.mean(self, axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Largest element over axes; see ``rg.max``."""
+        return ops.max(self, axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Smallest element over axes; see ``rg.min``."""
+        return ops.min(self, axis, keepdims=keepdims)
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+        """Limited to an interval; see ``rg.clip``."""
+        return ops.clip(self, min, max)
+
+    def dot(self, other: Any) -> Any:
+        """Matrix product; see ``rg.matmul``."""
+        return ops.matmul(self, other)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _protocols.array_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _protocols.array_function(function, args, kwargs)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._augmented(ops.add, other, "+=")
+
+    def __isub__(self, other: Any) -> Any:
+        return self._augmented(ops.subtract, other, "-=")
+
+    def __imul__(self, other: Any) -> Any:
+        return self._augmented(ops.multiply, other, "*=")
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._augmented(ops.divide, other, "/=")
+
+    def __ipow__(self, other: Any) -> Any:
+        return self._augmented(ops.raised, other, "**=")
+
+    def __imatmul__(self, other: Any) -> Any:
+        return self._augmented(ops.matmul, other, "@=")
+
+    def _augmented(self, op: Callable[[Any, Any], Any], other: Any, sign: str) -> Any:
+        if isinstance(self._graph._host.ops[self._slot], Leaf):
+            name = self.name
+            raise SetError(
+                f"`{name} {sign} ...` would put a new node under this name and leave the leaf as it "
+                f"is. To change its value write {name}.set({name}.value {sign[:-1]} ...); for a new "
+                f"node, {name}2 = {name} {sign[:-1]} ..."
+            )
+        return op(self, other)
+
+
+class Var(Value):
+    """A node of a graph: its value, its versions, and what can be built on it.
+
+    Vars are made by ``Graph.input``, ``param`` and ``const``, and by ops on other Vars. A node has
+    one Var: ``is`` and dict keys work; ``==`` compares element by element. Holding the Var keeps
+    the node alive.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0], name="x")
+    >>> y = rg.tanh(x) * 2.0
+    >>> y.shape, y.dtype, y.value_version
+    ((2,), dtype('float64'), 0)
+    >>> _ = y.value
+    >>> y.value_version
+    1
+    """
+
+    __slots__ = ("_detached", "_programs")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise DTypeError("Vars are made by g.input(...), g.param(...), g.const(...), or by ops.")
+
+    # --- setting -----------------------------------------------------------------------------
+
+    def set(self, value: Any, copy: bool = True) -> None:
+        """Replace the value of an input or param.
+
+        Parameters
+        ----------
+        value : array_like or object
+            Cast to the leaf's dtype if nothing but precision can be lost. Another shape is
+            checked against all that depends on the leaf before anything changes.
+        copy : bool
+            ``False`` adopts a contiguous array, which becomes read-only, instead of copying it.
+
+        Raises
+        ------
+        SetError
+            If this is a constant or a computed node.
+        ShapeError, DTypeError
+            If the value does not fit the leaf or what depends on it; nothing has changed then.
+        BusyError
+            If a node of the graph is being computed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0])
+        >>> x.set([3.0, 4.0])
+        >>> x.value, x.value_version
+        (array([3., 4.]), 2)
+        """
+        graph = self._graph
+        with graph._lock:
+            graph._set_many(((self._slot, value),), adopt=not copy)
+
+    def touch(self) -> None:
+        """Say that the value changed: what depends on it runs again at its next read.
+
+        Raises
+        ------
+        SetError
+            If this is a constant, or an array op, whose value follows its operands'.
+        """
+        graph = self._graph
+        with graph._lock:
+            graph._scheduler.check_idle()
+            host = graph._host
+            op = host.ops[self._slot]
+            if op is CONST:
+                raise SetError(f"{self.name!r} is a constant: it never changes.")
+            if isinstance(op, Leaf):
+                if host.data[self._slot] is MISSING:
+                    raise SetError(f"{self.name!r} has no value yet; set it first.")
+                host.overwrite((self._slot,))
+                graph._scheduler.changed(self._slot)
+            else:
+                graph._scheduler.invalidate(self._slot)
+
+    @contextmanager
+    def mutate(self) -> Iterator[Any]:
+        """Edit the array of a leaf in place; the version grows when the block ends.
+
+        An exception inside leaves the value as it was.
+
+        Raises
+        ------
+        SetError
+            If this is a constant or a computed node.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0])
+        >>> with x.mutate() as a:
+        ...     a[0] = 5.0
+        >>> x.value
+        array([5., 2.])
+        """
+        graph = self._graph
+        op = graph._host.ops[self._slot]
+        if op is CONST or not isinstance(op, Leaf):
+            raise SetError(f"{self.name!r} cannot be edited: only inputs and params can.")
+        array = self.numpy()
+        yield array
+        self.set(array)
+
+    @property
+    def cutoff(self) -> Any:
+        """When a recomputed or set value counts as unchanged; may be set at any time."""
+        return self._graph._host.cutoffs.get(self._slot)
+
+    @cutoff.setter
+    def cutoff(self, rule: Any) -> None:
+        read = read_cutoff(rule)
+        graph = self._graph
+        with graph._lock:
+            graph._scheduler.check_idle()
+            graph._set_cutoff(self._slot, read)
+
+    # --- what is known -------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name: the one that was set, unique in the graph, or one like ``tanh_3``."""
+        return self._graph._host.name(self._slot)
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        with self._graph._lock:
+            self._graph._set_name(self._slot, name)
+
+    @property
+    def value_version(self) -> int:
+        """How often the value was replaced; 0 before the first time."""
+        with self._graph._lock:
+            self._graph._scheduler.attend()
+            return self._graph._scheduler.version(self._slot)
+
+    @property
+    def parent_versions(self) -> tuple[int, ...]:
+        """The versions of the parents that the value was computed from; 0 before the first time."""
+        scheduler = self._graph._scheduler
+        with self._graph._lock:
+            scheduler.attend()
+            record = scheduler.versions.record[self._slot]
+            if record is None:
+                return (0,) * len(scheduler.topology.parents[self._slot])
+            return record
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a read would find the value out of date; runs nothing."""
+        with self._graph._lock:
+            return self._graph._scheduler.is_stale(self._slot)
+
+    @property
+    def state(self) -> str:
+        """``"clean"``, ``"stale"``, ``"unset"`` (a leaf without value) or ``"error"``."""
+        graph = self._graph
+        with graph._lock:
+            stale = graph._scheduler.is_stale(self._slot)
+            if isinstance(graph._host.ops[self._slot], Leaf):
+                return "unset" if stale else "clean"
+            stored = graph._scheduler.errors.get(self._slot)
+            if stored is not None and stored.versions == graph._scheduler.versions.current(
+                self._slot
+            ):
+                return "error"
+            return "stale" if stale else "clean"
+
+    @property
+    def parents(self) -> VarList:
+        """The operands, in order; a node that is used twice stands here twice."""
+        graph = self._graph
+        with graph._lock:
+            return VarList([graph._handle(p) for p in graph._scheduler.topology.parents[self._slot]])
+
+    @property
+    def children(self) -> VarList:
+        """The nodes that use this one, in order of creation."""
+        graph = self._graph
+        with graph._lock:
+            graph._tidy()
+            topology = graph._scheduler.topology
+            slots = sorted(topology.children[self._slot], key=topology.serial.__getitem__)
+            return VarList([graph._handle(slot) for slot in slots])
+
+    def snapshot(self) -> Any:
+        """A constant with the present value."""
+        return self._graph.const(self.value)
+
+    # --- gradients -----------------------------------------------------------------------------
+
+    def detach(self) -> DetachedVar:
+        """The node as seen by ops that gradients shall not pass: same value, no new node.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(3.0)
+        >>> rg.grad(w.detach() * w, w).value
+        np.float64(3.0)
+        """
+        ref = getattr(self, "_detached", None)
+        view = ref() if ref is not None else None
+        if view is None:
+            view = DetachedVar.__new__(DetachedVar)
+            view._graph, view._slot, view.base = self._graph, self._slot, self
+            self._detached = weakref.ref(view)
+        return view
+
+    def freeze(self) -> Any:
+        """Take a param out of training: no ``.grad``; gradients still pass to what is before it.
+
+        Returns
+        -------
+        Var
+            Itself.
+
+        Raises
+        ------
+        GradientError
+            If this is not a param.
+        """
+        with self._graph._lock:
+            self._check_param("freeze")
+            self._graph._host.frozen.add(self._slot)
+            self._graph._host.grads.pop(self._slot, None)
+        return self
+
+    def unfreeze(self) -> Any:
+        """Make a frozen param trainable again; returns it."""
+        with self._graph._lock:
+            self._check_param("unfreeze")
+            self._graph._host.frozen.discard(self._slot)
+        return self
+
+    def _check_param(self, what: str) -> None:
+        if self._graph._host.ops[self._slot] is not PARAM:
+            raise GradientError(
+                f"{what}: {self.name!r} is no param, and only params are trained. Use detach() to "
+                "stop a gradient at another node."
+            )
+
+    @property
+    def frozen(self) -> bool:
+        """Whether this is a param that was frozen."""
+        return self._slot in self._graph._host.frozen
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether an unfrozen param is reachable over edges that gradients pass."""
+        with self._graph._lock:
+            return bool(wanted_leaves(self._graph, self._slot))
+
+    @property
+    def grad(self) -> Any:
+        """What backward left here: read-only, ``None`` before; see ``backward``."""
+        return self._graph._host.grads.get(self._slot)
+
+    def zero_grad(self) -> None:
+        """Set ``.grad`` to ``None``."""
+        with self._graph._lock:
+            self._graph._host.grads.pop(self._slot, None)
+
+    def retain_grad(self) -> None:
+        """Let every backward that passes this node leave its gradient in ``.grad``."""
+        with self._graph._lock:
+            self._graph._host.retained.add(self._slot)
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        inputs: Any = None,
+    ) -> Run:
+        """Add the gradient of this node to ``.grad`` of the params it depends on.
+
+        Evaluates the same nodes as ``rg.grad`` and creates none at the second call. If a node
+        raises, no ``.grad`` has changed.
+
+        Parameters
+        ----------
+        gradient : array_like or Var, optional
+            The gradient of what follows, in the shape of this value; needed unless it is a single
+            number.
+        retain_graph : bool, optional
+            ``False`` releases the values in between; ``True`` shows the gradients of all nodes in
+            between in their ``.grad`` until the next backward.
+        inputs : Var or sequence of Var, optional
+            The nodes whose ``.grad`` is wanted instead of all unfrozen params.
+
+        Returns
+        -------
+        Run
+            What ran.
+
+        Raises
+        ------
+        ShapeError
+            If there are several elements and no `gradient`.
+        GradientError
+            If there is nothing trainable to reach.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([1.0, 2.0])
+        >>> run = (w * 3.0).sum().backward()
+        >>> w.grad
+        array([3., 3.])
+        """
+        return backward(self, gradient, retain_graph, inputs)
+
+    def _programs_dict(self) -> dict[Any, Any]:
+        try:
+            return self._programs
+        except AttributeError:
+            self._programs: dict[Any, Any] = {}
+            return self._programs
+
+    # --- edits ---------------------------------------------------------------------------------
+
+    def replace_parent(self, position: int, parent: Any) -> None:
+        """Let this node take its operand at `position` from another node.
+
+        Parameters
+        ----------
+        position : int
+            Which of ``parents``.
+        parent : Var or DetachedVar
+            The new operand.
+
+        Raises
+        ------
+        CycleError
+            If `parent` depends on this node; nothing has changed then.
+        EditError
+            If there is no such operand.
+        ShapeError, DTypeError
+            If the new operand does not fit this node or what depends on it.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> a, b = g.input(1.0), g.input(5.0)
+        >>> y = a + 1.0
+        >>> y.replace_parent(0, b)
+        >>> y.value
+        np.float64(6.0)
+        """
+        self._graph._replace_parent(self, position, parent)
+
+    def __repr__(self) -> str:
+        graph = self._graph
+        with graph._lock:
+            host = graph._host
+            state = self.state
+            text = f"<Var {self.name!r}: {host.describe_op(self._slot)}, "
+            text += f"{host.describe_value(self._slot)}, {state}"
+            if state == "clean":
+                with np.printoptions(threshold=6, edgeitems=2):
+                    shown = " ".join(f"{host.hand_out(self._slot)!r:.200}".split())
+                text += f", value {shown[:77] + '...' if len(shown) > 80 else shown}"
+            return text + ">"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __copy__(self) -> Var:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Var:
+        raise DTypeError(
+            "a Var cannot be copied without its graph; v.snapshot() makes a constant of its value."
+        )
+
+    def __reduce__(self) -> Any:
+        raise DTypeError("a Var cannot be pickled; pickle v.numpy().")
+
+
+class DetachedVar(Value):
+    """A node as seen by ops that gradients shall not pass; made by ``Var.detach``.
+
+    Attributes
+    ----------
+    base : Var
+        The node.
+    """
+
+    __slots__ = ("base",)
+
+    base: Var
+
+    def detach(self) -> DetachedVar:
+        """Itself."""
+        return self
+
+    @property
+    def requires_grad(self) -> bool:
+        """Always ``False``."""
+        return False
+
+    def set(self, value: Any, copy: bool = True) -> None:
+        """A detached view cannot be set; set its base."""
+        raise SetError(f"a detached view cannot be set; write {self.name}.base.set(...).")
+
+    def __repr__(self) -> str:
+        return f"<detached {self.base!r}>"
+
+
+def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of ``reshape(2, 3)`` or ``reshape((2, 3))`` as one tuple."""
+    if len(numbers) == 1 and (numbers[0] is None or isinstance(numbers[0], tuple | list)):
+        return () if numbers[0] is None else tuple(numbers[0])
+    return tuple(numbers)
+
+
+def _logical(op: Callable[[Any, Any], Any], a: Any, b: Any, sign: str) -> Any:
+    for one in (a, b):
+        kind = one.dtype.kind if isinstance(one, Handle) else np.asarray(one).dtype.kind
+        if kind != "b":
+            raise DTypeError(f"{sign} combines booleans; use it on comparisons such as x > 0.")
+    return op(a, b)

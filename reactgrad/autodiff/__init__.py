@@ -1,0 +1,14 @@
+"""Gradients as nodes.
+
+- ``_program``  the adjoints of one output
+- ``_grad``     ``rg.grad``, ``backward`` and ``.grad``
+- ``_check``    rules against finite differences
+"""
+
+from reactgrad.autodiff._check import check_grads as check_grads
+from reactgrad.autodiff._grad import backward as backward
+from reactgrad.autodiff._grad import find_program as find_program
+from reactgrad.autodiff._grad import grad as grad
+from reactgrad.autodiff._program import Program as Program
+from reactgrad.autodiff._program import Programs as Programs
+from reactgrad.autodiff._program import wanted_leaves as wanted_leaves

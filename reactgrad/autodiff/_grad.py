@@ -1,0 +1,258 @@
+"""``rg.grad`` and ``backward``: who asks for adjoints, and what becomes of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
+from reactgrad.autodiff._program import ZERO, Program, wanted_leaves
+from reactgrad.flow import is_grad_enabled
+from reactgrad.ops import Handle
+
+
+def find_program(output: Any, gradient: Any) -> Program:
+    """The program of `output` for a seed: ones, or a Var that holds the gradient."""
+    programs = output._programs_dict()
+    key = None if gradient is None else gradient._slot
+    found = programs.get(key)
+    if found is None or (gradient is not None and found[0] is not gradient):
+        seed = _ones(output) if gradient is None else gradient
+        found = programs[key] = (seed, Program(output, seed, shared=True))
+    return found[1]
+
+
+def _ones(output: Any) -> Any:
+    one = output._graph.const(np.ones((1,) * output.ndim, output.dtype))
+    return one.reshape(()) if not output.ndim else one
+
+
+def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> Any:
+    """Gradient of `y` with respect to `xs`, as live nodes of the same graph.
+
+    The results follow every change of the inputs, recompute only what is stale, and can be
+    differentiated again. Asking again gives the same Vars.
+
+    Parameters
+    ----------
+    y : Var
+        Of a float dtype; with one element, unless `gradient` is given.
+    xs : Var or sequence of Var
+        Float nodes: leaves or intermediate ones, frozen or not.
+    gradient : Var or array_like, optional
+        The gradient of what follows, in the shape of `y`; by default 1.
+    allow_unused : bool
+        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+
+    Returns
+    -------
+    Var or tuple of Var
+        A Var for a Var, a tuple for a sequence; each of the shape and dtype of its `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `y` has several elements and `gradient` is missing, or has another shape.
+    DTypeError
+        If `y` or an `x` is not of a float dtype.
+    GradientError
+        If `y` does not depend on an `x` over edges that gradients pass, or a node between has no
+        derivative rule.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(3.0)
+    >>> dy = rg.grad(x * x, x)
+    >>> dy.value
+    np.float64(6.0)
+    >>> x.set(4.0)
+    >>> dy.value, rg.grad(dy, x).value
+    (np.float64(8.0), np.float64(2.0))
+    """
+    single = isinstance(xs, Handle)
+    wanted: Sequence[Any] = [xs] if single else list(xs)
+    _check_output(y, "rg.grad")
+    graph = y._graph
+    with graph._lock:
+        for x in wanted:
+            _check_wanted(graph, x)
+        if gradient is None:
+            _check_scalar(y, "rg.grad(y, xs, gradient=...)")
+            program = find_program(y, None)
+        elif isinstance(gradient, Handle):
+            _check_gradient(y, gradient)
+            program = find_program(y, gradient)
+        else:
+            # One program for this call, kept by what it returns: another array, other nodes.
+            seed = _seed(graph, y, gradient)
+            program = Program(y, seed, shared=False)
+        results = program.adjoints([x._slot for x in wanted])
+        for x, result in zip(wanted, results, strict=True):
+            if result is None and not allow_unused:
+                raise GradientError(
+                    f"{y.name!r} does not depend on {x.name!r} over edges that gradients pass: the "
+                    "path is detached, was built under no_grad, goes through integers or "
+                    "comparisons, or there is none. Pass allow_unused=True to get None for it."
+                )
+            if result is not None and gradient is not None and not isinstance(gradient, Handle):
+                result._programs_dict()[program] = program
+    return results[0] if single else tuple(results)
+
+
+def backward(
+    y: Any, gradient: Any = None, retain_graph: bool | None = None, inputs: Any = None
+) -> Any:
+    """Evaluate the adjoints of `y` and add them to ``.grad``; see ``Var.backward``."""
+    graph = y._graph
+    _check_output(y, "backward")
+    with graph._lock:
+        graph._scheduler.check_idle()
+        if not is_grad_enabled():
+            warnings.warn(
+                "backward inside no_grad: gradients of what was built outside are computed; call "
+                "it outside of the block if that is what is meant.",
+                GradModeWarning,
+                stacklevel=3,
+            )
+        host = graph._host
+        if inputs is None:
+            wanted = wanted_leaves(graph, y._slot)
+            if not wanted:
+                raise GradientError(
+                    f"backward from {y.name!r} reaches nothing trainable: no unfrozen param over "
+                    "edges that gradients pass. Make leaves with g.param, unfreeze() them, or use "
+                    "rg.grad(y, x) for other nodes."
+                )
+        else:
+            given = [inputs] if isinstance(inputs, Handle) else list(inputs)
+            for x in given:
+                _check_wanted(graph, x)
+            wanted = [x._slot for x in given]
+        if gradient is None:
+            _check_scalar(y, "backward(gradient=...)")
+            program = find_program(y, None)
+        else:
+            program = _seeded(y, gradient)
+        # Also those of intermediate nodes that shall show theirs.
+        shown = [
+            slot
+            for slot in (program.reads if retain_graph else host.retained & program.reads)
+            if slot not in wanted and not graph._scheduler.leaf[slot]
+        ]
+        adjoints = dict(zip(wanted, program.adjoints(wanted), strict=True))
+        for slot in wanted:
+            if adjoints[slot] is None:
+                raise GradientError(
+                    f"{y.name!r} does not depend on {host.name(slot)!r} over edges that gradients "
+                    "pass; leave it out of inputs=."
+                )
+        if not retain_graph:
+            adjoints.update(zip(shown, program.adjoints(shown), strict=True))
+        else:
+            for slot in shown:
+                adjoint = program.adjoint.get(slot, ZERO)
+                adjoints[slot] = None if adjoint is ZERO else graph._handle(adjoint)
+        targets = dict.fromkeys([y._slot, *[v._slot for v in adjoints.values() if v is not None]])
+        run = graph._refresh(tuple(targets))
+        # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
+        sums = {
+            slot: _added(host.grads.get(slot), host.hand_out(adjoints[slot]._slot))
+            for slot in wanted
+            if graph._scheduler.leaf[slot]
+        }
+        for slot in list(host.grads):
+            if not graph._scheduler.leaf[slot] and slot in program.reads:
+                del host.grads[slot]
+        for slot, var in adjoints.items():
+            if var is not None and slot not in sums:
+                host.grads[slot] = host.hand_out(var._slot)
+        host.grads.update(sums)
+        view = graph._view(run)
+        if retain_graph is False:
+            graph._release_between(program, y._slot)
+        return view
+
+
+def _seeded(y: Any, gradient: Any) -> Program:
+    """The program of `y` whose seed is an input that each backward sets."""
+    programs = y._programs_dict()
+    if isinstance(gradient, Handle):
+        _check_gradient(y, gradient)
+        gradient = gradient.value  # type: ignore[attr-defined]
+    value = _gradient_array(y, gradient)
+    found = programs.get("backward")
+    if found is None or found[0].shape != value.shape:
+        seed = y._graph.input(value)
+        found = programs["backward"] = (seed, Program(y, seed, shared=True))
+    else:
+        found[0].set(value)
+    return found[1]
+
+
+def _seed(graph: Any, y: Any, gradient: Any) -> Any:
+    return graph.const(_gradient_array(y, gradient))
+
+
+def _gradient_array(y: Any, gradient: Any) -> Any:
+    value = np.asarray(gradient)
+    if value.shape != y.shape:
+        raise ShapeError(
+            f"gradient= has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
+        )
+    if value.dtype.kind not in "fiub":
+        raise DTypeError(f"gradient= is of {value.dtype}; gradients are floats.")
+    return value.astype(y.dtype)
+
+
+def _check_gradient(y: Any, gradient: Any) -> None:
+    if gradient._graph is not y._graph:
+        raise GradientError(f"gradient= is a Var of another graph than {y.name!r}.")
+    if gradient.shape != y.shape:
+        raise ShapeError(
+            f"gradient= has shape {gradient.shape}; it must have the shape of {y.name!r}, "
+            f"{y.shape}."
+        )
+    if gradient.dtype.kind != "f":
+        raise DTypeError(f"gradient= is of {gradient.dtype}; gradients are floats.")
+
+
+def _check_output(y: Any, what: str) -> None:
+    if not isinstance(y, Handle):
+        raise DTypeError(f"{what} takes a Var, not {type(y).__name__}.")
+    if y.dtype.kind != "f":  # type: ignore[attr-defined]
+        raise DTypeError(
+            f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
+            "x.astype('float64')."
+        )
+
+
+def _check_wanted(graph: Any, x: Any) -> None:
+    graph._own(x, "the gradient")
+    if x.dtype.kind != "f":
+        raise DTypeError(
+            f"there is no gradient for {x.name!r}: it is of {x.dtype}, and only floats have "
+            "gradients. Make it with floats (3.0 instead of 3) or dtype='float64'."
+        )
+
+
+def _check_scalar(y: Any, how: str) -> None:
+    if any(n != 1 for n in y.shape):
+        raise ShapeError(
+            f"{y.name!r} has shape {y.shape}, and only a single number has a gradient of its own. "
+            f"Reduce it first, {y.name}.sum(), or say how its elements count: {how}."
+        )
+
+
+def _added(old: Any, new: Any) -> Any:
+    if old is None:
+        return new
+    total = np.add(old, new, dtype=np.asarray(new).dtype)
+    if isinstance(total, np.ndarray):
+        total.flags.writeable = False
+        return total.view()
+    return total

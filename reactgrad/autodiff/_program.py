@@ -1,0 +1,346 @@
+"""Adjoints of one output, as nodes of the same graph.
+
+The adjoint of a node is the sum of the contributions of all its consumers between it and the
+output. A *program* builds adjoints for one output and one seed (the gradient of the output), only
+for the nodes that lead to what was asked for, once; later questions extend it. It lives with the
+output's handle and keeps the adjoints alive.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad.flow import enable_grad
+from reactgrad.ops import Op, Placed, accumulate, alias, astype, broadcast_to, sum_to
+
+# What stands for "the gradient is zero everywhere".
+ZERO = object()
+
+
+class Programs:
+    """The live programs of a graph, and which one is building."""
+
+    __slots__ = ("_live", "_next", "building")
+
+    def __init__(self) -> None:
+        self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
+        self._next = 0
+        self.building: int | None = None
+
+    def add(self, program: Program) -> int:
+        """Register a program and number it."""
+        self._next += 1
+        self._live[self._next] = program
+        return self._next
+
+    def in_order(self) -> list[Program]:
+        """The live programs in order of creation."""
+        return [program for _, program in sorted(self._live.items())]
+
+
+class Program:
+    """The adjoints of `output` for one seed.
+
+    Attributes
+    ----------
+    adjoint : dict
+        From the slot of a node to the slot of its adjoint, or to ``ZERO``.
+    kept : mapping
+        From the slot of a node that was asked for to the Var of its adjoint.
+    reads : set
+        Slots whose shapes the adjoints were built for.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_cone",
+        "_graph",
+        "_output",
+        "_seed",
+        "adjoint",
+        "kept",
+        "number",
+        "observed",
+        "reads",
+    )
+
+    def __init__(self, output: Any, seed: Any, *, shared: bool) -> None:
+        self._graph = output._graph
+        self._output: int = output._slot
+        self._seed = seed
+        self._cone: list[int] = []
+        self.adjoint: dict[int, Any] = {}
+        # A program for one call is kept by what it returned, one for many calls keeps that.
+        self.kept: MutableMapping[int, Any] = {} if shared else weakref.WeakValueDictionary()
+        self.reads: set[int] = set()
+        self.observed: dict[int, tuple[int, ...]] = {}
+        self.number = self._graph._programs.add(self)
+        self._start()
+
+    def _start(self) -> None:
+        self.adjoint = {self._output: self._seed._slot}
+        self._cone = self._between()
+        parents = self._graph._scheduler.topology.parents
+        self.reads = {p for slot in self._cone for p in parents[slot]} | set(self._cone)
+
+    def _between(self) -> list[int]:
+        """All nodes that the output depends on over edges that gradients may pass."""
+        parents = self._graph._scheduler.topology.parents
+        found = {self._output}
+        stack = [self._output]
+        while stack:
+            slot = stack.pop()
+            for i in open_edges(self._graph, slot):
+                parent = parents[slot][i]
+                if parent not in found:
+                    found.add(parent)
+                    stack.append(parent)
+        return self._graph._scheduler.topology.sort(found)
+
+    def adjoints(self, wanted: Sequence[int]) -> list[Any]:
+        """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on."""
+        if any(
+            self._graph._handle(slot).value_shape() != shape
+            for slot, shape in self.observed.items()
+        ):
+            self.rebuild()
+        missing = [slot for slot in wanted if slot not in self.kept]
+        # Held here: what is new is not yet held by whoever asked.
+        held = self._extend(missing) if missing else {}
+        return [held.get(slot, self.kept.get(slot)) for slot in wanted]
+
+    def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
+        graph = self._graph
+        wanted = set(wanted)
+        with _building(graph, self.number):
+            leading = self._leading_to(wanted)
+            self._sweep(leading)
+            held: dict[int, Any] = {}
+            for slot in wanted & leading:
+                adjoint = self.adjoint[slot]
+                var = _zeros(graph._handle(slot)) if adjoint is ZERO else graph._handle(adjoint)
+                held[slot] = self.kept[slot] = var
+        return held
+
+    def _leading_to(self, wanted: set[int]) -> set[int]:
+        """Nodes between the output and what is wanted."""
+        parents = self._graph._scheduler.topology.parents
+        leading: set[int] = set()
+        for slot in self._cone:
+            if slot in wanted or any(
+                parents[slot][i] in leading for i in open_edges(self._graph, slot)
+            ):
+                leading.add(slot)
+        return leading
+
+    def _sweep(self, leading: set[int]) -> None:
+        """From the output down, give every node that leads on its adjoint."""
+        graph = self._graph
+        parents, serial = graph._scheduler.topology.parents, graph._scheduler.topology.serial
+        contributions: dict[int, list[tuple[int, int, Any]]] = {}
+        held: list[Any] = []  # nodes built here have no consumer before they are added up
+        for slot in reversed(self._cone):
+            if slot not in leading:
+                continue
+            adjoint = self.adjoint.get(slot)
+            if adjoint is None:
+                parts = sorted(contributions.pop(slot, ()), key=lambda part: part[:2])
+                if parts:
+                    total = accumulate([part for _, _, part in parts], graph._handle(slot).shape)
+                    held.append(total)
+                    adjoint = total._slot
+                else:
+                    adjoint = ZERO
+                self.adjoint[slot] = adjoint
+            if adjoint is ZERO:
+                continue
+            edges = [
+                i
+                for i in open_edges(graph, slot)
+                if parents[slot][i] in leading and parents[slot][i] not in self.adjoint
+            ]
+            if edges:
+                for i, part in self._contributions(slot, graph._handle(adjoint), edges):
+                    contributions.setdefault(parents[slot][i], []).append((serial[slot], i, part))
+
+    def _contributions(
+        self, slot: int, g: Any, edges: list[int]
+    ) -> Iterator[tuple[int, Any]]:
+        """What this node contributes to the gradients of its parents at these positions."""
+        graph = self._graph
+        op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
+        ans = graph._handle(slot)
+        operands = operand_vars(graph, slot)
+        lifted: Any = None
+        for i in edges:
+            if isinstance(op, Op):
+                if op.vjps is not None:
+                    rule = op.vjps[i]
+                    part = None if rule is None else rule(g, ans, *operands, *attrs)
+                elif op.variadic is not None:
+                    part = op.variadic(i, g, ans, operands, attrs)
+                else:
+                    raise _no_rule(graph, slot)
+            else:
+                if op.vjp is None:
+                    raise _no_rule(graph, slot)
+                if lifted is None:
+                    lifted = _custom(graph, slot, op, op.vjp(g, ans, *operands), len(operands))
+                part = lifted[i]
+                if part is not None:
+                    part = _checked(graph, slot, i, part)
+            if part is not None:
+                yield i, self._fitted(slot, i, part, broadcasts=getattr(op, "broadcasts", False))
+
+    def _fitted(self, slot: int, i: int, part: Any, *, broadcasts: bool) -> Any:
+        """A contribution in the shape and dtype of the operand it belongs to."""
+        graph = self._graph
+        parent = graph._scheduler.topology.parents[slot][i]
+        var = graph._handle(parent)
+        if graph._host.specs[parent] is None:
+            self.observed[parent] = var.shape
+        if isinstance(part, Placed):
+            if part.gradient.dtype != var.dtype:
+                part.gradient = astype(part.gradient, var.dtype)
+            return part
+        if broadcasts:
+            part = sum_to(part, var.shape)
+        return part if part.dtype == var.dtype else astype(part, var.dtype)
+
+    def rebuild(self) -> dict[int, Any]:
+        """Build everything anew for changed shapes; Vars given out before stay what they are.
+
+        Returns the slots whose node was redefined, with their new specs.
+        """
+        graph = self._graph
+        before = dict(self.kept)
+        self.kept.clear()
+        self.observed.clear()
+        self._start()
+        after = self._extend(before)
+        redirected: dict[int, Any] = {}
+        for slot, var in before.items():
+            new = after.get(slot)
+            if new is None or new is var:
+                continue
+            graph._redirect(var._slot, new)
+            redirected[var._slot] = graph._host.specs[var._slot]
+            self.kept[slot] = var
+            if self.adjoint[slot] is not ZERO:
+                self.adjoint[slot] = var._slot
+        return redirected
+
+
+def open_edges(graph: Any, slot: int) -> list[int]:
+    """Positions of the parents of `slot` to which gradients may pass."""
+    host = graph._host
+    parents = graph._scheduler.topology.parents[slot]
+    if not parents:
+        return []
+    closed: Any = host.closed.get(slot, ())
+    if closed is None:
+        return []
+    specs = host.specs
+    if specs[slot] is not None and not specs[slot].differentiable:
+        return []
+    return [
+        i
+        for i, parent in enumerate(parents)
+        if i not in closed and (specs[parent] is None or specs[parent].differentiable)
+    ]
+
+
+def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
+    """The operands as they were written: detached where the edge is."""
+    closed = graph._host.closed.get(slot) or ()
+    return tuple(
+        graph._handle(parent).detach() if i in closed else graph._handle(parent)
+        for i, parent in enumerate(graph._scheduler.topology.parents[slot])
+    )
+
+
+def wanted_leaves(graph: Any, slot: int) -> list[int]:
+    """The trainable leaves that `slot` depends on over open edges, in order of creation."""
+    host, topology = graph._host, graph._scheduler.topology
+    found = {slot}
+    stack = [slot]
+    leaves: list[int] = []
+    while stack:
+        at = stack.pop()
+        if host.ops[at].name == "param" and not topology.parents[at] and graph._scheduler.leaf[at]:
+            if at not in host.frozen:
+                leaves.append(at)
+            continue
+        for i in open_edges(graph, at):
+            parent = topology.parents[at][i]
+            if parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    return sorted(leaves, key=topology.serial.__getitem__)
+
+
+@contextmanager
+def _building(graph: Any, number: int) -> Iterator[None]:
+    """Build nodes for a program: differentiable ones, whatever the mode of the caller."""
+    programs = graph._programs
+    before, programs.building = programs.building, number
+    collecting = gc.isenabled()
+    # Building 100,000s of nodes, the cyclic collector would take half of the time to find
+    # that none of them is garbage.
+    gc.disable()
+    try:
+        with enable_grad():
+            yield
+    finally:
+        programs.building = before
+        if collecting:
+            gc.enable()
+
+
+def _zeros(var: Any) -> Any:
+    zero = var._graph.const(0.0)
+    zero = astype(zero, var.dtype)
+    return broadcast_to(zero, var.shape) if var.shape else alias(zero)
+
+
+def _no_rule(graph: Any, slot: int) -> GradientError:
+    host = graph._host
+    error = GradientError(
+        f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
+        "gradient passes it. Give one, rg.lift(fn, vjp=rule), or detach its operands, "
+        "x.detach(), if none shall pass."
+    )
+    return error
+
+
+def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any, ...]:
+    if count == 1 and not isinstance(parts, tuple | list):
+        parts = (parts,)
+    if not isinstance(parts, tuple | list) or len(parts) != count:
+        raise GradientError(
+            f"the vjp of function {op.name!r} (node {graph._host.name(slot)!r}) returned "
+            f"{len(parts) if isinstance(parts, tuple | list) else type(parts).__name__} "
+            f"gradients for {count} operands. Return one for each, None where there is none."
+        )
+    return tuple(parts)
+
+
+def _checked(graph: Any, slot: int, i: int, part: Any) -> Any:
+    """A gradient from a user's rule, held against the operand it belongs to."""
+    var = graph._handle(graph._scheduler.topology.parents[slot][i])
+    who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
+    if not hasattr(part, "_slot"):
+        part = graph.const(part)
+    if part.shape != var.shape:
+        raise ShapeError(
+            f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "
+            f"{var.shape}. Sum over broadcast axes, or reshape."
+        )
+    if part.dtype.kind != "f":
+        raise DTypeError(f"{who} returned a gradient of {part.dtype}; gradients are floats.")
+    return part

@@ -1,0 +1,28 @@
+"""Devices, buffers and kernels.
+
+- ``_spec``        shape, dtype and device of a value before it is computed
+- ``_registry``    kernels by (op, device kind)
+- ``_device``      what the engine asks of an array library; the host's NumPy
+- ``_values``      from what callers write to arrays
+- ``_numpy``       kernels of NumPy and of libraries that mirror it
+- ``_erf``         error function and normal distribution, accurate in the tails
+- ``_array_api``   any namespace of the array API standard as a device
+- ``_store``       the values of the nodes of one graph
+"""
+
+from reactgrad.backend import _numpy as _numpy  # registers the kernels
+from reactgrad.backend._device import Device as Device
+from reactgrad.backend._device import cpu as cpu
+from reactgrad.backend._device import device_of_kind as device_of_kind
+from reactgrad.backend._device import owner as owner
+from reactgrad.backend._device import register_device as register_device
+from reactgrad.backend._registry import find_binder as find_binder
+from reactgrad.backend._registry import register_binder as register_binder
+from reactgrad.backend._registry import register_kernel as register_kernel
+from reactgrad.backend._spec import WEAK_DTYPES as WEAK_DTYPES
+from reactgrad.backend._spec import Spec as Spec
+from reactgrad.backend._spec import spec as spec
+from reactgrad.backend._spec import weak_spec as weak_spec
+from reactgrad.backend._values import own_copy as own_copy
+from reactgrad.backend._values import read_value as read_value
+from reactgrad.backend._values import storage_shape as storage_shape

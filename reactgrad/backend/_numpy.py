@@ -1,0 +1,188 @@
+"""Kernels of NumPy, and of libraries that mirror its functions (CuPy)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reactgrad.backend._erf import erf, erfc, norm_cdf
+from reactgrad.backend._registry import register_binder, register_kernel
+
+UFUNCS = (
+    "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not "
+    "isnan isfinite add subtract multiply divide power maximum minimum hypot arctan2 logaddexp "
+    "negative absolute sign floor ceil exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal "
+    "sin cos tan arcsin arccos arctan sinh cosh tanh matmul"
+).split()
+
+
+def register_like_numpy(xp: Any, kind: str) -> None:
+    """Register the kernels of a namespace whose functions take ``out`` as NumPy's do."""
+    for name in UFUNCS:
+        register_kernel(name, kind, getattr(xp, name))
+
+    def where(condition: Any, x: Any, y: Any, out: Any) -> None:
+        xp.copyto(out, y)
+        xp.copyto(out, x, where=condition.astype(bool, copy=False))
+
+    def clip(x: Any, low: Any, high: Any, out: Any) -> None:
+        xp.clip(x, low, high, out=out)
+
+    def bind_clip(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        bounds = dict(zip(attrs[0], inputs[1:], strict=True))
+        return partial(clip, inputs[0], bounds.get("l"), bounds.get("h"), out)
+
+    def astype(x: Any, out: Any, dtype: Any) -> None:
+        xp.copyto(out, x, casting="unsafe")
+
+    def relu(x: Any, out: Any) -> None:
+        xp.maximum(x, 0, out=out)
+
+    def bind_sigmoid(
+        inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        (x,) = inputs
+        scratch = xp.empty_like(out)
+
+        def sigmoid() -> None:
+            # From one array to the other: writing over an operand is slower.
+            xp.negative(x, scratch)
+            xp.exp(scratch, out)
+            xp.add(out, 1.0, scratch)
+            xp.reciprocal(scratch, out)
+
+        return sigmoid
+
+    def copy_view(view: Callable[..., Any]) -> Callable[..., None]:
+        def copy(x: Any, out: Any, *attrs: Any) -> None:
+            xp.copyto(out, view(x, *attrs))
+
+        return copy
+
+    def total(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
+        xp.sum(x, axis=axis, out=out, keepdims=keepdims)
+
+    def average(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
+        if x.size:
+            xp.mean(x, axis=axis, out=out, keepdims=keepdims)
+        else:
+            xp.copyto(out, float("nan"))
+
+    def largest(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
+        xp.max(x, axis=axis, out=out, keepdims=keepdims)
+
+    def smallest(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
+        xp.min(x, axis=axis, out=out, keepdims=keepdims)
+
+    def sum_to(x: Any, out: Any, shape: tuple[int, ...]) -> None:
+        new = x.ndim - out.ndim
+        stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
+        axes = (*range(new), *stretched)
+        xp.sum(x, axis=axes, out=out.reshape([1] * new + list(out.shape)), keepdims=True)
+
+    def join(*operands: Any) -> None:
+        *values, out, axis = operands
+        xp.concatenate(values, axis=axis, out=out)
+
+    def pile(*operands: Any) -> None:
+        *values, out, axis = operands
+        xp.stack(values, axis=axis, out=out)
+
+    def getitem(x: Any, out: Any, index: Any) -> None:
+        out[...] = x[index.parts]
+
+    def gather(x: Any, *operands: Any) -> None:
+        *indices, out, index = operands
+        out[...] = x[index.filled([None, *indices])]
+
+    def scatter(g: Any, *operands: Any) -> None:
+        *indices, out, index, _shape = operands
+        out.fill(0)
+        xp.add.at(out, index.filled([None, *indices]), g)
+
+    def bind_accumulate(
+        inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        places = attrs[1]
+        if all(place is None for place in places):
+            return _bind_dense_sum(xp, inputs, out)
+        parts = [(x, None if p is None else p.parts, p) for x, p in zip(inputs, places, strict=True)]
+
+        def accumulate() -> None:
+            out.fill(0)
+            for x, at, place in parts:
+                if at is None:
+                    xp.add(out, x, out)
+                elif place.basic:
+                    out[at] += x
+                else:
+                    xp.add.at(out, at, x)
+
+        return accumulate
+
+    register_kernel("where", kind, where)
+    register_kernel("astype", kind, astype)
+    register_kernel("relu", kind, relu)
+    register_kernel("sum", kind, total)
+    register_kernel("mean", kind, average)
+    register_kernel("max", kind, largest)
+    register_kernel("min", kind, smallest)
+    register_kernel("sum_to", kind, sum_to)
+    register_kernel("concatenate", kind, join)
+    register_kernel("stack", kind, pile)
+    register_kernel("getitem", kind, getitem)
+    register_kernel("gather", kind, gather)
+    register_kernel("scatter", kind, scatter)
+    register_kernel("transpose", kind, copy_view(lambda x, axes: x.transpose(axes)))
+    register_kernel("reshape", kind, copy_view(lambda x, shape: x.reshape(shape)))
+    register_kernel("broadcast_to", kind, copy_view(lambda x, shape: xp.broadcast_to(x, shape)))
+    register_kernel("expand_dims", kind, copy_view(lambda x, axes: xp.expand_dims(x, axes)))
+    register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
+    register_kernel("alias", kind, copy_view(lambda x: x))
+    register_binder("clip", kind, bind_clip)
+    register_binder("sigmoid", kind, bind_sigmoid)
+    register_binder("accumulate", kind, bind_accumulate)
+
+
+def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], object]:
+    """Add the inputs in their order, from one array to another and back, ending in `out`."""
+    if len(inputs) == 1:
+        return partial(xp.copyto, out, inputs[0])
+    if len(inputs) == 2:
+        return partial(xp.add, inputs[0], inputs[1], out)
+    scratch = xp.empty_like(out)
+    steps: list[Callable[[], object]] = []
+    source, target = inputs[0], out if len(inputs) % 2 == 0 else scratch
+    for one in inputs[1:]:
+        steps.append(partial(xp.add, source, one, target))
+        source, target = target, scratch if target is out else out
+
+    def accumulate() -> None:
+        for step in steps:
+            step()
+
+    return accumulate
+
+
+def _accurate(kernel: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """A kernel for float32 and float64, used for other floats through the nearest of them."""
+
+    def widened(x: Any, out: Any) -> None:
+        if x.dtype == out.dtype and out.dtype.char in "fd" and x.shape == out.shape:
+            kernel(x, out)
+        else:
+            wide = np.float64 if out.dtype.itemsize >= 8 else np.float32
+            result = np.empty(out.shape, wide)
+            kernel(np.broadcast_to(x, out.shape).astype(wide), result)
+            np.copyto(out, result, casting="unsafe")
+
+    return widened
+
+
+register_like_numpy(np, "cpu")
+register_kernel("erf", "cpu", _accurate(erf))
+register_kernel("erfc", "cpu", _accurate(erfc))
+register_kernel("norm_cdf", "cpu", _accurate(norm_cdf))

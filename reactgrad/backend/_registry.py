@@ -1,0 +1,52 @@
+"""Kernels by (op, device kind). Nothing calls an array library except through this table.
+
+A *kernel* is called as ``kernel(*inputs, out, *attrs)`` and writes into ``out``. A *binder* is
+called once with the inputs, ``out`` and the attributes and returns the call to be repeated: for
+kernels that need scratch memory or a choice that depends on shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from reactgrad._errors import DeviceError
+
+Kernel = Callable[..., object]
+Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Callable[[], object]]
+
+_binders: dict[tuple[str, str], Binder] = {}
+
+
+def register_kernel(op: str, kind: str, kernel: Kernel) -> None:
+    """Use `kernel` for `op` on devices of this kind."""
+
+    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        return partial(kernel, *inputs, out, *attrs)
+
+    _binders[op, kind] = bind
+
+
+def register_binder(op: str, kind: str, binder: Binder) -> None:
+    """Use `binder` for `op` on devices of this kind."""
+    _binders[op, kind] = binder
+
+
+def find_binder(op: str, kind: str) -> Binder:
+    """The binder of `op` for devices of this kind.
+
+    Raises
+    ------
+    DeviceError
+        If there is none.
+    """
+    try:
+        return _binders[op, kind]
+    except KeyError:
+        kinds = sorted(k for name, k in _binders if name == op)
+        raise DeviceError(
+            f"op {op!r} has no kernel for devices of kind {kind!r} (it has for: "
+            f"{', '.join(kinds) or 'none'}). Register one with "
+            f"rg.extend.register_kernel({op!r}, {kind!r}, kernel)."
+        ) from None

@@ -1,0 +1,105 @@
+"""From what callers write to values that nodes can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend._device import cpu, device_of_kind, owner
+from reactgrad.backend._spec import WEAK_DTYPES, Spec, spec, weak_spec
+
+_NUMERIC = "biufc"
+
+
+def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
+    """The spec of a value that a caller gave, and the value as an array or as it is.
+
+    Python numbers stay numbers; lists and tuples of numbers and everything array-like becomes an
+    array (which may share the caller's memory: copy it before keeping it); any other object is
+    kept as it is, with the spec ``None``, for Python-function nodes.
+
+    Parameters
+    ----------
+    value
+        What the caller wrote.
+    what
+        How to call it in messages, for example ``"input 'x'"``.
+
+    Raises
+    ------
+    ShapeError
+        For ragged lists.
+    DTypeError
+        For arrays of objects, strings or dates, and for masked arrays.
+    """
+    kind = type(value)
+    if kind in WEAK_DTYPES:
+        return weak_spec(kind), value
+    device = owner(value)
+    if device is None:
+        if isinstance(value, list | tuple):
+            value, device = _from_list(value, what), cpu
+        elif hasattr(value, "__array__") and not isinstance(value, type):
+            value, device = np.asarray(value), cpu
+        else:
+            return None, value
+    if isinstance(value, np.ma.MaskedArray):
+        raise DTypeError(
+            f"{what} was given a masked array, and no op here knows masks. Write "
+            "value.filled(...) and pass the mask as an input of its own for rg.where."
+        )
+    if device is cpu:
+        value = np.asarray(value)
+        if value.dtype.kind not in _NUMERIC:
+            raise DTypeError(
+                f"{what} was given an array of dtype {value.dtype} ({_kind_name(value.dtype)}), "
+                "which has no kernels. Arrays hold booleans, integers, floats or complex numbers; "
+                "convert it with .astype(...), or give other Python objects to an rg.lift function."
+            )
+        dtype = value.dtype.newbyteorder("=")
+        if dtype != value.dtype or not value.dtype.isnative:
+            value = value.astype(dtype)
+    else:
+        dtype = np.dtype(str(value.dtype).rpartition(".")[2])
+    return spec(tuple(value.shape), dtype, device.name_of(value)), value
+
+
+def own_copy(found: Spec, value: Any) -> Any:
+    """A new array with the contents of `value`, contiguous, at least one-dimensional.
+
+    One-element arrays run through NumPy's ufuncs twice as fast as zero-dimensional ones, so a
+    value of shape ``()`` is stored with shape ``(1,)``.
+    """
+    device = device_of_kind(found.kind)
+    storage = device.empty(storage_shape(found), found.dtype)
+    device.assign(storage, value)
+    return storage
+
+
+def storage_shape(found: Spec) -> tuple[int, ...]:
+    """The shape in which values of this spec are stored."""
+    return tuple(int(n) for n in found.shape if n is not None) or (1,)
+
+
+def _from_list(value: list[Any] | tuple[Any, ...], what: str) -> Any:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(
+            f"{what} was given nested lists of different lengths ({error}). An array needs rows "
+            "of one length: pad them, or make one input a row."
+        ) from None
+    if array.dtype.kind not in _NUMERIC:
+        raise DTypeError(
+            f"{what} was given a {type(value).__name__} that does not hold numbers only (NumPy "
+            f"makes dtype {array.dtype} of it: {_kind_name(array.dtype)}). Lists become arrays; to "
+            "carry other Python objects, return them from a function: rg.lift(lambda: value)()."
+        )
+    return array
+
+
+def _kind_name(dtype: np.dtype[Any]) -> str:
+    names = {"O": "objects", "U": "strings", "S": "bytes", "M": "dates", "m": "time differences"}
+    return names.get(dtype.kind, "records")

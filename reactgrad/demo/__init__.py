@@ -1,0 +1,24 @@
+"""The demo: a real book of options, repriced and re-differentiated by changing one number.
+
+Start reading at ``_book``: it is the part that uses reactgrad.
+
+- ``_prices``       a CSV file of prices to spots and volatilities, with errors that name the line
+- ``_market``       what is traded (``Terms``) and the numbers that move (``Market``), as arrays
+- ``_book``         the book as a graph: leaves, value, live Greeks
+- ``_closed_form``  Black-Scholes value and Greeks in plain NumPy, to check the graph against
+- ``_story``        the changes, what each one ran, and the checks
+- ``_report``       the story as a text table or as one JSON document
+- ``_progress``     a bar on stderr for those who wait
+- ``data/``         the embedded prices and their source
+"""
+
+from ._prices import EMBEDDED as EMBEDDED
+from ._prices import PriceFileError as PriceFileError
+from ._prices import embedded_stocks as embedded_stocks
+from ._prices import stocks_from_file as stocks_from_file
+from ._progress import Progress as Progress
+from ._report import as_json as as_json
+from ._report import as_text as as_text
+from ._story import STEPS as STEPS
+from ._story import Story as Story
+from ._story import tell as tell

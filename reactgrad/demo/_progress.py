@@ -1,0 +1,76 @@
+"""Tells those who wait how far the demo is: a bar on a terminal, else one plain line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+PATIENCE = 1.0  # seconds without a word
+
+
+class Progress:
+    """Counts steps on stderr, once they have taken over a second.
+
+    Parameters
+    ----------
+    steps : int
+        How many times `step` will be called.
+
+    Examples
+    --------
+    >>> with Progress(2) as progress:
+    ...     progress.step("first")
+    ...     progress.step("second")
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._done = -1
+        self._started = time.perf_counter()
+        self._told = False
+        self._bar: Any = None  # Any: tqdm is optional, so its types may be absent
+
+    def step(self, doing: str) -> None:
+        """Say that the next step begins."""
+        self._done += 1
+        if not self._told and time.perf_counter() - self._started > PATIENCE:
+            self._told = True
+            self._bar = _bar(self._steps, self._done, doing)
+            if self._bar is None:
+                place = f"step {self._done + 1} of {self._steps}"
+                print(f"reactgrad demo: {place}, {doing}; a few seconds more", file=sys.stderr)
+        elif self._bar is not None:
+            self._bar.n = self._done
+            self._bar.set_description_str(doing)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _bar(steps: int, done: int, doing: str) -> Any:
+    """Return a tqdm bar where there is a terminal and tqdm to draw it, else None."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(
+        desc=doing,
+        initial=done,
+        total=steps,
+        file=sys.stderr,
+        leave=False,
+        bar_format="{n_fmt}/{total_fmt} |{bar:20}| {desc}",
+    )

@@ -1,0 +1,98 @@
+"""Ops on arrays: shape rules and derivative rules. Kernels live in ``backend``.
+
+- ``_op``           what an op is
+- ``_apply``        from a call to a node; which graph is current
+- ``_shapes``       broadcasting, promotion, axes
+- ``_elementwise``  one row an op
+- ``_where``, ``_clip``, ``_astype``  choosing elements; dtypes
+- ``_layout``       transpose, reshape, broadcast_to, expand_dims, squeeze
+- ``_join``         concatenate, stack
+- ``_reduce``       sum, mean, max, min
+- ``_matmul``       matrix products
+- ``_index``        indexing, and sums of contributions
+"""
+
+from reactgrad.ops._apply import Handle as Handle
+from reactgrad.ops._apply import apply as apply
+from reactgrad.ops._apply import current_graph as current_graph
+from reactgrad.ops._apply import enter as enter
+from reactgrad.ops._apply import leave as leave
+from reactgrad.ops._apply import on_default as on_default
+from reactgrad.ops._astype import astype as astype
+from reactgrad.ops._clip import clip as clip
+from reactgrad.ops._elementwise import UFUNCS as UFUNCS
+from reactgrad.ops._elementwise import absolute as absolute
+from reactgrad.ops._elementwise import add as add
+from reactgrad.ops._elementwise import arccos as arccos
+from reactgrad.ops._elementwise import arcsin as arcsin
+from reactgrad.ops._elementwise import arctan as arctan
+from reactgrad.ops._elementwise import arctan2 as arctan2
+from reactgrad.ops._elementwise import ceil as ceil
+from reactgrad.ops._elementwise import cos as cos
+from reactgrad.ops._elementwise import cosh as cosh
+from reactgrad.ops._elementwise import divide as divide
+from reactgrad.ops._elementwise import equal as equal
+from reactgrad.ops._elementwise import erf as erf
+from reactgrad.ops._elementwise import erfc as erfc
+from reactgrad.ops._elementwise import exp as exp
+from reactgrad.ops._elementwise import exp2 as exp2
+from reactgrad.ops._elementwise import expm1 as expm1
+from reactgrad.ops._elementwise import floor as floor
+from reactgrad.ops._elementwise import greater as greater
+from reactgrad.ops._elementwise import greater_equal as greater_equal
+from reactgrad.ops._elementwise import hypot as hypot
+from reactgrad.ops._elementwise import isfinite as isfinite
+from reactgrad.ops._elementwise import isnan as isnan
+from reactgrad.ops._elementwise import less as less
+from reactgrad.ops._elementwise import less_equal as less_equal
+from reactgrad.ops._elementwise import log as log
+from reactgrad.ops._elementwise import log1p as log1p
+from reactgrad.ops._elementwise import log2 as log2
+from reactgrad.ops._elementwise import log10 as log10
+from reactgrad.ops._elementwise import logaddexp as logaddexp
+from reactgrad.ops._elementwise import logical_and as logical_and
+from reactgrad.ops._elementwise import logical_not as logical_not
+from reactgrad.ops._elementwise import logical_or as logical_or
+from reactgrad.ops._elementwise import maximum as maximum
+from reactgrad.ops._elementwise import minimum as minimum
+from reactgrad.ops._elementwise import multiply as multiply
+from reactgrad.ops._elementwise import negative as negative
+from reactgrad.ops._elementwise import norm_cdf as norm_cdf
+from reactgrad.ops._elementwise import norm_pdf as norm_pdf
+from reactgrad.ops._elementwise import not_equal as not_equal
+from reactgrad.ops._elementwise import power as power
+from reactgrad.ops._elementwise import raised as raised
+from reactgrad.ops._elementwise import reciprocal as reciprocal
+from reactgrad.ops._elementwise import relu as relu
+from reactgrad.ops._elementwise import sigmoid as sigmoid
+from reactgrad.ops._elementwise import sign as sign
+from reactgrad.ops._elementwise import sin as sin
+from reactgrad.ops._elementwise import sinh as sinh
+from reactgrad.ops._elementwise import sqrt as sqrt
+from reactgrad.ops._elementwise import square as square
+from reactgrad.ops._elementwise import subtract as subtract
+from reactgrad.ops._elementwise import tan as tan
+from reactgrad.ops._elementwise import tanh as tanh
+from reactgrad.ops._index import IndexingError as IndexingError
+from reactgrad.ops._index import Placed as Placed
+from reactgrad.ops._index import accumulate as accumulate
+from reactgrad.ops._index import getitem as getitem
+from reactgrad.ops._join import concatenate as concatenate
+from reactgrad.ops._join import stack as stack
+from reactgrad.ops._layout import ALIAS as ALIAS
+from reactgrad.ops._layout import alias as alias
+from reactgrad.ops._layout import broadcast_to as broadcast_to
+from reactgrad.ops._layout import expand_dims as expand_dims
+from reactgrad.ops._layout import reshape as reshape
+from reactgrad.ops._layout import squeeze as squeeze
+from reactgrad.ops._layout import transpose as transpose
+from reactgrad.ops._matmul import matmul as matmul
+from reactgrad.ops._op import Attrs as Attrs
+from reactgrad.ops._op import Op as Op
+from reactgrad.ops._reduce import max as max
+from reactgrad.ops._reduce import mean as mean
+from reactgrad.ops._reduce import min as min
+from reactgrad.ops._reduce import sum as sum
+from reactgrad.ops._reduce import sum_to as sum_to
+from reactgrad.ops._shapes import AxisError as AxisError
+from reactgrad.ops._where import where as where

@@ -1,0 +1,65 @@
+"""From a call of an op to a node: which graph it belongs to.
+
+Ops know no graph class; they know that a ``Handle`` has one, and which is current.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reactgrad.ops._op import Attrs, Op
+
+
+class Handle:
+    """The base of what users hold for a node: a graph and a slot."""
+
+    __slots__ = ("__weakref__", "_graph", "_slot")
+
+    _graph: Any
+    _slot: int
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+
+
+_current = _Current()
+_default_lock = threading.Lock()
+_default: list[Any] = []
+_make_graph: list[Callable[[], Any]] = []
+
+
+def enter(graph: Any) -> None:
+    """Make `graph` the current one of this thread."""
+    _current.graphs.append(graph)
+
+
+def leave() -> None:
+    """Go back to the graph that was current before."""
+    _current.graphs.pop()
+
+
+def on_default(make: Callable[[], Any]) -> None:
+    """Say how the graph is made that is current where no ``with graph:`` is open."""
+    _make_graph.append(make)
+
+
+def current_graph() -> Any:
+    """The graph of the innermost open ``with graph:`` of this thread, else the default graph."""
+    if _current.graphs:
+        return _current.graphs[-1]
+    with _default_lock:
+        if not _default:
+            _default.append(_make_graph[-1]())
+        return _default[0]
+
+
+def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
+    """A new node that computes `op`, as a ``Var``."""
+    for operand in operands:
+        if isinstance(operand, Handle):
+            return operand._graph._apply(op, operands, attrs)
+    return current_graph()._apply(op, operands, attrs)

@@ -1,0 +1,62 @@
+"""A change of dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import apply
+from reactgrad.ops._op import Attrs, Op
+
+
+def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    dtype: np.dtype[Any] = attrs[0]
+    if specs[0].dtype.kind == "c" and dtype.kind != "c":
+        raise DTypeError(
+            f"astype would drop the imaginary part of {specs[0]!r}; take np.real through rg.lift "
+            "if that is meant."
+        )
+    return spec(specs[0].shape, dtype, specs[0].device)
+
+
+# The gradient comes back in the operand's dtype, as every gradient does.
+ASTYPE = Op("astype", _infer_astype, (lambda g, ans, x, dtype: g,), elementwise=True)
+
+
+def astype(x: Any, dtype: Any, /) -> Any:
+    """`x` converted to another dtype.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape and dtype.
+    dtype : dtype_like
+        A boolean, integer, float or complex dtype.
+
+    Returns
+    -------
+    Var
+        Of the shape of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `dtype` has no kernels, or would drop an imaginary part.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.astype([1, 2], "float32")
+    >>> y.value
+    array([1., 2.], dtype=float32)
+    """
+    wanted = np.dtype(dtype).newbyteorder("=")
+    if wanted.kind not in "biufc":
+        raise DTypeError(
+            f"astype({dtype!r}): values are booleans, integers, floats or complex numbers."
+        )
+    return apply(ASTYPE, (x,), (wanted,))

@@ -1,0 +1,78 @@
+"""Values limited to an interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import apply
+from reactgrad.ops._elementwise import greater, greater_equal, less, less_equal, logical_and
+from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._shapes import broadcast, common_device, promote
+from reactgrad.ops._where import where
+
+
+def _infer_clip(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    dtype = promote(specs)
+    if dtype.kind == "c":
+        raise DTypeError("clip is not defined for complex numbers: they have no order.")
+    return spec(broadcast("clip", specs), dtype, common_device("clip", specs))
+
+
+def _inside(x: Any, bounds: tuple[Any, ...], attrs: Attrs) -> Any:
+    """Where x is not clipped; at a bound it is not (rule D11)."""
+    kinds, inside = attrs[0], None
+    for kind, bound in zip(kinds, bounds, strict=True):
+        test = greater_equal(x, bound) if kind == "l" else less_equal(x, bound)
+        inside = test if inside is None else logical_and(inside, test)
+    return inside
+
+
+def _clip_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    x, *bounds = operands
+    if i == 0:
+        return where(_inside(x, tuple(bounds), attrs), g, 0.0)
+    bound, kind = bounds[i - 1], attrs[0][i - 1]
+    if kind == "h":
+        return where(greater(x, bound), g, 0.0)
+    taken = less(x, bound)
+    if "h" in attrs[0]:  # where the bounds cross the upper one wins
+        taken = logical_and(taken, less(bound, bounds[-1]))
+    return where(taken, g, 0.0)
+
+
+CLIP = Op("clip", _infer_clip, variadic=_clip_rule, elementwise=True, broadcasts=True)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+    """`x` limited to the interval from `min` to `max`; the gradient at a bound is 1.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; a real dtype.
+    min, max : Var, array_like or None
+        Bounds that broadcast with `x`; ``None`` for no bound.
+
+    Returns
+    -------
+    Var
+        Of the broadcast shape.
+
+    Raises
+    ------
+    DTypeError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.clip([-2.0, 0.5, 2.0], -1.0, 1.0)
+    >>> y.value
+    array([-1. ,  0.5,  1. ])
+    """
+    bounds = [(kind, b) for kind, b in (("l", min), ("h", max)) if b is not None]
+    kinds = "".join(kind for kind, _ in bounds)
+    return apply(CLIP, (x, *[b for _, b in bounds]), (kinds,)) if bounds else x + 0

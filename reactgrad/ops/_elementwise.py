@@ -1,0 +1,222 @@
+"""Elementwise ops: one row each, with the derivative rule of every operand.
+
+A rule reads ``rule(g, ans, *operands)``: `g` is the gradient of the result, `ans` the result.
+Gradients that come back in the broadcast shape are summed to the operand's by the caller. At
+kinks the rules give what PyTorch gives (rule D11).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad.ops._apply import Handle, apply
+from reactgrad.ops._op import Op, Vjp
+from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
+from reactgrad.ops._where import where
+
+TWO_OVER_SQRT_PI: Final = 2.0 / math.sqrt(math.pi)
+ONE_OVER_SQRT_2PI: Final = 1.0 / math.sqrt(2.0 * math.pi)
+LN_2: Final = math.log(2.0)
+LN_10: Final = math.log(10.0)
+
+ELEMENTWISE: Final[dict[str, Op]] = {}
+UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {}
+
+
+def _define(
+    name: str,
+    ufunc: np.ufunc,
+    does: str,
+    example: str,
+    *vjps: Vjp | None,
+    mirrors: bool = True,
+) -> Callable[..., Any]:
+    """Make the op `name`, which promotes dtypes as `ufunc` does, and its public function.
+
+    ``mirrors``: the op is that ufunc, so that NumPy's function of that name makes a node, too.
+    """
+    arity = ufunc.nin
+    op = Op(
+        name,
+        ufunc_rule(ufunc),
+        vjps or None,
+        elementwise=True,
+        broadcasts=True,
+        loop_dtypes=ufunc_loop(ufunc),
+        any_number=name in COMPARISONS,
+    )
+    ELEMENTWISE[name] = op
+    if arity == 1:
+
+        def unary(x: Any, /) -> Any:
+            return apply(op, (x,))
+
+        function: Callable[..., Any] = unary
+    else:
+
+        def binary(x: Any, y: Any, /) -> Any:
+            return apply(op, (x, y))
+
+        function = binary
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = _docstring(name, arity, does, example, bool(vjps))
+    if mirrors:
+        UFUNCS[ufunc] = function
+    return function
+
+
+def _docstring(name: str, arity: int, does: str, example: str, has_rules: bool) -> str:
+    operands = "x" if arity == 1 else "x, y"
+    call, result = example.split(" -> ")
+    gradient = "" if has_rules else "\n    Has no gradient: it is constant or undefined nearly everywhere.\n"
+    return f"""{does}
+
+    Parameters
+    ----------
+    {operands} : Var or array_like
+        Any shapes that broadcast together; numeric dtypes, promoted as NumPy does.
+
+    Returns
+    -------
+    Var
+        Of the broadcast shape.
+{gradient}
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
+    DTypeError
+        If the op is not defined for the dtypes.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.{name}({call})
+    >>> print(y.value)
+    {result}
+    """
+
+
+COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+
+
+def _tie(g: Any, a: Any, b: Any, a_wins: Any) -> Any:
+    return where(equal(a, b), g * 0.5, where(a_wins, g, 0.0))
+
+
+def raised(x: Any, exponent: Any) -> Any:
+    """``x ** exponent``, by a cheaper op for the exponents for which NumPy's operator has one."""
+    cheaper = {2: square, 0.5: sqrt, -1: reciprocal} if _is_float(x) else {2: square}
+    if type(exponent) in (int, float) and exponent in cheaper:
+        return cheaper[exponent](x)
+    return power(x, exponent)
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Handle) and x._graph._dtype_kind(x._slot) in ("f", "c")
+
+
+def _power_base(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    # At exponent 0 the derivative is 0 for every base, also where a**(b-1) is infinite.
+    exponent = b._literal()
+    if exponent is not None:
+        if exponent == 0:
+            return None
+        return g * exponent if exponent == 1 else g * (exponent * raised(a, exponent - 1))
+    return where(equal(b, 0), 0.0, g * b * power(a, where(equal(b, 0), 1, b - 1)))
+
+
+def _power_exponent(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    # At base 0 the power is flat in every exponent that keeps it finite.
+    flat = logical_and(equal(a, 0), greater_equal(b, 0))
+    return where(flat, 0.0, g * ans * log(where(flat, 1.0, a)))
+
+
+# fmt: off
+# name, ufunc whose promotion it has, what it does, example, rule for each operand
+equal         = _define("equal",         np.equal,         "Whether x equals y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
+not_equal     = _define("not_equal",     np.not_equal,     "Whether x differs from y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
+less          = _define("less",          np.less,          "Whether x is less than y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
+less_equal    = _define("less_equal",    np.less_equal,    "Whether x is at most y, element by element.", "[1.0, 3.0], 2.0 -> [ True False]", None, None)
+greater       = _define("greater",       np.greater,       "Whether x is greater than y, element by element.", "[1.0, 3.0], 2.0 -> [False  True]", None, None)
+greater_equal = _define("greater_equal", np.greater_equal, "Whether x is at least y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
+logical_and   = _define("logical_and",   np.logical_and,   "Whether x and y hold, element by element.", "[True, False], True -> [ True False]", None, None)
+logical_or    = _define("logical_or",    np.logical_or,    "Whether x or y holds, element by element.", "[True, False], False -> [ True False]", None, None)
+logical_not   = _define("logical_not",   np.logical_not,   "Whether x does not hold, element by element.", "[True, False] -> [False  True]", None)
+isnan         = _define("isnan",         np.isnan,         "Whether x is not a number.", "[1.0, float('nan')] -> [False  True]", None)
+isfinite      = _define("isfinite",      np.isfinite,      "Whether x is neither infinite nor NaN.", "[1.0, float('inf')] -> [ True False]", None)
+
+add         = _define("add",      np.add,      "Sum, element by element.", "[1.0, 2.0], 3.0 -> [4. 5.]", lambda g, ans, a, b: g, lambda g, ans, a, b: g)
+subtract    = _define("subtract", np.subtract, "Difference, element by element.", "[1.0, 2.0], 3.0 -> [-2. -1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -g)
+multiply    = _define("multiply", np.multiply, "Product, element by element.", "[1.0, 2.0], 3.0 -> [3. 6.]", lambda g, ans, a, b: g * b, lambda g, ans, a, b: g * a)
+divide      = _define("divide",   np.divide,   "Quotient, element by element.", "[1.0, 2.0], 4.0 -> [0.25 0.5 ]", lambda g, ans, a, b: g / b, lambda g, ans, a, b: -g * ans / b)
+power       = _define("power",    np.power,    "x to the power y; the gradient of x**0 is 0.", "[1.0, 2.0], 3.0 -> [1. 8.]", _power_base, _power_exponent)
+maximum     = _define("maximum",  np.maximum,  "The larger of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [3. 5.]", lambda g, ans, a, b: _tie(g, a, b, greater(a, b)), lambda g, ans, a, b: _tie(g, a, b, greater(b, a)))
+minimum     = _define("minimum",  np.minimum,  "The smaller of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [1. 3.]", lambda g, ans, a, b: _tie(g, a, b, less(a, b)), lambda g, ans, a, b: _tie(g, a, b, less(b, a)))
+hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), element by element.", "[3.0], 4.0 -> [5.]", lambda g, ans, a, b: g * a / ans, lambda g, ans, a, b: g * b / ans)
+arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: g * b / (square(a) + square(b)), lambda g, ans, a, b: -g * a / (square(a) + square(b)))
+logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: g * exp(a - ans), lambda g, ans, a, b: g * exp(b - ans))
+
+negative    = _define("negative",   np.negative,   "-x.", "[1.0, -2.0] -> [-1.  2.]", lambda g, ans, x: -g)
+absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", lambda g, ans, x: g * sign(x))
+sign        = _define("sign",       np.sign,       "-1, 0 or 1 by the sign of x.", "[3.0, 0.0, -2.0] -> [ 1.  0. -1.]", None)
+floor       = _define("floor",      np.floor,      "The largest integer not above x.", "[1.5, -1.5] -> [ 1. -2.]", None)
+ceil        = _define("ceil",       np.ceil,       "The smallest integer not below x.", "[1.5, -1.5] -> [ 2. -1.]", None)
+exp         = _define("exp",        np.exp,        "e to the power x.", "[0.0, 1.0] -> [1.         2.71828183]", lambda g, ans, x: g * ans)
+exp2        = _define("exp2",       np.exp2,       "2 to the power x.", "[0.0, 3.0] -> [1. 8.]", lambda g, ans, x: g * ans * LN_2)
+expm1       = _define("expm1",      np.expm1,      "exp(x) - 1 without loss of digits near 0.", "[0.0, 1.0] -> [0.         1.71828183]", lambda g, ans, x: g * (ans + 1.0))
+log         = _define("log",        np.log,        "Natural logarithm.", "[1.0, 2.0] -> [0.         0.69314718]", lambda g, ans, x: g / x)
+log2        = _define("log2",       np.log2,       "Logarithm to base 2.", "[1.0, 8.0] -> [0. 3.]", lambda g, ans, x: g / (x * LN_2))
+log10       = _define("log10",      np.log10,      "Logarithm to base 10.", "[1.0, 100.0] -> [0. 2.]", lambda g, ans, x: g / (x * LN_10))
+log1p       = _define("log1p",      np.log1p,      "log(1 + x) without loss of digits near 0.", "[0.0, 1.0] -> [0.         0.69314718]", lambda g, ans, x: g / (x + 1.0))
+sqrt        = _define("sqrt",       np.sqrt,       "Square root; the gradient at 0 is infinite.", "[4.0, 9.0] -> [2. 3.]", lambda g, ans, x: g * 0.5 / ans)
+square      = _define("square",     np.square,     "x * x.", "[2.0, 3.0] -> [4. 9.]", lambda g, ans, x: g * (2.0 * x))
+reciprocal  = _define("reciprocal", np.reciprocal, "1 / x.", "[2.0, 4.0] -> [0.5  0.25]", lambda g, ans, x: -g * square(ans))
+sin         = _define("sin",        np.sin,        "Sine of an angle in radians.", "[0.0, 1.0] -> [0.         0.84147098]", lambda g, ans, x: g * cos(x))
+cos         = _define("cos",        np.cos,        "Cosine of an angle in radians.", "[0.0, 1.0] -> [1.         0.54030231]", lambda g, ans, x: -g * sin(x))
+tan         = _define("tan",        np.tan,        "Tangent of an angle in radians.", "[0.0, 1.0] -> [0.         1.55740772]", lambda g, ans, x: g * (square(ans) + 1.0))
+arcsin      = _define("arcsin",     np.arcsin,     "Angle in radians whose sine is x.", "[0.0, 1.0] -> [0.         1.57079633]", lambda g, ans, x: g / sqrt(1.0 - square(x)))
+arccos      = _define("arccos",     np.arccos,     "Angle in radians whose cosine is x.", "[1.0, 0.0] -> [0.         1.57079633]", lambda g, ans, x: -g / sqrt(1.0 - square(x)))
+arctan      = _define("arctan",     np.arctan,     "Angle in radians whose tangent is x.", "[0.0, 1.0] -> [0.         0.78539816]", lambda g, ans, x: g / (square(x) + 1.0))
+sinh        = _define("sinh",       np.sinh,       "Hyperbolic sine.", "[0.0, 1.0] -> [0.         1.17520119]", lambda g, ans, x: g * cosh(x))
+cosh        = _define("cosh",       np.cosh,       "Hyperbolic cosine.", "[0.0, 1.0] -> [1.         1.54308063]", lambda g, ans, x: g * sinh(x))
+tanh        = _define("tanh",       np.tanh,       "Hyperbolic tangent.", "[0.0, 1.0] -> [0.         0.76159416]", lambda g, ans, x: g * (1.0 - square(ans)))
+
+sigmoid     = _define("sigmoid",  np.exp,      "1 / (1 + exp(-x)).", "[0.0, 1.0] -> [0.5        0.73105858]", lambda g, ans, x: g * (ans * (1.0 - ans)), mirrors=False)
+relu        = _define("relu",     np.positive, "x where it is positive, else 0; the gradient at 0 is 0.", "[1.5, -2.0] -> [1.5 0. ]", lambda g, ans, x: where(greater(x, 0), g, 0.0), mirrors=False)
+erf         = _define("erf",      np.exp,      "Error function.", "[0.0, 1.0] -> [0.         0.84270079]", lambda g, ans, x: g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
+erfc        = _define("erfc",     np.exp,      "1 - erf(x), accurate in the upper tail.", "[0.0, 1.0] -> [1.         0.15729921]", lambda g, ans, x: -g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
+norm_cdf    = _define("norm_cdf", np.exp,      "Probability that a standard normal variable is below x, accurate in the lower tail.", "[0.0, 1.0] -> [0.5        0.84134475]", lambda g, ans, x: g * norm_pdf(x), mirrors=False)
+# fmt: on
+
+
+def norm_pdf(x: Any, /) -> Any:
+    """Density of the standard normal distribution.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; a float dtype.
+
+    Returns
+    -------
+    Var
+        exp(-x**2 / 2) / sqrt(2 pi), element by element.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.norm_pdf([0.0, 1.0])
+    >>> y.value
+    array([0.39894228, 0.24197072])
+    """
+    return ONE_OVER_SQRT_2PI * exp(square(x) * -0.5)

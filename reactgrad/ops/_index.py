@@ -1,0 +1,300 @@
+"""Indexing and slicing, and its reverse: contributions put into their place of a sum.
+
+Basic indices (integers, slices, ``None``, ``...``) give views. The gradient of an indexed value
+is not a dense array of zeros with one part filled: the rule returns a ``Placed`` contribution,
+and ``accumulate`` adds all contributions of a node into one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ReactgradError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import Handle, apply
+from reactgrad.ops._op import Attrs, Op
+
+
+class IndexingError(ReactgradError, IndexError):
+    """An index that a value does not have."""
+
+
+class Index:
+    """A normalised index: a tuple whose arrays are read-only; equal basic indices are equal.
+
+    ``None`` stands for a new axis. A ``Slot`` stands for the operand that is the index there.
+    """
+
+    __slots__ = ("basic", "key", "parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+        self.basic = not any(isinstance(p, np.ndarray | Slot) for p in parts)
+        self.key: object = (
+            tuple((p.start, p.stop, p.step, "slice") if isinstance(p, slice) else p for p in parts)
+            if self.basic
+            else id(self)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Index) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(_part_text, self.parts))}]"
+
+    def filled(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """The index with the values of its operands in place."""
+        return tuple(operands[p.number] if isinstance(p, Slot) else p for p in self.parts)
+
+
+class Slot:
+    """The place of an operand in an index."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Placed:
+    """A contribution to the gradient that belongs to a part of the operand."""
+
+    __slots__ = ("gradient", "index")
+
+    def __init__(self, gradient: Any, index: Index) -> None:
+        self.gradient = gradient
+        self.index = index
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, slice):
+        ends = ["" if e is None else str(e) for e in (part.start, part.stop, part.step)]
+        return ":".join(ends if part.step is not None else ends[:2])
+    if isinstance(part, np.ndarray):
+        return f"{part.dtype.name}{list(part.shape)}"
+    return {None: "None", Ellipsis: "..."}.get(part, str(part)) if not isinstance(part, Slot) else "Var"
+
+
+def _integer(part: Any) -> int | None:
+    try:
+        return int(part.__index__())
+    except (AttributeError, TypeError):
+        return None
+
+
+def _part(part: Any, operands: list[Any]) -> Any:
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, Handle):
+        operands.append(part)
+        return Slot(len(operands) - 1)
+    if isinstance(part, slice):
+        ends = [None if e is None else _integer(e) for e in (part.start, part.stop, part.step)]
+        if any(e is None and o is not None for e, o in zip(ends, _ends(part), strict=True)):
+            raise DTypeError(
+                f"index {part!r}: slices have integer ends. A Var cannot be one, since the shape "
+                "of the result would depend on its value; use rg.where, or rg.lift."
+            )
+        return slice(*ends)
+    if isinstance(part, bool | np.bool_) or (number := _integer(part)) is None:
+        array = np.array(part)
+        if not array.size and array.dtype.kind == "f":
+            array = array.astype(np.intp)
+        if array.dtype.kind not in "iub":
+            raise DTypeError(
+                f"index {part!r}: an index is made of integers, slices, ..., None, and arrays of "
+                "integers or booleans."
+            )
+        array.flags.writeable = False
+        return array
+    return number
+
+
+def _ends(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
+
+
+def _sample(one: Spec) -> Any:
+    """An array of this spec that takes no memory: all its elements are one."""
+    return np.broadcast_to(np.empty((), one.dtype), tuple(1 if n is None else n for n in one.shape))
+
+
+def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    one, index = specs[0], attrs[0]
+    try:
+        if one.known:
+            parts = index.filled([None, *[_index_sample(i) for i in specs[1:]]])
+            shape: tuple[int | None, ...] = _sample(one)[parts].shape
+        else:
+            shape = _unknown(one, index)
+    except IndexError as error:
+        raise IndexingError(f"index {index!r} of {one!r}: {error}.") from None
+    return spec(shape, one.dtype, one.device)
+
+
+def _index_sample(one: Spec) -> Any:
+    if one.dtype.kind not in "iu":
+        raise DTypeError(
+            f"an index Var holds integers, not {one!r}: with booleans the shape of the result "
+            "would depend on the values. Use rg.where, or rg.lift."
+        )
+    return np.zeros(tuple(0 if n is None else n for n in one.shape), np.intp)
+
+
+def _unknown(one: Spec, index: Index) -> tuple[int | None, ...]:
+    """The shape of a basic index of a value some of whose lengths are not known yet."""
+    if not index.basic:
+        raise DTypeError(
+            f"index {index!r} of {one!r}: arrays as indices need known lengths; set the input first."
+        )
+    used = sum(p is not None and p is not Ellipsis for p in index.parts)
+    parts: list[Any] = []
+    for part in index.parts if Ellipsis in index.parts else (*index.parts, Ellipsis):
+        parts += [slice(None)] * (len(one.shape) - used) if part is Ellipsis else [part]
+    if used > len(one.shape):
+        raise IndexingError(f"index {index!r} of {one!r}: too many indices.")
+    shape: list[int | None] = []
+    lengths = iter(one.shape)
+    for part in parts:
+        if part is None:
+            shape.append(1)
+            continue
+        length = next(lengths)
+        if isinstance(part, slice):
+            unknown = length is None
+            shape.append(None if unknown else len(range(*part.indices(length))))  # type: ignore[arg-type]
+        elif length is not None and not -length <= part < length:
+            raise IndexingError(f"index {part} is out of bounds for an axis of length {length}.")
+    return tuple(shape)
+
+
+def _view(x: Any, index: Index) -> Any:
+    # The ellipsis keeps a view where all axes are indexed by integers.
+    parts = index.parts
+    return x[parts if Ellipsis in parts else (*parts, ...)] if index.basic else None
+
+
+GETITEM = Op("getitem", _infer, (lambda g, ans, x, index: Placed(g, index),), view=_view)
+
+
+def _gather_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    if i:
+        return None
+    return apply(SCATTER, (g, *operands[1:]), (*attrs, operands[0].shape))
+
+
+GATHER = Op("gather", _infer, variadic=_gather_rule)
+
+
+def _infer_scatter(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(attrs[1], specs[0].dtype, specs[0].device)
+
+
+def _scatter_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return None if i else apply(GATHER, (g, *operands[1:]), attrs[:1])
+
+
+# Zeros of a shape with an array added at an index that is itself a value.
+SCATTER = Op("scatter", _infer_scatter, variadic=_scatter_rule)
+
+
+def getitem(x: Any, key: Any) -> Any:
+    """``x[key]``.
+
+    Parameters
+    ----------
+    x : Var
+        Any shape.
+    key
+        As in NumPy: integers, slices, ``None``, ``...``, arrays of integers or booleans, or Vars
+        of integers.
+
+    Returns
+    -------
+    Var
+        A view for indices without arrays.
+
+    Raises
+    ------
+    IndexingError
+        If there is no such element or axis.
+    DTypeError
+        If `key` is no index, or its result would have a shape that depends on values.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([[1, 2], [3, 4]])
+    >>> x[:, 1].value
+    array([2, 4])
+    """
+    operands: list[Any] = [x]
+    index = Index(tuple(_part(p, operands) for p in (key if isinstance(key, tuple) else (key,))))
+    if sum(p is Ellipsis for p in index.parts) > 1:
+        raise IndexingError(f"index {index!r}: only one ... can stand in an index.")
+    return apply(GETITEM if len(operands) == 1 else GATHER, operands, (index,))
+
+
+# --- the sum of contributions ------------------------------------------------------------------
+
+
+def _infer_accumulate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(attrs[0], specs[0].dtype, specs[0].device)
+
+
+def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    place = attrs[1][i]
+    return g if place is None else apply(GETITEM, (g,), (place,))
+
+
+# Operands added in their order, each to the whole (place None) or to the part at its index.
+ACCUMULATE = Op("accumulate", _infer_accumulate, variadic=_accumulate_rule)
+
+# Dense contributions that one node adds; more make a tree, so that a change in one of 10,000
+# consumers adds up three short sums and not the long one.
+FAN_IN = 16
+
+
+def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...]) -> Any:
+    """The sum of contributions to the gradient of a value of this shape, in their order.
+
+    Parameters
+    ----------
+    contributions : sequence of Var or Placed
+        At least one.
+    shape : tuple of int
+        The shape of the value.
+    """
+    level = list(contributions)
+    while len(level) > FAN_IN:
+        groups: list[list[Any]] = [[]]
+        for one in level:
+            # Placed contributions stay together: each group has an array of the whole shape.
+            placed = isinstance(one, Placed)
+            group = groups[-1]
+            if group and (placed != isinstance(group[0], Placed) or (not placed and len(group) == FAN_IN)):
+                groups.append(group := [])
+            group.append(one)
+        if len(groups) == 1:
+            break
+        level = [group[0] if _is_sum(group) else _sum(group, shape) for group in groups]
+    if _is_sum(level):
+        return level[0]
+    return _sum(level, shape)
+
+
+def _is_sum(group: list[Any]) -> bool:
+    return len(group) == 1 and not isinstance(group[0], Placed)
+
+
+def _sum(group: list[Any], shape: tuple[int | None, ...]) -> Any:
+    operands = [one.gradient if isinstance(one, Placed) else one for one in group]
+    places = tuple(one.index if isinstance(one, Placed) else None for one in group)
+    return apply(ACCUMULATE, operands, (shape, places))

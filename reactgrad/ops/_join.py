@@ -1,0 +1,146 @@
+"""Several values put together: concatenate, stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import Handle, apply
+from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
+
+
+def _infer_concatenate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    ndim = len(specs[0].shape)
+    if not ndim:
+        raise ShapeError("concatenate needs values with at least one axis; use stack for numbers.")
+    axis = normal_axis("concatenate", attrs[0], ndim)
+    shape = list(specs[0].shape)
+    total: int | None = 0
+    for one in specs:
+        fits = len(one.shape) == ndim and all(
+            m == n or m is None or n is None or i == axis
+            for i, (m, n) in enumerate(zip(one.shape, shape, strict=True))
+        )
+        if not fits:
+            raise ShapeError(
+                f"concatenate along axis {axis} of {shapes_text(specs)}: all other lengths must "
+                "be the same."
+            )
+        shape = [n if m is None else m for m, n in zip(shape, one.shape, strict=True)]
+        length = one.shape[axis]
+        total = None if total is None or length is None else total + length
+    shape[axis] = total
+    return spec(tuple(shape), promote(specs), common_device("concatenate", specs))
+
+
+def _concatenate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    axis = normal_axis("concatenate", attrs[0], ans.ndim)
+    lengths = [0 if x.shape[axis] is None else x.shape[axis] for x in operands[: i + 1]]
+    start = sum(lengths[:-1])
+    return g[(*[slice(None)] * axis, slice(start, start + lengths[-1]))]
+
+
+CONCATENATE = Op("concatenate", _infer_concatenate, variadic=_concatenate_rule)
+
+
+def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
+    """Values joined along an axis they have.
+
+    Parameters
+    ----------
+    values : sequence of Var or array_like
+        At least one; the same shape but for `axis`.
+    axis : int or None
+        ``None`` joins the flattened values.
+
+    Returns
+    -------
+    Var
+        Of the common dtype.
+
+    Raises
+    ------
+    ShapeError
+        If the other lengths differ, or a value has no axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.concatenate([[1, 2], [3]])
+    >>> y.value
+    array([1, 2, 3])
+    """
+    operands = _sequence("concatenate", values)
+    if axis is None:
+        from reactgrad.ops._layout import reshape  # noqa: PLC0415 - the rare case
+
+        operands, axis = [reshape(x, -1) for x in operands], 0
+    return apply(CONCATENATE, operands, (axis,))
+
+
+def _infer_stack(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    shape = specs[0].shape
+    for one in specs:
+        if len(one.shape) != len(shape) or any(
+            m != n and m is not None and n is not None
+            for m, n in zip(one.shape, shape, strict=True)
+        ):
+            raise ShapeError(f"stack of {shapes_text(specs)}: all shapes must be the same.")
+        shape = tuple(n if m is None else m for m, n in zip(shape, one.shape, strict=True))
+    axis = normal_axis("stack", attrs[0], len(shape) + 1)
+    new = (*shape[:axis], len(specs), *shape[axis:])
+    return spec(new, promote(specs), common_device("stack", specs))
+
+
+def _stack_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    axis = normal_axis("stack", attrs[0], ans.ndim)
+    return g[(*[slice(None)] * axis, i)]
+
+
+STACK = Op("stack", _infer_stack, variadic=_stack_rule)
+
+
+def stack(values: Sequence[Any], /, axis: int = 0) -> Any:
+    """Values of one shape joined along a new axis.
+
+    Parameters
+    ----------
+    values : sequence of Var or array_like
+        At least one; all of one shape.
+    axis : int
+        Where the new axis stands in the result.
+
+    Returns
+    -------
+    Var
+        Of the common dtype.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.stack([1, 2])
+    >>> y.value
+    array([1, 2])
+    """
+    return apply(STACK, _sequence("stack", values), (axis,))
+
+
+def _sequence(name: str, values: Any) -> list[Any]:
+    if isinstance(values, Handle) or not hasattr(values, "__iter__"):
+        raise DTypeError(
+            f"{name} takes a sequence of values, as in rg.{name}([a, b]), not {type(values).__name__}."
+        )
+    operands = list(values)
+    if not operands:
+        raise ShapeError(f"{name} needs at least one value.")
+    return operands

@@ -1,0 +1,342 @@
+"""Ops that only rearrange: transpose, reshape, broadcast_to, expand_dims, squeeze.
+
+Where the memory allows it, their value is a view of the operand's and costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import apply
+from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._shapes import normal_axes, size_of
+
+
+def _with_shape(one: Spec, shape: tuple[int | None, ...]) -> Spec:
+    return spec(shape, one.dtype, one.device)
+
+
+# --- transpose ---------------------------------------------------------------------------------
+
+
+def _infer_transpose(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    shape, axes = specs[0].shape, attrs[0]
+    if axes is None:
+        return _with_shape(specs[0], shape[::-1])
+    order = normal_axes("transpose", axes, len(shape))
+    if len(order) != len(shape):
+        raise ShapeError(
+            f"transpose of {specs[0]!r} needs each of its {len(shape)} axes once, not {axes!r}."
+        )
+    return _with_shape(specs[0], tuple(shape[i] for i in order))
+
+
+def _transpose_rule(g: Any, ans: Any, x: Any, axes: tuple[int, ...] | None) -> Any:
+    if axes is None:
+        return transpose(g)
+    ndim = len(axes)
+    return transpose(g, tuple(int(i) for i in np.argsort([a % ndim for a in axes])))
+
+
+TRANSPOSE = Op(
+    "transpose", _infer_transpose, (_transpose_rule,), view=lambda x, axes: x.transpose(axes)
+)
+
+
+def transpose(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
+    """`x` with its axes in another order.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape.
+    axes : tuple of int, optional
+        The axes of `x` in their new order; by default reversed.
+
+    Returns
+    -------
+    Var
+        A view: costs nothing.
+
+    Raises
+    ------
+    ShapeError
+        If `axes` does not name each axis once.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.transpose([[1, 2, 3]])
+    >>> y.shape
+    (3, 1)
+    """
+    return apply(TRANSPOSE, (x,), (None if axes is None else tuple(axes),))
+
+
+def swap_last(x: Any) -> Any:
+    """`x` with its last two axes exchanged."""
+    ndim = x.ndim
+    return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+# --- reshape -----------------------------------------------------------------------------------
+
+
+def _infer_reshape(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    old, new = specs[0], attrs[0]
+    if new.count(-1) > 1:
+        raise ShapeError(f"reshape to {new}: only one length can be -1.")
+    if any(n is not None and n < -1 for n in new):
+        raise ShapeError(f"reshape to {new}: a length cannot be negative, except one -1.")
+    if not old.known or None in new:
+        return _with_shape(old, tuple(None if n == -1 else n for n in new))
+    size, fixed = size_of(old.shape), size_of([n for n in new if n != -1])  # type: ignore[arg-type]
+    fits = (fixed and size % fixed == 0) if -1 in new else fixed == size
+    if not fits:
+        raise ShapeError(
+            f"reshape of {old!r} to {new}: it has {size} elements, which do not fill that shape."
+        )
+    return _with_shape(old, tuple(size // fixed if n == -1 else n for n in new))
+
+
+def _view_reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    view = x.reshape(shape)
+    return view if np.may_share_memory(view, x) or not x.size else None
+
+
+RESHAPE = Op(
+    "reshape", _infer_reshape, (lambda g, ans, x, shape: like_shape(g, x),), view=_view_reshape
+)
+
+
+def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
+    """The elements of `x`, in C order, in another shape.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape.
+    shape : int or tuple of int
+        With as many elements as `x`; one length may be -1 for "what is left".
+
+    Returns
+    -------
+    Var
+        A view where the memory allows it.
+
+    Raises
+    ------
+    ShapeError
+        If the elements do not fill the shape.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.reshape([1, 2, 3, 4], (2, -1))
+    >>> y.shape
+    (2, 2)
+    """
+    return apply(RESHAPE, (x,), (shape_attr("reshape", shape),))
+
+
+def like_shape(g: Any, x: Any) -> Any:
+    """`g` reshaped to the shape of `x`."""
+    return apply(RESHAPE, (g,), (x.shape,))
+
+
+def shape_attr(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape as callers write it, as a tuple of ints."""
+    many = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    try:
+        return tuple(int(n.__index__()) for n in many)
+    except AttributeError:
+        raise DTypeError(
+            f"{name}: a shape is an integer or a tuple of integers, not {shape!r}."
+        ) from None
+
+
+# --- broadcast_to ------------------------------------------------------------------------------
+
+
+def _infer_broadcast(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    old, new = specs[0].shape, attrs[0]
+    fits = len(old) <= len(new) and all(
+        m == n or m == 1 or m is None or n is None
+        for m, n in zip(old[::-1], new[::-1], strict=False)
+    )
+    if not fits or any(n is not None and n < 0 for n in new):
+        raise ShapeError(
+            f"broadcast_to: {specs[0]!r} cannot become {new}; every length must be the same or 1 "
+            "before, counted from the last axis."
+        )
+    return _with_shape(specs[0], new)
+
+
+BROADCAST_TO = Op(
+    "broadcast_to",
+    _infer_broadcast,
+    (lambda g, ans, x, shape: g,),
+    broadcasts=True,
+    view=lambda x, shape: np.broadcast_to(x, shape),
+)
+
+
+def broadcast_to(x: Any, /, shape: int | tuple[int, ...]) -> Any:
+    """`x` repeated along new axes and axes of length 1.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape that broadcasts to `shape`.
+    shape : int or tuple of int
+        The new shape.
+
+    Returns
+    -------
+    Var
+        A view: costs nothing.
+
+    Raises
+    ------
+    ShapeError
+        If `x` does not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.broadcast_to([1, 2], (2, 2))
+    >>> y.value
+    array([[1, 2],
+           [1, 2]])
+    """
+    return apply(BROADCAST_TO, (x,), (shape_attr("broadcast_to", shape),))
+
+
+def spread(g: Any, x: Any) -> Any:
+    """`g` broadcast to the shape of `x`."""
+    return g if g.shape == x.shape else apply(BROADCAST_TO, (g,), (x.shape,))
+
+
+# --- expand_dims, squeeze ----------------------------------------------------------------------
+
+
+def _infer_expand(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    axes = attrs[0]
+    ndim = len(specs[0].shape) + len(axes)
+    at = normal_axes("expand_dims", axes, ndim)
+    rest = iter(specs[0].shape)
+    return _with_shape(specs[0], tuple(1 if i in at else next(rest) for i in range(ndim)))
+
+
+EXPAND_DIMS = Op(
+    "expand_dims",
+    _infer_expand,
+    (lambda g, ans, x, axes: like_shape(g, x),),
+    view=lambda x, axes: np.expand_dims(x, axes),
+)
+
+
+def expand_dims(x: Any, /, axis: int | tuple[int, ...]) -> Any:
+    """`x` with new axes of length 1.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape.
+    axis : int or tuple of int
+        Where the new axes stand in the result.
+
+    Returns
+    -------
+    Var
+        A view: costs nothing.
+
+    Raises
+    ------
+    AxisError
+        If the result has no such axis, or one is named twice.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.expand_dims([1, 2], 0)
+    >>> y.shape
+    (1, 2)
+    """
+    return apply(EXPAND_DIMS, (x,), (tuple(axis) if isinstance(axis, tuple | list) else (axis,),))
+
+
+def _infer_squeeze(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    shape, axis = specs[0].shape, attrs[0]
+    if axis is None:
+        return _with_shape(specs[0], tuple(n for n in shape if n != 1))
+    at = normal_axes("squeeze", axis, len(shape))
+    for i in at:
+        if shape[i] not in (1, None):
+            raise ShapeError(
+                f"squeeze: axis {i} of {specs[0]!r} has length {shape[i]}; only axes of length 1 "
+                "can be left out. Index it, x[..., 0], to take one element."
+            )
+    return _with_shape(specs[0], tuple(n for i, n in enumerate(shape) if i not in at))
+
+
+SQUEEZE = Op(
+    "squeeze",
+    _infer_squeeze,
+    (lambda g, ans, x, axis: like_shape(g, x),),
+    view=lambda x, axis: np.squeeze(x, axis),
+)
+
+
+def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Any:
+    """`x` without axes of length 1.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape.
+    axis : int or tuple of int, optional
+        The axes to leave out; by default all of length 1.
+
+    Returns
+    -------
+    Var
+        A view: costs nothing.
+
+    Raises
+    ------
+    ShapeError
+        If one of the axes has another length.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.squeeze([[1, 2]])
+    >>> y.shape
+    (2,)
+    """
+    return apply(SQUEEZE, (x,), (tuple(axis) if isinstance(axis, list) else axis,))
+
+
+# --- alias -------------------------------------------------------------------------------------
+
+ALIAS = Op(
+    "alias",
+    lambda specs, attrs: _with_shape(specs[0], specs[0].shape),
+    (lambda g, ans, x: g,),
+    view=lambda x: x[...],
+)
+
+
+def alias(x: Any) -> Any:
+    """A node of its own with the value of `x`."""
+    return apply(ALIAS, (x,))

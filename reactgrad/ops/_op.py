@@ -1,0 +1,72 @@
+"""What an op is: a name, a shape rule, derivative rules. Kernels are found by the name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactgrad.backend import Spec
+
+Attrs = tuple[Any, ...]
+Infer = Callable[[tuple[Spec, ...], Attrs], Spec]
+# rule(g, ans, *operands, *attrs): the gradient for one operand, built of ops on Vars
+Vjp = Callable[..., Any]
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One kind of computation on arrays.
+
+    Attributes
+    ----------
+    name
+        Also the name under which kernels are registered.
+    infer
+        Specs of the operands and the attributes to the spec of the result. Raises a
+        ``ReactgradError`` that says why operands do not fit.
+    vjps
+        For each operand the rule of its gradient; ``None`` where the gradient is zero
+        everywhere. No tuple at all: the op has no derivative rules.
+    variadic
+        Instead of `vjps` for any number of operands: ``variadic(i, g, ans, operands, attrs)``.
+    elementwise
+        Computes each element from the operands' elements at the same (broadcast) place.
+    broadcasts
+        Gradients may come back in the broadcast shape and are summed to the operand's.
+    view
+        ``view(x, *attrs)``: the result as a view of the operand's memory, or ``None`` where its
+        layout does not allow one.
+    loop_dtypes
+        Dtypes in which the kernel wants its operands, for Python numbers among them; by default
+        that of the result.
+    any_number
+        Python numbers that do not fit the loop's dtype go to the kernel as they are.
+    """
+
+    name: str
+    infer: Infer
+    vjps: tuple[Vjp | None, ...] | None = None
+    variadic: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None
+    elementwise: bool = False
+    broadcasts: bool = False
+    view: Callable[..., Any] | None = None
+    loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None
+    any_number: bool = False
+    _known: dict[tuple[tuple[Spec, ...], Attrs], Spec] = field(default_factory=dict, repr=False)
+
+    def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+        """The spec of the result, remembered by the operands' specs."""
+        key = (specs, attrs)
+        found = self._known.get(key)
+        if found is None:
+            found = self.infer(specs, attrs)
+            if len(self._known) > 4096:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether derivative rules exist."""
+        return self.vjps is not None or self.variadic is not None

@@ -1,0 +1,247 @@
+"""Reductions: sum, mean, max, min; and the sum back to a shape that was broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import ShapeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import apply
+from reactgrad.ops._astype import astype
+from reactgrad.ops._elementwise import equal
+from reactgrad.ops._layout import spread
+from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._shapes import normal_axes, size_of
+
+Axis = int | tuple[int, ...] | None
+
+
+def _reduced(name: str, one: Spec, attrs: Attrs) -> tuple[int | None, ...]:
+    axis, keepdims = attrs
+    axes = normal_axes(name, axis, len(one.shape))
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(one.shape))
+    return tuple(n for i, n in enumerate(one.shape) if i not in axes)
+
+
+def _reduction(name: str, dtype_of: Callable[[Any], Any], *, identity: bool) -> Any:
+    def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+        one = specs[0]
+        if not identity:
+            axes = normal_axes(name, attrs[0], len(one.shape))
+            if any(one.shape[i] == 0 for i in axes):
+                raise ShapeError(
+                    f"{name} over an axis of length 0 of {one!r} has no value; there is no "
+                    "element to choose."
+                )
+        return spec(_reduced(name, one, attrs), dtype_of(one.dtype), one.device)
+
+    return infer
+
+
+def _sum_dtype(dtype: Any) -> Any:
+    return np.add.reduce(np.zeros(0, dtype)).dtype
+
+
+def _mean_dtype(dtype: Any) -> Any:
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+
+
+def _back(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    """`g` with the reduced axes put back as axes of length 1."""
+    if keepdims or g.ndim == x.ndim:
+        return g
+    axes = normal_axes("sum", axis, x.ndim)
+    if len(axes) == x.ndim:
+        return g  # a number broadcasts by itself
+    return g[tuple(None if i in axes else slice(None) for i in range(x.ndim))]
+
+
+def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    return spread(_back(g, x, axis, keepdims), x)
+
+
+def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
+    return spread(_back(g / float(max(count, 1)), x, axis, keepdims), x)
+
+
+def _extremum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    chosen = astype(equal(x, _back(ans, x, axis, keepdims)), g.dtype)
+    count = sum(chosen, axis, keepdims=True)  # ties share the gradient evenly
+    return _back(g, x, axis, keepdims) * (chosen / count)
+
+
+SUM = Op("sum", _reduction("sum", _sum_dtype, identity=True), (_sum_rule,))
+MEAN = Op("mean", _reduction("mean", _mean_dtype, identity=True), (_mean_rule,))
+MAX = Op("max", _reduction("max", lambda dtype: dtype, identity=False), (_extremum_rule,))
+MIN = Op("min", _reduction("min", lambda dtype: dtype, identity=False), (_extremum_rule,))
+
+
+def _attrs(axis: Any, keepdims: bool) -> Attrs:
+    return (tuple(axis) if isinstance(axis, list) else axis, bool(keepdims))
+
+
+def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa: A001 - NumPy's name
+    """Sum over axes.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; booleans and integers sum as integers.
+    axis : int, tuple of int or None
+        The axes to sum over; ``None`` for all.
+    keepdims : bool
+        Whether the summed axes stay, with length 1.
+
+    Returns
+    -------
+    Var
+        Shape () for ``axis=None`` without `keepdims`.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    >>> y.value
+    array([4., 6.])
+    """
+    return apply(SUM, (x,), _attrs(axis, keepdims))
+
+
+def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    """Arithmetic mean over axes.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; integers give float64.
+    axis : int, tuple of int or None
+        The axes to average over; ``None`` for all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Var
+        Over no elements: NaN.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.mean([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    >>> y.value
+    array([1.5, 3.5])
+    """
+    return apply(MEAN, (x,), _attrs(axis, keepdims))
+
+
+def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa: A001 - NumPy's name
+    """Largest element over axes; equal largest ones share the gradient evenly.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape without an axis of length 0 among those reduced.
+    axis : int, tuple of int or None
+        The axes to reduce; ``None`` for all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Var
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element to choose.
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.max([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    >>> y.value
+    array([2., 4.])
+    """
+    return apply(MAX, (x,), _attrs(axis, keepdims))
+
+
+def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa: A001 - NumPy's name
+    """Smallest element over axes; equal smallest ones share the gradient evenly.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape without an axis of length 0 among those reduced.
+    axis : int, tuple of int or None
+        The axes to reduce; ``None`` for all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Var
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element to choose.
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.min([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    >>> y.value
+    array([1., 3.])
+    """
+    return apply(MIN, (x,), _attrs(axis, keepdims))
+
+
+# --- back to the shape before broadcasting -----------------------------------------------------
+
+
+def _infer_sum_to(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(attrs[0], specs[0].dtype, specs[0].device)
+
+
+SUM_TO = Op("sum_to", _infer_sum_to, (lambda g, ans, x, shape: spread(g, x),))
+
+
+def sum_to(x: Any, shape: tuple[int | None, ...]) -> Any:
+    """`x` summed over the axes that broadcasting added or stretched from `shape`."""
+    return x if x.shape == shape else apply(SUM_TO, (x,), (shape,))
+
+
+def broadcast_axes(long: tuple[int, ...], short: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of `long` over which a sum leads back to `short`."""
+    new = len(long) - len(short)
+    return (
+        *range(new),
+        *(new + i for i, n in enumerate(short) if n == 1 and long[new + i] != 1),
+    )
+
+

@@ -1,0 +1,63 @@
+"""Elements chosen from two values by a condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import apply
+from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._shapes import broadcast, common_device, promote
+
+
+def _infer_where(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(broadcast("where", specs), promote(specs[1:]), common_device("where", specs))
+
+
+def _where_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
+    dtype = promote(specs[1:])
+    return (np.dtype(bool), dtype, dtype)
+
+
+WHERE = Op(
+    "where",
+    _infer_where,
+    (None, lambda g, ans, c, x, y: where(c, g, 0.0), lambda g, ans, c, x, y: where(c, 0.0, g)),
+    elementwise=True,
+    broadcasts=True,
+    loop_dtypes=_where_loop,
+)
+
+
+def where(condition: Any, x: Any, y: Any, /) -> Any:
+    """Elements of `x` where `condition` holds, else of `y`.
+
+    Parameters
+    ----------
+    condition : Var or array_like
+        Booleans, or numbers of which those other than 0 count as true.
+    x, y : Var or array_like
+        Any shapes that broadcast together with `condition`.
+
+    Returns
+    -------
+    Var
+        Of the broadcast shape and the common dtype of `x` and `y`. An infinite or NaN element
+        that is not chosen leaves no trace in the value or the gradient.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph() as g:
+    ...     y = rg.where([True, False], 1.0, [5.0, 6.0])
+    >>> y.value
+    array([1., 6.])
+    """
+    return apply(WHERE, (condition, x, y))

@@ -1,0 +1,12 @@
+"""The scheduler under reactgrad, re-exported: what to run and when, for any kind of value."""
+
+from reactgrad_scheduler import UNCHANGED as UNCHANGED
+from reactgrad_scheduler import BusyError as BusyError
+from reactgrad_scheduler import CycleError as CycleError
+from reactgrad_scheduler import Host as Host
+from reactgrad_scheduler import InvariantError as InvariantError
+from reactgrad_scheduler import ReactgradError as ReactgradError
+from reactgrad_scheduler import Run as Run
+from reactgrad_scheduler import Scheduler as Scheduler
+from reactgrad_scheduler import Step as Step
+from reactgrad_scheduler import check_invariants as check_invariants

@@ -1,0 +1,28 @@
+"""The scheduler of reactgrad: what to run and when, for any kind of value.
+
+Map, from the bottom up:
+
+- ``errors``      what can go wrong, as exceptions
+- ``topology``    nodes and edges in flat tables
+- ``order``       topological ranks under edits; cycles
+- ``plan``        plans of bound steps, and the cache that finds them again
+- ``versions``    value versions, parent versions, the journal
+- ``staleness``   marks: what a change may have made stale
+- ``run``         the record of what one read did
+- ``host``        what is asked of the owner of the values
+- ``executors``   how a plan is run
+- ``edit``        transactions
+- ``scheduler``   all of it together
+- ``invariants``  what must always hold, as a check
+"""
+
+from reactgrad_scheduler.errors import BusyError as BusyError
+from reactgrad_scheduler.errors import CycleError as CycleError
+from reactgrad_scheduler.errors import InvariantError as InvariantError
+from reactgrad_scheduler.errors import ReactgradError as ReactgradError
+from reactgrad_scheduler.host import Host as Host
+from reactgrad_scheduler.invariants import check_invariants as check_invariants
+from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
+from reactgrad_scheduler.plan import Step as Step
+from reactgrad_scheduler.run import Run as Run
+from reactgrad_scheduler.scheduler import Scheduler as Scheduler

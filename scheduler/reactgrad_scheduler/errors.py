@@ -1,0 +1,31 @@
+"""Errors of the scheduler; each is also the builtin that a caller would think of catching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ReactgradError(Exception):
+    """Base of every error that reactgrad raises on purpose."""
+
+
+class CycleError(ReactgradError, ValueError):
+    """An edge would make a node depend on itself.
+
+    Attributes
+    ----------
+    path : tuple
+        The nodes of the cycle in the direction of the data, the first one repeated at the end.
+    """
+
+    def __init__(self, message: str, path: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.path = tuple(path)
+
+
+class BusyError(ReactgradError, RuntimeError):
+    """A node tried to change its own graph while the graph was running it."""
+
+
+class InvariantError(ReactgradError, AssertionError):
+    """The tables contradict each other: a bug in reactgrad, never in the caller's code."""

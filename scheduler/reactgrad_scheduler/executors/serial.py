@@ -1,0 +1,267 @@
+"""Plans run in the calling thread, one node after the other.
+
+A *certain* plan runs as a bare loop over bound steps; nothing is written down until it ends, and
+then only one entry in the journal. When a step raises, or reads other nodes itself, the frame is
+*suspended*: what has happened is written into the tables, and the rest is run *checked*, which
+compares versions before and writes them after every node.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import length_hint
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
+from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.staleness import CLEAN
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.scheduler import Scheduler
+
+
+@dataclass(eq=False, slots=True)
+class StoredError:
+    """What a node raised, and the versions of its parents it raised for."""
+
+    error: Exception
+    versions: tuple[int, ...]
+
+
+class Frame:
+    """A certain plan that is being run.
+
+    ``position`` is ``None`` while the tables know nothing of the run; after ``suspend`` it is
+    the index of the node whose step is under way, and the steps after it will not be called.
+    """
+
+    __slots__ = ("plan", "position", "steps")
+
+    def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
+        self.plan = plan
+        self.steps = steps
+        self.position: int | None = None
+
+    def at(self) -> int:
+        """The slot of the node under way."""
+        return self.plan.slots[self._index()]
+
+    def _index(self) -> int:
+        if self.position is not None:
+            return self.position
+        step_slots = self.plan.step_slots
+        begun = len(step_slots) - length_hint(self.steps)
+        return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
+
+    def suspend(self, scheduler: Scheduler) -> None:
+        """Write what has happened so far into the tables and stop the loop after this step."""
+        index = self._index()
+        scheduler.versions.settle()
+        scheduler.staleness.flush()
+        for slot in self.plan.slots[:index]:
+            commit(scheduler, slot)
+        self.position = index
+        scheduler.computing.append(self.plan.slots[index])
+        deque(self.steps, maxlen=0)
+
+
+def commit(scheduler: Scheduler, slot: int) -> None:
+    """Write down that `slot` was computed and changed."""
+    versions = scheduler.versions
+    versions.version[slot] += 1
+    versions.record[slot] = versions.current(slot)
+    scheduler.staleness.put(slot, CLEAN)
+    scheduler.dropped.discard(slot)
+
+
+def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
+    """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
+    scheduler.host.overwrite(plan.slots)
+    steps = iter(bound_steps(scheduler, plan))
+    frame = Frame(plan, steps)
+    frames = scheduler.frames
+    frames.append(frame)
+    began = perf_counter()
+    try:
+        for step in steps:
+            step()
+    except BaseException as error:
+        if frame.position is None:
+            frame.suspend(scheduler)
+        assert frame.position is not None
+        frames.remove(frame)
+        slot = scheduler.computing.pop()
+        run = Run(list(plan.slots[: frame.position]))
+        if not isinstance(error, Exception):
+            run.seal(scheduler.topology.serial)
+            scheduler.last_run = run
+            raise
+        fail(scheduler, slot, error, run)
+    else:
+        frames.pop()
+        if frame.position is None:
+            plan.finished.seconds = perf_counter() - began
+            return None
+        slot = scheduler.computing.pop()
+        commit(scheduler, slot)
+        run = Run(list(plan.slots[: frame.position + 1]))
+    # Handed over with its index, so that the rest follows the same list of nodes.
+    run_checked(scheduler, plan.slots[frame.position + 1 :], run=run)
+    run.seconds = perf_counter() - began
+    return run
+
+
+def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
+    """The steps of `plan`, bound to where the values live now."""
+    moves = scheduler.moves
+    if plan.steps is None:
+        plan.steps = []
+        plan.step_slots = []
+        for slot in plan.slots:
+            step = scheduler.host.bind(slot)
+            if step is not None:
+                plan.steps.append(step)
+                plan.step_slots.append(slot)
+        plan.moves_seen = len(moves)
+    elif plan.moves_seen != len(moves):
+        index = {slot: i for i, slot in enumerate(plan.step_slots)}
+        planned = set(plan.slots)
+        children = scheduler.topology.children
+        # The log may grow on the way: a view moves with its parent.
+        while plan.moves_seen < len(moves):
+            moved = moves[plan.moves_seen]
+            plan.moves_seen += 1
+            for slot in (moved, *children[moved]):
+                if slot in planned:
+                    step = scheduler.host.bind(slot)
+                    if step is not None:
+                        plan.steps[index[slot]] = step
+    return plan.steps
+
+
+def run_checked(
+    scheduler: Scheduler, slots: Sequence[int], *, run: Run | None = None, retry: bool = False
+) -> Run:
+    """Run those of `slots` whose parents' versions moved, writing down each as it ends.
+
+    `slots` are in topological order; marks, versions and records are up to date.
+    """
+    run = run if run is not None else Run([])
+    ran = run.ran
+    assert isinstance(ran, list)
+    host, parents = scheduler.host, scheduler.topology.parents
+    version, record = scheduler.versions.version, scheduler.versions.record
+    mark, put = scheduler.staleness.mark, scheduler.staleness.put
+    errors, dropped, computing = scheduler.errors, scheduler.dropped, scheduler.computing
+    began = perf_counter()
+    for slot in slots:
+        if not mark[slot]:  # a node of this plan read it on the way
+            continue
+        sources = parents[slot]
+        now: list[int] = []
+        for parent in sources:
+            if mark[parent]:
+                break  # it failed, so this one cannot run
+            now.append(version[parent])
+        else:
+            versions = tuple(now)
+            if record[slot] == versions:
+                put(slot, CLEAN)
+                run.skipped.append(slot)
+                continue
+            stored = errors.get(slot)
+            if stored is not None:
+                if stored.versions == versions and not retry:
+                    run.failed.append(slot)
+                    run.errors.append(stored.error)
+                    continue
+                del errors[slot]
+            computing.append(slot)
+            try:
+                if dropped:
+                    rebuild(scheduler, [p for p in sources if p in dropped], run)
+                host.overwrite((slot,))
+                step = host.bind(slot)
+                outcome = step() if step is not None else None
+            except Exception as error:
+                computing.remove(slot)
+                fail(scheduler, slot, error, run)
+                continue
+            except BaseException:
+                computing.remove(slot)
+                run.seal(scheduler.topology.serial)
+                scheduler.last_run = run
+                raise
+            computing.pop()
+            if outcome is UNCHANGED:
+                run.cut_off.append(slot)
+            else:
+                version[slot] += 1
+            record[slot] = versions
+            put(slot, CLEAN)
+            dropped.discard(slot)
+            ran.append(slot)
+    run.seconds = perf_counter() - began
+    return run
+
+
+def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
+    """Compute the released values of these clean nodes again, at their present versions."""
+    parents, dropped = scheduler.topology.parents, scheduler.dropped
+    needed: set[int] = set(slots)
+    stack = list(needed)
+    while stack:
+        for parent in parents[stack.pop()]:
+            if parent in dropped and parent not in needed:
+                needed.add(parent)
+                stack.append(parent)
+    for slot in scheduler.topology.sort(needed):
+        step = scheduler.host.bind(slot)
+        if step is not None:
+            step()
+        dropped.discard(slot)
+        run.rebuilt.append(slot)
+
+
+def fail(scheduler: Scheduler, slot: int, error: Exception, run: Run) -> None:
+    """Note that `slot` raised: for this run, and for reads before a parent changes."""
+    scheduler.host.explain(slot, error)
+    stored = without_frames(error)
+    scheduler.errors[slot] = StoredError(stored, scheduler.versions.current(slot))
+    scheduler.staleness.renew()
+    if not run.failed:
+        run.raised = error
+    run.failed.append(slot)
+    run.errors.append(stored)
+
+
+def without_frames(error: Exception) -> Exception:
+    """A copy of `error` that keeps no frame, and so no local variable, alive.
+
+    A class that cannot be copied is made anew without ``__init__``, from its ``args``.
+    """
+    try:
+        twin = copy.copy(error)
+        faithful = type(twin) is type(error) and str(twin) == str(error)
+    except Exception:
+        twin, faithful = error, False
+    if not faithful:
+        twin = type(error).__new__(type(error), *error.args)
+        twin.args = error.args
+        twin.__dict__.update(error.__dict__)
+    twin.__cause__, twin.__context__ = error.__cause__, error.__context__
+    twin.__suppress_context__ = error.__suppress_context__
+    chain: list[BaseException | None] = [twin]
+    seen: set[int] = set()
+    while chain:
+        link = chain.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            if link is not error:
+                link.__traceback__ = None
+            chain += (link.__cause__, link.__context__)
+    return twin

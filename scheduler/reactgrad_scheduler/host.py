@@ -1,0 +1,45 @@
+"""What the scheduler asks of whoever owns the values; it never looks at a value itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from reactgrad_scheduler.plan import Step
+
+
+class Host(Protocol):
+    """The owner of the values of the nodes."""
+
+    def bind(self, slot: int) -> Step | None:
+        """A call that computes the value of `slot` in place from those of its parents.
+
+        The step returns ``UNCHANGED`` when a cutoff keeps the old value. ``None``: the value
+        follows its parent's by itself (a view), nothing has to be called.
+        For a leaf without a value the step raises.
+        """
+        ...
+
+    def overwrite(self, slots: Sequence[int]) -> None:
+        """The values of these nodes are about to be replaced: rescue what others still see."""
+        ...
+
+    def holds(self, slot: int) -> bool:
+        """Whether someone outside the graph can reach this node."""
+        ...
+
+    def released(self, slot: int) -> None:
+        """The node is gone; forget all that is kept for its slot."""
+        ...
+
+    def explain(self, slot: int, error: Exception) -> None:
+        """Add to `error` a note that says which node failed, on what, built where."""
+        ...
+
+    def name(self, slot: int) -> str:
+        """The name of a node, for messages."""
+        ...
+
+    def handle(self, slot: int) -> object:
+        """What callers know this node as, for the attributes of errors."""
+        ...

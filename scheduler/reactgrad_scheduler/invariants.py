@@ -1,0 +1,84 @@
+"""Everything that must hold between two calls, checked the slow way."""
+
+from __future__ import annotations
+
+from reactgrad_scheduler.errors import InvariantError
+from reactgrad_scheduler.order import any_cycle
+from reactgrad_scheduler.scheduler import Scheduler
+from reactgrad_scheduler.staleness import CLEAN, STALE
+
+
+def check_invariants(scheduler: Scheduler) -> None:
+    """Raise ``InvariantError`` if the tables of `scheduler` contradict each other.
+
+    Cost grows with the graph: for tests and for bug reports.
+    """
+    scheduler.attend()
+    topology, versions, staleness = scheduler.topology, scheduler.versions, scheduler.staleness
+    name = scheduler.host.name
+
+    def require(holds: object, message: str) -> None:
+        if not holds:
+            raise InvariantError(f"{message}. This is a bug in reactgrad; please report it.")
+
+    size = len(topology.parents)
+    columns = {
+        "children": topology.children,
+        "rank": topology.rank,
+        "serial": topology.serial,
+        "version": versions.version,
+        "record": versions.record,
+        "mark": staleness.mark,
+        "leaf": scheduler.leaf,
+    }
+    for column, table in columns.items():
+        require(len(table) == size, f"column {column!r} has {len(table)} rows, not {size}")
+    free = set(topology.free)
+    require(len(free) == len(topology.free), "a slot is free twice")
+    for slot in free:
+        require(
+            not topology.serial[slot] and not topology.parents[slot] and not topology.children[slot],
+            f"free slot {slot} still has a serial or edges",
+        )
+        require(staleness.mark[slot] == CLEAN, f"free slot {slot} is marked")
+    live = topology.slots()
+    require(len(live) == size - len(free), "a live node has no serial")
+    require(len({topology.serial[s] for s in live}) == len(live), "two nodes share a serial")
+
+    edges = {(parent, slot) for slot in live for parent in topology.parents[slot]}
+    reverse = {(slot, child) for slot in live for child in topology.children[slot]}
+    require(edges == reverse, "children are not the reverse of parents")
+    cycle = any_cycle(topology)
+    require(not cycle, "cycle: " + " -> ".join(map(name, cycle)))
+    for parent, slot in edges:
+        require(
+            topology.rank[parent] < topology.rank[slot],
+            f"rank of {name(parent)!r} is not below that of its child {name(slot)!r}",
+        )
+
+    state = 0
+    for slot in live:
+        mark = staleness.mark[slot]
+        state ^= staleness.key(slot, mark)
+        if scheduler.leaf[slot]:
+            require(not topology.parents[slot], f"leaf {name(slot)!r} has parents")
+        elif mark == CLEAN:
+            require(
+                versions.matches(slot),
+                f"{name(slot)!r} is unmarked, but its record does not match its parents' versions",
+            )
+            for parent in topology.parents[slot]:
+                require(
+                    staleness.mark[parent] == CLEAN,
+                    f"{name(slot)!r} is unmarked below its marked parent {name(parent)!r}",
+                )
+        for child in topology.children[slot] if mark == STALE else ():
+            require(
+                staleness.mark[child] == STALE or slot in staleness.cutoffs,
+                f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",
+            )
+    require(
+        (state ^ staleness.salt) == staleness.state, "the state of the marks is not that of the marks"
+    )
+    for slot in scheduler.errors:
+        require(staleness.mark[slot] != CLEAN, f"failed node {name(slot)!r} is unmarked")

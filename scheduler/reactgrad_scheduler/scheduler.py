@@ -1,0 +1,369 @@
+"""The scheduler: what to run, when, and what is known afterwards.
+
+``Scheduler`` owns the tables and is the only one who changes several of them together. It knows
+neither values nor kernels: those belong to its ``Host``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+
+from reactgrad_scheduler import executors
+from reactgrad_scheduler.edit import UndoLog
+from reactgrad_scheduler.errors import BusyError, CycleError
+from reactgrad_scheduler.executors.serial import Frame, StoredError
+from reactgrad_scheduler.host import Host
+from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
+from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
+from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
+from reactgrad_scheduler.topology import Topology
+from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
+
+
+class Scheduler:
+    """Nodes, versions, staleness, plans and runs of one graph.
+
+    Callers hold ``lock`` around every call. Methods that change or inspect more than the marks
+    begin with ``attend``, which brings the tables up to date.
+
+    Parameters
+    ----------
+    host
+        Owner of the values.
+
+    Attributes
+    ----------
+    distrust : bool
+        Whether every read first forgets all marks and plans (rule E16). For tests: slow, and
+        without any effect on values, versions and what runs.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.lock = RLock()
+        self.topology = Topology()
+        self.versions = Versions(self.topology)
+        self.staleness = Staleness(self.topology)
+        self.plans = PlanCache()
+        self.undo = UndoLog()
+        self.leaf = bytearray()
+        self.errors: dict[int, StoredError] = {}
+        self.dropped: set[int] = set()  # clean nodes whose value was released
+        self.moves: list[int] = []  # log of slots whose storage moved
+        self.frames: list[Frame] = []  # plans being run, innermost last
+        self.computing: list[int] = []  # nodes being computed, innermost last
+        self.last_run = Run()
+        self.distrust = False
+        self._journaled = bytearray()  # slots that the journal or a cached plan may name
+
+    # --- nodes -----------------------------------------------------------------------------
+
+    def add(self, parents: tuple[int, ...], *, leaf: bool = False, valued: bool = False) -> int:
+        """Create a node and return its slot.
+
+        Parameters
+        ----------
+        parents
+            Slots of live nodes, in the order of the operands.
+        leaf
+            Whether its value is given rather than computed.
+        valued
+            Whether the leaf has its value already: then its version is 1, else 0.
+        """
+        slot = self.topology.add(parents)
+        self.versions.add(slot)
+        self.staleness.add(slot, CLEAN if valued else STALE)
+        if slot == len(self.leaf):
+            self.leaf.append(leaf)
+            self._journaled.append(0)
+        else:
+            self.leaf[slot] = leaf
+            self._journaled[slot] = 0
+        if valued:
+            self.versions.version[slot] = 1
+        return slot
+
+    def release(self, slots: Iterable[int]) -> None:
+        """Free those of these nodes that nobody can reach, and what only they kept."""
+        if self.frames or self.computing:
+            return
+        topology = self.topology
+        serial, children, parents = topology.serial, topology.children, topology.parents
+        stack = list(slots)
+        while stack:
+            slot = stack.pop()
+            if not serial[slot] or children[slot] or self.host.holds(slot):
+                continue
+            if self._journaled[slot]:
+                self.versions.settle()
+                self.plans.forget_target(slot)
+            stack.extend(parents[slot])
+            topology.remove(slot)
+            self.staleness.remove(slot)
+            self.errors.pop(slot, None)
+            self.dropped.discard(slot)
+            self.host.released(slot)
+
+    # --- changes ---------------------------------------------------------------------------
+
+    def check_idle(self) -> None:
+        """Raise ``BusyError`` inside a running node: it must not change its own graph."""
+        if self.frames or self.computing:
+            at = self.computing[-1] if self.computing else self.frames[-1].at()
+            name = self.host.name(at)
+            raise BusyError(
+                f"node {name!r} tried to change its own graph while the graph was computing it: "
+                "a value that depends on the change could be half old and half new. Return the "
+                "new value from the function, or make the change after the read."
+            )
+
+    def changed(self, *leaves: int) -> None:
+        """The values of these leaves were replaced."""
+        journal, pending, mark = self.versions.journal, self.staleness.pending, self.staleness.mark
+        journal.append(leaves[0] if len(leaves) == 1 else leaves)
+        for leaf in leaves:
+            pending[leaf] = None
+            self._journaled[leaf] = 1
+            if mark[leaf]:  # it had no value
+                self.staleness.put(leaf, CLEAN)
+                self.errors.pop(leaf, None)
+        if len(journal) > JOURNAL_LIMIT:
+            self.versions.settle()
+
+    def invalidate(self, slot: int) -> None:
+        """Make a computed node run again at its next read, whatever its parents' versions say."""
+        self.attend()
+        self.versions.record[slot] = None
+        self.errors.pop(slot, None)
+        self.staleness.put(slot, STALE)
+        self.staleness.push([slot])
+        self.staleness.renew()
+
+    def unset(self, leaf: int) -> None:
+        """A leaf lost its value: a change like any other, and reads that need it raise."""
+        self.changed(leaf)
+        self.attend()
+        self.staleness.put(leaf, STALE)
+        self.staleness.renew()
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """The values of these clean computed nodes were released (rule E17)."""
+        self.dropped.update(slots)
+        self.staleness.renew()
+
+    def moved(self, slot: int) -> None:
+        """The value of `slot` lives in other storage now; steps that use it bind again."""
+        self.moves.append(slot)
+
+    def reparent(self, slot: int, parents: tuple[int, ...]) -> None:
+        """Replace the parents of a computed node; it becomes stale.
+
+        Raises
+        ------
+        CycleError
+            If the graph would get a cycle; nothing has changed then.
+        """
+        self.attend()
+        topology = self.topology
+        for parent in parents:
+            path = cycle_through(topology, parent, slot)
+            if path:
+                raise self.cycle_error(path)
+        for parent in parents:
+            admit(topology, parent, slot)
+        former = topology.parents[slot]
+        topology.relink(slot, parents)
+        self.touch_structure(slot)
+        self.release([parent for parent in former if parent not in parents])
+
+    def touch_structure(self, slot: int) -> None:
+        """The definition of `slot` changed: forget its record and every plan."""
+        self.invalidate(slot)
+        self.plans.clear()
+
+    def place_between(self, slot: int, parent: int, child: int) -> None:
+        """Rank a new node for insertion on the edge `parent` → `child`."""
+        place_between(self.topology, slot, parent, child)
+
+    def cycle_error(self, path: Sequence[int]) -> CycleError:
+        """The error that names a cycle given as slots along the data."""
+        names = " -> ".join(self.host.name(slot) for slot in path)
+        return CycleError(
+            f"this edge would close a cycle: {names}. A node cannot depend on itself; use a "
+            "snapshot() of the earlier value if that is what is meant.",
+            [self.host.handle(slot) for slot in path],
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the lock for the block and take its changes back if it raises."""
+        with self.lock:
+            self.check_idle()
+            with self.undo.transaction():
+                yield
+
+    # --- reads -----------------------------------------------------------------------------
+
+    def refresh(self, targets: tuple[int, ...], *, retry: bool = False) -> Run:
+        """Make `targets` clean, running exactly their stale ancestors.
+
+        Nodes that raise stay stale with their descendants; the others run. Errors are in the
+        returned run, not raised.
+        """
+        if self.distrust:
+            self.forget()
+        if self.frames:
+            self._suspend()
+        staleness, serial = self.staleness, self.topology.serial
+        key: Key = (
+            staleness.state,
+            tuple(staleness.pending),
+            tuple([serial[target] for target in targets]),
+        )
+        transition = None if retry else self.plans.get(key)
+        if transition is None:
+            run = self._resolve(targets, key, retry)
+        else:
+            run = self._replay(transition)
+        self.last_run = run
+        return run
+
+    def _replay(self, transition: Transition) -> Run:
+        plan = transition.plan
+        if not plan.certain:
+            self.versions.settle()
+            self.staleness.flush()
+            run = executors.serial.run_checked(self, plan.slots)
+            run.seal(self.topology.serial)
+            return run
+        run = executors.serial.run_certain(self, plan)
+        if run is None:  # it ended as planned
+            run = plan.finished
+            self.versions.journal.append(plan)
+            staleness = self.staleness
+            staleness.pending.clear()
+            if transition.marks:
+                for slot, mark in transition.marks:
+                    staleness.put(slot, mark)
+        else:
+            run.seal(self.topology.serial)
+        return run
+
+    def _resolve(self, targets: tuple[int, ...], key: Key, retry: bool) -> Run:
+        """Find the plan by walking the marks, run it, and store it if the read repeats."""
+        staleness = self.staleness
+        self.versions.settle()
+        worth = self.plans.wants(key) and not self.computing and not retry
+        staleness.trace = {} if worth else None
+        staleness.flush()
+        slots = self.stale_ancestors(targets)
+        certain = worth and all(
+            staleness.mark[slot] == STALE and slot not in staleness.cutoffs for slot in slots
+        )
+        run = executors.serial.run_checked(self, slots, retry=retry)
+        self._rebuild_targets(targets, run)
+        run.seal(self.topology.serial)
+        trace, staleness.trace = staleness.trace, None
+        if trace is not None and not run.failed and not run.rebuilt:
+            self._store(key, targets, slots, certain and len(run.ran) == len(slots), trace)
+        return run
+
+    def _store(
+        self,
+        key: Key,
+        targets: tuple[int, ...],
+        slots: list[int],
+        certain: bool,
+        trace: dict[int, int],
+    ) -> None:
+        staleness = self.staleness
+        plan = Plan(tuple(slots), certain)
+        plan.finished = Run(plan.slots)
+        plan.finished.seal(self.topology.serial)
+        marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
+        self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
+        for slot in slots:
+            self._journaled[slot] = 1
+        for slot in targets:
+            self._journaled[slot] = 1
+
+    def _rebuild_targets(self, targets: tuple[int, ...], run: Run) -> None:
+        wanted = [t for t in targets if t in self.dropped and not self.staleness.mark[t]]
+        if wanted:
+            executors.serial.rebuild(self, wanted, run)
+
+    def error_again(self, run: Run) -> Exception:
+        """The first error of a run as a fresh object: raising it adds no frames to the stored."""
+        return executors.serial.without_frames(run.errors[0])
+
+    def stale_ancestors(self, targets: Iterable[int]) -> list[int]:
+        """Marked nodes that `targets` need, in topological order; checks that it is one."""
+        mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
+        found = {target for target in targets if mark[target]}
+        stack = list(found)
+        while stack:
+            slot = stack.pop()
+            below = rank[slot]
+            for parent in parents[slot]:
+                if mark[parent] and parent not in found:
+                    found.add(parent)
+                    stack.append(parent)
+                    if rank[parent] >= below:
+                        raise self.cycle_error(find_path(self.topology, slot, parent))
+        for slot in self.computing:
+            if slot in found:
+                raise self.cycle_error([slot, slot])
+        return sorted(found, key=rank.__getitem__)
+
+    # --- the truth -------------------------------------------------------------------------
+
+    def attend(self) -> None:
+        """Bring marks, versions and records up to date, also in the middle of a run."""
+        if self.frames:
+            self._suspend()
+        self.versions.settle()
+        self.staleness.flush()
+
+    def _suspend(self) -> None:
+        frame = self.frames[-1]
+        if frame.position is None:
+            frame.suspend(self)
+
+    def forget(self) -> None:
+        """Erase all marks and plans; versions alone then decide what runs (rule E16)."""
+        self.attend()
+        self.plans.clear()
+        leaf = self.leaf
+        self.staleness.doubt_all(slot for slot in self.topology.slots() if not leaf[slot])
+
+    def version(self, slot: int) -> int:
+        """How often the value of `slot` was replaced."""
+        self.versions.settle()
+        return self.versions.version[slot]
+
+    def is_stale(self, slot: int) -> bool:
+        """Whether a read of `slot` would find it out of date; runs nothing."""
+        self.attend()
+        return bool(self.staleness.mark[slot]) and slot in self.truly_stale([slot])
+
+    def truly_stale(self, targets: Iterable[int]) -> list[int]:
+        """Stale ancestors-or-self of `targets` by versions, in topological order.
+
+        Nodes that a cutoff left marked but that match their parents' versions are unmarked.
+        """
+        self.attend()
+        stale: dict[int, None] = {}
+        mark, parents = self.staleness.mark, self.topology.parents
+        for slot in self.stale_ancestors(targets):
+            if (
+                mark[slot] == STALE
+                or any(parent in stale for parent in parents[slot])
+                or not self.versions.matches(slot)
+            ):
+                stale[slot] = None
+            else:
+                self.staleness.put(slot, CLEAN)
+        return list(stale)

@@ -1,0 +1,120 @@
+"""Marks: which nodes a change may have made stale.
+
+A mark is one of three: ``CLEAN``; ``STALE`` (it surely has to run when it is read); ``MAYBE``
+(a cutoff stands between it and the change, so that its parents' versions decide).
+A ``STALE`` node has only ``STALE`` descendants, except behind a cutoff, where they are at least
+``MAYBE``; a ``MAYBE`` node has no ``CLEAN`` descendant. So marking stops where a node is already
+marked as strongly, and a change costs only what it newly reaches.
+
+``state`` names the present nodes with their marks: the exclusive or of a random number for every
+node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states mean the same nodes with
+the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from reactgrad_scheduler.topology import Topology
+
+CLEAN, STALE, MAYBE = 0, 1, 2
+_KEY_BITS = 110
+
+
+class Staleness:
+    """The marks, their state, and the leaves whose change is not yet marked."""
+
+    __slots__ = (
+        "_keys",
+        "_random",
+        "_topology",
+        "cutoffs",
+        "mark",
+        "pending",
+        "salt",
+        "state",
+        "trace",
+    )
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._random = Random(0x5EED)
+        self._keys: list[int] = []
+        self.mark = bytearray()
+        self.cutoffs: set[int] = set()  # slots whose node has a cutoff
+        self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
+        self.state = 0
+        self.salt = 0  # the part of the state that marks do not explain
+        self.trace: dict[int, int] | None = None  # marks before their first change, if wanted
+
+    def add(self, slot: int, mark: int) -> None:
+        """Make the row of a new node."""
+        key = self._random.getrandbits(_KEY_BITS)
+        if slot == len(self.mark):
+            self.mark.append(mark)
+            self._keys.append(key)
+        else:
+            self.mark[slot] = mark
+            self._keys[slot] = key
+        self.state ^= self.key(slot, mark)
+
+    def remove(self, slot: int) -> None:
+        """Clear the row of a node that is going away."""
+        self.state ^= self.key(slot, self.mark[slot])
+        self.mark[slot] = CLEAN
+        self._keys[slot] = 0
+        self.cutoffs.discard(slot)
+        self.pending.pop(slot, None)
+
+    def put(self, slot: int, mark: int) -> None:
+        """Give `slot` this mark."""
+        old = self.mark[slot]
+        if old != mark:
+            if self.trace is not None:
+                self.trace.setdefault(slot, old)
+            self.state ^= self.key(slot, old) ^ self.key(slot, mark)
+            self.mark[slot] = mark
+
+    def key(self, slot: int, mark: int) -> int:
+        """What a node with this mark adds to the state: another multiple for each mark."""
+        return self._keys[slot] * (mark + 1)
+
+    def renew(self) -> None:
+        """Move to a state never seen before: something happened that marks do not show."""
+        salt = self._random.getrandbits(_KEY_BITS)
+        self.salt ^= salt
+        self.state ^= salt
+
+    def flush(self) -> None:
+        """Turn the pending changes into marks."""
+        if self.pending:
+            self.push(self.pending)
+            self.pending.clear()
+
+    def push(self, changed: Iterable[int]) -> None:
+        """Mark what the change of these nodes can reach."""
+        children, mark, cutoffs, put = (
+            self._topology.children,
+            self.mark,
+            self.cutoffs,
+            self.put,
+        )
+        certain: list[int] = list(changed)
+        doubtful: list[int] = []
+        while certain:
+            for child in children[certain.pop()]:
+                if mark[child] != STALE:
+                    put(child, STALE)
+                    (doubtful if child in cutoffs else certain).append(child)
+        while doubtful:
+            for child in children[doubtful.pop()]:
+                if mark[child] == CLEAN:
+                    put(child, MAYBE)
+                    doubtful.append(child)
+
+    def doubt_all(self, slots: Iterable[int]) -> None:
+        """Mark every one of these nodes ``MAYBE``: only versions know (rule E16)."""
+        for slot in slots:
+            self.put(slot, MAYBE)
+        self.renew()

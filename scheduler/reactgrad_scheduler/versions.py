@@ -1,0 +1,87 @@
+"""Value versions, parent versions, and the journal that makes them free on hot paths.
+
+``version[slot]`` counts how often the value of a node was replaced; ``record[slot]`` holds the
+versions of its parents, in their order, that it was last computed from (``None``: never, or it
+must run again whatever the versions say). These two columns are the truth; everything else in
+the scheduler only saves work.
+
+Writing two table rows a node would cost as much as a small kernel. A replayed plan is therefore
+one entry of the *journal*, and so is a set: ``settle()`` replays the journal into the tables when
+someone looks at them. All reads of the two columns come after a ``settle()``.
+"""
+
+from __future__ import annotations
+
+from reactgrad_scheduler.plan import Plan
+from reactgrad_scheduler.topology import Topology
+
+# One event: a leaf was replaced, several leaves at once, or a plan ran from its first to its
+# last node and replaced every value.
+Event = int | tuple[int, ...] | Plan
+
+# Longest journal before it is settled: bounds its memory at an amortised cost a run of a few
+# thousandths of the plans in it.
+JOURNAL_LIMIT = 2048
+
+
+class Versions:
+    """The two columns and the journal of what they do not yet show."""
+
+    __slots__ = ("_topology", "journal", "record", "version")
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self.version: list[int] = []
+        self.record: list[tuple[int, ...] | None] = []
+        self.journal: list[Event] = []
+
+    def add(self, slot: int) -> None:
+        """Make the row of a new node."""
+        if slot == len(self.version):
+            self.version.append(0)
+            self.record.append(None)
+        else:
+            self.version[slot] = 0
+            self.record[slot] = None
+
+    def current(self, slot: int) -> tuple[int, ...]:
+        """Versions that the parents of `slot` have now."""
+        version = self.version
+        return tuple([version[parent] for parent in self._topology.parents[slot]])
+
+    def matches(self, slot: int) -> bool:
+        """Whether `slot` was computed from the present versions of its parents."""
+        return self.record[slot] == self.current(slot)
+
+    def settle(self) -> None:
+        """Bring the tables up to date with the journal.
+
+        Only the last entry of a plan decides its records, so earlier entries are only counted;
+        the counts are added before any record is taken that could show them.
+        """
+        journal = self.journal
+        if not journal:
+            return
+        last = {event: index for index, event in enumerate(journal)}
+        counted: dict[Event, int] = {}
+        for index, event in enumerate(journal):
+            if last[event] != index:
+                counted[event] = counted.get(event, 0) + 1
+                continue
+            for earlier, times in counted.items():
+                self._grow(earlier, times)
+            counted.clear()
+            self._grow(event, 1)
+            if isinstance(event, Plan):
+                record, current = self.record, self.current
+                for slot in event.slots:
+                    record[slot] = current(slot)
+        journal.clear()
+
+    def _grow(self, event: Event, times: int) -> None:
+        version = self.version
+        if isinstance(event, int):
+            version[event] += times
+        else:
+            for slot in event.slots if isinstance(event, Plan) else event:
+                version[slot] += times

@@ -1,0 +1,1 @@
+"""Tests of ``reactgrad demo`` and of the command line."""

@@ -1,0 +1,128 @@
+"""Who may import whom, and what ``import reactgrad`` may load.
+
+Three views of the same walls: the contracts in ``pyproject.toml``, the import statements in the source
+(also those that hide in a ``try`` or an ``if``), and ``sys.modules`` of a fresh interpreter.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.__main__ import ROOT, STEPS
+
+SCHEDULER = ROOT / "scheduler" / "reactgrad_scheduler"
+PACKAGES = [ROOT / "reactgrad", SCHEDULER]
+
+with (ROOT / "pyproject.toml").open("rb") as _file:
+    _RUFF = tomllib.load(_file)["tool"]["ruff"]
+HEAVY = frozenset(_RUFF["lint"]["flake8-tidy-imports"]["banned-module-level-imports"])
+
+
+def imports(tree: ast.AST, *, lazy: bool) -> Iterator[str]:
+    """Top-level names of the packages that a module imports.
+
+    `lazy` says whether imports inside functions count. Those under TYPE_CHECKING never run and never do.
+    """
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0 and node.module:
+                yield node.module.partition(".")[0]
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            pending.extend(node.orelse)
+        elif lazy or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def imports_in(folder: Path, *, lazy: bool) -> set[tuple[str, str]]:
+    """Pairs of a file below `folder` and a package that it imports."""
+    files = sorted(folder.rglob("*.py"))
+    assert files, f"no source in {folder}"
+    return {
+        (file.relative_to(ROOT).as_posix(), package)
+        for file in files
+        for package in imports(ast.parse(file.read_bytes()), lazy=lazy)
+    }
+
+
+def run_python(*arguments: str, cwd: Path) -> str:
+    """Run a fresh interpreter on this checkout, installed or not, and return what it printed."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scheduler")])}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def loaded_by(package: str, cwd: Path) -> set[str]:
+    """Top-level names that importing `package` adds to ``sys.modules``."""
+    program = (
+        "import sys; before = set(sys.modules); "
+        f"import {package}; "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    )
+    return set(run_python("-c", program, cwd=cwd).split())
+
+
+def test_import_reactgrad_loads_no_heavy_package(tmp_path: Path) -> None:
+    loaded = loaded_by("reactgrad", tmp_path)
+    assert {"reactgrad", "numpy"} <= loaded, "the probe saw nothing"
+    assert not loaded & HEAVY
+
+
+def test_import_scheduler_loads_neither_reactgrad_nor_a_heavy_package(tmp_path: Path) -> None:
+    loaded = loaded_by("reactgrad_scheduler", tmp_path)
+    assert "reactgrad_scheduler" in loaded, "the probe saw nothing"
+    assert not loaded & (HEAVY | {"reactgrad"})
+
+
+def test_no_file_imports_a_heavy_package_at_module_level() -> None:
+    found = {pair for folder in PACKAGES for pair in imports_in(folder, lazy=False)}
+    offenders = sorted(pair for pair in found if pair[1] in HEAVY)
+    assert not offenders, "import these inside the function that needs them"
+
+
+def test_scheduler_imports_only_the_standard_library_and_numpy() -> None:
+    allowed = sys.stdlib_module_names | {"numpy", "reactgrad_scheduler"}
+    foreign = sorted(pair for pair in imports_in(SCHEDULER, lazy=True) if pair[1] not in allowed)
+    assert not foreign
+
+
+def test_imports_are_seen_wherever_they_run_on_load() -> None:
+    tree = ast.parse(
+        """
+from typing import TYPE_CHECKING
+from .sibling import thing
+try:
+    import cupy.cuda
+except ImportError:
+    pass
+class Late:
+    import scipy
+if TYPE_CHECKING:
+    import torch
+def draw():
+    import networkx as nx
+"""
+    )
+    on_load = {"typing", "cupy", "scipy"}
+    assert set(imports(tree, lazy=False)) == on_load
+    assert set(imports(tree, lazy=True)) == on_load | {"networkx"}
+
+
+def test_import_contracts_are_kept() -> None:
+    # In a process of its own: the linter reconfigures logging and changes sys.path.
+    assert "0 broken" in run_python(*STEPS["lint-imports"], cwd=ROOT)
