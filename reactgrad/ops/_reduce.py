@@ -66,7 +66,7 @@ def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
-    return spread(_back(g / float(max(count, 1)), x, axis, keepdims), x)
+    return spread(_back(g / float(count or 1), x, axis, keepdims), x)
 
 
 def _extremum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
