@@ -11,6 +11,7 @@ import numpy as np
 
 from reactgrad import _respec
 from reactgrad._cutoff import read_cutoff
+from reactgrad._edit import replace_parent
 from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
 from reactgrad._host import Host, number_key
 from reactgrad._lift import Lifted
@@ -742,6 +743,11 @@ class Graph:
                     slots += [var._slot for var in program.adjoints(leaves)]
             stale = self._scheduler.truly_stale(slots)
             return Plan([self._handle(slot) for slot in stale])
+
+    # --- edits ---------------------------------------------------------------------------------
+
+    def _replace_parent(self, var: Var, position: int, parent: Any) -> None:
+        replace_parent(self, var, position, parent)
 
     # --- gradients -----------------------------------------------------------------------------
 

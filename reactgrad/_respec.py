@@ -69,6 +69,12 @@ def _assign(graph: Graph, new: Specs) -> None:
         host.specs[slot] = found
         if not scheduler.leaf[slot]:
             _release(graph, slot)
+    rebuild_programs(graph, changed)
+
+
+def rebuild_programs(graph: Graph, changed: set[int]) -> None:
+    """Build the gradients anew that were built for another shape or topology of these nodes."""
+    host = graph._host
     for program in graph._programs.in_order():
         if program.reads & changed:
             redirected: Specs = program.rebuild()

@@ -226,7 +226,11 @@ class Program:
         redirected: dict[int, Any] = {}
         for slot, var in before.items():
             new = after.get(slot)
-            if new is None or new is var:
+            if new is None:  # the output does not depend on it any more
+                with _building(graph, self.number):
+                    new = _zeros(graph._handle(slot))
+                self.adjoint[slot] = ZERO
+            if new is var:
                 continue
             graph._redirect(var._slot, new)
             redirected[var._slot] = graph._host.specs[var._slot]
