@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 
-Cutoff = Callable[[Any, Any], bool]
+Cutoff = Callable[[Any, Any], Any]
 
 # Elements compared at a time: a difference near the front is found without reading the rest.
 _BLOCK = 1 << 15

@@ -14,7 +14,6 @@ from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
 from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
 from reactgrad._host import Host, number_key
-from reactgrad._lift import Lifted
 from reactgrad._run import Plan, Run
 from reactgrad._site import user_site
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf

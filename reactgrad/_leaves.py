@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reactgrad._var import Var
 
 
-def input(*args: Any, **kwargs: Any) -> Var:  # noqa: A001 - the contract's name
+def input(*args: Any, **kwargs: Any) -> Var:
     """A leaf of the current graph whose value may be set; see ``Graph.input``.
 
     The current graph is that of the innermost ``with graph:``, else a default graph.

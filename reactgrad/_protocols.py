@@ -93,7 +93,7 @@ def _min(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return ops.min(a, axis, keepdims=keepdims)
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     return ops.clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
 
 

@@ -61,9 +61,7 @@ class VarList(Sequence["Var"]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, VarList | tuple | list):
-            return len(other) == len(self) and all(
-                a is b for a, b in zip(self, other, strict=True)
-            )
+            return len(other) == len(self) and all(a is b for a, b in zip(self, other, strict=True))
         return NotImplemented
 
     def __hash__(self) -> int:

@@ -56,7 +56,7 @@ class Store:
         self._handed: dict[int, Any] = {}
         self._leases: dict[int, list[weakref.ref[Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
-        self._literals: dict[tuple[int, Any], Any] = {}
+        self._literals: dict[tuple[int, Any, bool, str], Any] = {}
 
     def add(self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any) -> None:
         """Make the row of a new node."""
@@ -121,13 +121,17 @@ class Store:
     def overwrite(self, slots: Collection[int]) -> None:
         """The values of these nodes are about to be replaced."""
         if self._handed:
-            for slot in [s for s in slots if s in self._handed] if len(slots) == 1 else (
-                self._handed.keys() & slots
+            for slot in (
+                [s for s in slots if s in self._handed]
+                if len(slots) == 1
+                else (self._handed.keys() & slots)
             ):
                 del self._handed[slot]
         if self._leases:
-            for slot in [s for s in slots if s in self._leases] if len(slots) == 1 else (
-                self._leases.keys() & slots
+            for slot in (
+                [s for s in slots if s in self._leases]
+                if len(slots) == 1
+                else (self._leases.keys() & slots)
             ):
                 if any(lease() is not None for lease in self._leases.pop(slot)):
                     # Someone still looks at this memory: leave it to them.
@@ -430,7 +434,9 @@ def _overflow(number: Any, dtype: Any) -> NumberError:
 def declared(found: Spec, value: Any, who: str) -> Any:
     """`value` checked against the spec that its function declared."""
     seen, array = read_value(value, who)
-    if seen is None or (seen.weak is None and (seen.shape, seen.dtype) != (found.shape, found.dtype)):
+    if seen is None or (
+        seen.weak is None and (seen.shape, seen.dtype) != (found.shape, found.dtype)
+    ):
         raise ShapeError(
             f"{who} declared to return {found!r} but returned {seen or type(value).__name__}. "
             "Return what is declared, or leave shape= and dtype= out."

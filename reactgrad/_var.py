@@ -275,7 +275,7 @@ class Value(Handle):
         return (self[i] for i in range(len(self)))
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
+    def T(self) -> Any:
         """The value with its axes reversed."""
         return ops.transpose(self)
 
@@ -317,7 +317,7 @@ class Value(Handle):
         """Smallest element over axes; see ``rg.min``."""
         return ops.min(self, axis, keepdims=keepdims)
 
-    def clip(self, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+    def clip(self, min: Any = None, max: Any = None) -> Any:
         """Limited to an interval; see ``rg.clip``."""
         return ops.clip(self, min, max)
 
@@ -541,7 +541,9 @@ class Var(Value):
         """The operands, in order; a node that is used twice stands here twice."""
         graph = self._graph
         with graph._lock:
-            return VarList([graph._handle(p) for p in graph._scheduler.topology.parents[self._slot]])
+            return VarList(
+                [graph._handle(p) for p in graph._scheduler.topology.parents[self._slot]]
+            )
 
     @property
     def children(self) -> VarList:
@@ -789,7 +791,7 @@ def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
 
 def _logical(op: Callable[[Any, Any], Any], a: Any, b: Any, sign: str) -> Any:
     for one in (a, b):
-        kind = one.dtype.kind if isinstance(one, Handle) else np.asarray(one).dtype.kind
+        kind = one.dtype.kind if isinstance(one, Value) else np.asarray(one).dtype.kind
         if kind != "b":
             raise DTypeError(f"{sign} combines booleans; use it on comparisons such as x > 0.")
     return op(a, b)

@@ -84,9 +84,7 @@ def _difference(
     start = [leaf.numpy() for leaf in leaves]
 
     def at(t: float) -> float:
-        graph.set(
-            {x: a + t * d for x, a, d in zip(leaves, start, directions, strict=True)}
-        )
+        graph.set({x: a + t * d for x, a, d in zip(leaves, start, directions, strict=True)})
         return float(output.value)
 
     try:

@@ -168,9 +168,7 @@ class Program:
                 for i, part in self._contributions(slot, graph._handle(adjoint), edges):
                     contributions.setdefault(parents[slot][i], []).append((serial[slot], i, part))
 
-    def _contributions(
-        self, slot: int, g: Any, edges: list[int]
-    ) -> Iterator[tuple[int, Any]]:
+    def _contributions(self, slot: int, g: Any, edges: list[int]) -> Iterator[tuple[int, Any]]:
         """What this node contributes to the gradients of its parents at these positions."""
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
@@ -314,12 +312,11 @@ def _zeros(var: Any) -> Any:
 
 def _no_rule(graph: Any, slot: int) -> GradientError:
     host = graph._host
-    error = GradientError(
+    return GradientError(
         f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
         "gradient passes it. Give one, rg.lift(fn, vjp=rule), or detach its operands, "
         "x.detach(), if none shall pass."
     )
-    return error
 
 
 def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any, ...]:

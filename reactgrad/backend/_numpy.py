@@ -12,17 +12,26 @@ from reactgrad.backend._erf import erf, erfc, norm_cdf
 from reactgrad.backend._registry import register_binder, register_kernel
 
 UFUNCS = (
-    "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not "
-    "isnan isfinite add subtract multiply divide power maximum minimum hypot arctan2 logaddexp "
-    "negative absolute sign floor ceil exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal "
-    "sin cos tan arcsin arccos arctan sinh cosh tanh matmul"
-).split()
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
+    *("add", "subtract", "multiply", "divide", "power"),
+    *("hypot", "arctan2", "logaddexp", "negative", "absolute", "sign", "floor", "ceil"),
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "reciprocal"),
+    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "matmul"),
+)
 
 
 def register_like_numpy(xp: Any, kind: str) -> None:
     """Register the kernels of a namespace whose functions take ``out`` as NumPy's do."""
     for name in UFUNCS:
         register_kernel(name, kind, getattr(xp, name))
+
+    # NumPy deprecates a positional `out` for these two.
+    def bind_maximum(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.maximum, *inputs, out=out)
+
+    def bind_minimum(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.minimum, *inputs, out=out)
 
     def where(condition: Any, x: Any, y: Any, out: Any) -> None:
         xp.copyto(out, y)
@@ -109,14 +118,17 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         places = attrs[1]
         if all(place is None for place in places):
             return _bind_dense_sum(xp, inputs, out)
-        parts = [(x, None if p is None else p.parts, p) for x, p in zip(inputs, places, strict=True)]
+        parts = [
+            (x, None if p is None else p.parts, p is not None and p.basic)
+            for x, p in zip(inputs, places, strict=True)
+        ]
 
         def accumulate() -> None:
             out.fill(0)
-            for x, at, place in parts:
+            for x, at, basic in parts:
                 if at is None:
                     xp.add(out, x, out)
-                elif place.basic:
+                elif basic:
                     out[at] += x
                 else:
                     xp.add.at(out, at, x)
@@ -142,6 +154,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("expand_dims", kind, copy_view(lambda x, axes: xp.expand_dims(x, axes)))
     register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
     register_kernel("alias", kind, copy_view(lambda x: x))
+    register_binder("maximum", kind, bind_maximum)
+    register_binder("minimum", kind, bind_minimum)
     register_binder("clip", kind, bind_clip)
     register_binder("sigmoid", kind, bind_sigmoid)
     register_binder("accumulate", kind, bind_accumulate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,9 +87,11 @@ class Book:
         self.value = rg.stack(values).sum()
         self.value_nodes = len(graph)
 
-        self.rho = rg.grad(self.value, rate)
-        self.deltas = list(rg.grad(self.value, spots))
-        self.expiry_vegas = [list(rg.grad(self.value, row)) for row in volatilities]
+        # All in one call: each call walks from the value to what it asks for.
+        greeks = iter(rg.grad(self.value, [rate, *spots, *chain.from_iterable(volatilities)]))
+        self.rho = next(greeks)
+        self.deltas = [next(greeks) for _ in spots]
+        self.expiry_vegas = [[next(greeks) for _ in row] for row in volatilities]
         self.vegas = [rg.stack(row).sum() for row in self.expiry_vegas]
         self.gamma = rg.grad(self.deltas[0], spots[0])
         self.graph, self.leaves = graph, leaves

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 GREEKS_LIMIT = 1e-9
 STEPS = 7  # how often `tell` reports that a step begins
 
-_REPEATS = 7  # odd, so that alternating between old and new ends at new
+_REPEATS = 15  # odd, so that alternating between old and new ends at new
 _NUDGE = 1.0 + 2.0**-10  # a real change of every leaf, for timing a full recompute
 
 

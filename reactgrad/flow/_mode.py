@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from typing import Self
 
 
 class _Mode(threading.local):
@@ -12,6 +12,28 @@ class _Mode(threading.local):
 
 
 _mode = _Mode()
+
+
+class GradMode(ContextDecorator):
+    """A switch for a ``with`` block or a decorated function; may be nested and used again."""
+
+    __slots__ = ("_before", "_enabled")
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._before: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self._before.append(_mode.enabled)
+        _mode.enabled = self._enabled
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _mode.enabled = self._before.pop()
+
+    def _recreate_cm(self) -> Self:
+        # A decorated function may run in several threads at once: each call gets its own switch.
+        return type(self)(self._enabled)
 
 
 def is_grad_enabled() -> bool:
@@ -27,17 +49,7 @@ def is_grad_enabled() -> bool:
     return _mode.enabled
 
 
-@contextmanager
-def _switched(enabled: bool) -> Iterator[None]:
-    before = _mode.enabled
-    _mode.enabled = enabled
-    try:
-        yield
-    finally:
-        _mode.enabled = before
-
-
-def no_grad() -> object:
+def no_grad() -> GradMode:
     """Build nodes that gradients do not pass, in a ``with`` block or a decorated function.
 
     Examples
@@ -50,10 +62,10 @@ def no_grad() -> object:
     >>> y.requires_grad
     False
     """
-    return _switched(False)
+    return GradMode(False)
 
 
-def enable_grad() -> object:
+def enable_grad() -> GradMode:
     """Build differentiable nodes inside a ``no_grad`` block.
 
     Examples
@@ -63,4 +75,4 @@ def enable_grad() -> object:
     ...     rg.is_grad_enabled()
     True
     """
-    return _switched(True)
+    return GradMode(True)

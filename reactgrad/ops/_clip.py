@@ -45,7 +45,7 @@ def _clip_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs
 CLIP = Op("clip", _infer_clip, variadic=_clip_rule, elementwise=True, broadcasts=True)
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to the interval from `min` to `max`; the gradient at a bound is 1.
 
     Parameters

@@ -73,7 +73,11 @@ def _define(
 def _docstring(name: str, arity: int, does: str, example: str, has_rules: bool) -> str:
     operands = "x" if arity == 1 else "x, y"
     call, result = example.split(" -> ")
-    gradient = "" if has_rules else "\n    Has no gradient: it is constant or undefined nearly everywhere.\n"
+    gradient = (
+        ""
+        if has_rules
+        else "\n    Has no gradient: it is constant or undefined nearly everywhere.\n"
+    )
     return f"""{does}
 
     Parameters
@@ -104,8 +108,6 @@ def _docstring(name: str, arity: int, does: str, example: str, has_rules: bool) 
 
 
 COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-
-
 
 
 def _tie(g: Any, a: Any, b: Any, a_wins: Any) -> Any:

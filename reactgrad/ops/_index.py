@@ -78,7 +78,11 @@ def _part_text(part: Any) -> str:
         return ":".join(ends if part.step is not None else ends[:2])
     if isinstance(part, np.ndarray):
         return f"{part.dtype.name}{list(part.shape)}"
-    return {None: "None", Ellipsis: "..."}.get(part, str(part)) if not isinstance(part, Slot) else "Var"
+    return (
+        {None: "None", Ellipsis: "..."}.get(part, str(part))
+        if not isinstance(part, Slot)
+        else "Var"
+    )
 
 
 def _integer(part: Any) -> int | None:
@@ -279,7 +283,9 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...]) -> A
             # Placed contributions stay together: each group has an array of the whole shape.
             placed = isinstance(one, Placed)
             group = groups[-1]
-            if group and (placed != isinstance(group[0], Placed) or (not placed and len(group) == FAN_IN)):
+            if group and (
+                placed != isinstance(group[0], Placed) or (not placed and len(group) == FAN_IN)
+            ):
                 groups.append(group := [])
             group.append(one)
         if len(groups) == 1:

@@ -76,7 +76,7 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
     """
     operands = _sequence("concatenate", values)
     if axis is None:
-        from reactgrad.ops._layout import reshape  # noqa: PLC0415 - the rare case
+        from reactgrad.ops._layout import reshape
 
         operands, axis = [reshape(x, -1) for x in operands], 0
     return apply(CONCATENATE, operands, (axis,))

@@ -21,18 +21,16 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         raise ShapeError(
             f"matmul of {a!r} and {b!r}: both need at least one axis; use * for numbers."
         )
-    rows = a.shape[:-1][-1:]
+    rows = a.shape[-2:-1]
     columns = b.shape[-1:] if len(b.shape) > 1 else ()
-    inner_a, inner_b = a.shape[-1], b.shape[-2] if len(b.shape) > 1 else b.shape[0]
+    inner_a, inner_b = a.shape[-1], b.shape[-2:][0]
     if inner_a != inner_b and inner_a is not None and inner_b is not None:
         raise ShapeError(
             f"matmul of {a!r} and {b!r}: the last axis of the first ({inner_a}) and the "
             f"{'last but one' if len(b.shape) > 1 else 'only'} axis of the second ({inner_b}) "
             "must have the same length. Transpose one with .T if that is what is meant."
         )
-    batch = broadcast(
-        "matmul", [spec(one.shape[:-2], one.dtype, one.device) for one in specs]
-    )
+    batch = broadcast("matmul", [spec(one.shape[:-2], one.dtype, one.device) for one in specs])
     dtype = resolve(np.matmul, operand_types(specs))[-1]
     return spec((*batch, *rows, *columns), dtype, common_device("matmul", specs))
 

@@ -85,7 +85,7 @@ def _attrs(axis: Any, keepdims: bool) -> Attrs:
     return (tuple(axis) if isinstance(axis, list) else axis, bool(keepdims))
 
 
-def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa: A001 - NumPy's name
+def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Sum over axes.
 
     Parameters
@@ -151,7 +151,7 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     return apply(MEAN, (x,), _attrs(axis, keepdims))
 
 
-def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa: A001 - NumPy's name
+def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Largest element over axes; equal largest ones share the gradient evenly.
 
     Parameters
@@ -186,7 +186,7 @@ def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa
     return apply(MAX, (x,), _attrs(axis, keepdims))
 
 
-def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:  # noqa: A001 - NumPy's name
+def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Smallest element over axes; equal smallest ones share the gradient evenly.
 
     Parameters
@@ -243,5 +243,3 @@ def broadcast_axes(long: tuple[int, ...], short: tuple[int, ...]) -> tuple[int, 
         *range(new),
         *(new + i for i, n in enumerate(short) if n == 1 and long[new + i] != 1),
     )
-
-

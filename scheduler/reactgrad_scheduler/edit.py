@@ -6,7 +6,7 @@ any other, so that versions only grow (rule E7).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 Undo = Callable[[], None]
@@ -30,7 +30,7 @@ class UndoLog:
             self._open[-1].append(undo)
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Keep what the block does if it ends normally; otherwise take all of it back.
 
         A transaction inside another one hands its notes to the outer one when it ends.

@@ -37,7 +37,9 @@ def check_invariants(scheduler: Scheduler) -> None:
     require(len(free) == len(topology.free), "a slot is free twice")
     for slot in free:
         require(
-            not topology.serial[slot] and not topology.parents[slot] and not topology.children[slot],
+            not topology.serial[slot]
+            and not topology.parents[slot]
+            and not topology.children[slot],
             f"free slot {slot} still has a serial or edges",
         )
         require(staleness.mark[slot] == CLEAN, f"free slot {slot} is marked")
@@ -78,7 +80,8 @@ def check_invariants(scheduler: Scheduler) -> None:
                 f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",
             )
     require(
-        (state ^ staleness.salt) == staleness.state, "the state of the marks is not that of the marks"
+        (state ^ staleness.salt) == staleness.state,
+        "the state of the marks is not that of the marks",
     )
     for slot in scheduler.errors:
         require(staleness.mark[slot] != CLEAN, f"failed node {name(slot)!r} is unmarked")

@@ -6,7 +6,7 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -198,7 +198,7 @@ class Scheduler:
         )
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Hold the lock for the block and take its changes back if it raises."""
         with self.lock:
             self.check_idle()

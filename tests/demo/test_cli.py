@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +14,6 @@ import reactgrad
 from reactgrad import _cli, demo
 from reactgrad._cli import main
 
-SOURCES = Path(reactgrad.__file__).parents[1]
 COMMAND = [sys.executable, "-X", "dev", "-W", "error", "-m", "reactgrad"]
 GOOD = "symbol,date,price\nA,Jan 1 2000,10\nA,Feb 1 2000,11\nA,Mar 1 2000,10.5\n"
 

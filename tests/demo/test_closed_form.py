@@ -77,11 +77,11 @@ def test_a_book_is_the_sum_of_its_positions() -> None:
     for (u, e, kind, k), held in np.ndenumerate(market.quantities):
         one = _single(
             kind,
-            market.spots[u],
-            terms.strikes[u, e, k],
-            market.volatilities[u, e],
+            float(market.spots[u]),
+            float(terms.strikes[u, e, k]),
+            float(market.volatilities[u, e]),
             0.02,
-            terms.years[e],
+            float(terms.years[e]),
         )
         parts["value"] += held * one.value
         parts["rho"] += held * one.rho

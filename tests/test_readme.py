@@ -1,0 +1,24 @@
+"""The README's ten lines print what their comments say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+CODE = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_code_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    assert CODE is not None
+    exec(compile(CODE[1], "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    said = [
+        line.partition("# ")[2].partition(": ")[0]
+        for line in CODE[1].splitlines()
+        if line.startswith("print")
+    ]
+    assert len(said) == 3
+    assert printed == said
