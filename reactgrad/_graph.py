@@ -497,6 +497,24 @@ class Graph:
         with self._lock:
             self._set_many([(self._own(var, "set"), value) for var, value in values.items()])
 
+    def _set_one(self, slot: int, value: Any, *, adopt: bool) -> None:
+        """Set a leaf, without a detour where nothing but its numbers change."""
+        host, scheduler = self._host, self._scheduler
+        buffer = host.data[slot]
+        if (
+            host.plain_write(slot, value)
+            and not adopt
+            and not scheduler.undo
+            and not scheduler.frames
+            and not scheduler.computing
+        ):
+            host.overwrite((slot,))
+            if host.data[slot] is buffer:
+                buffer[...] = value
+                scheduler.changed(slot)
+                return
+        self._set_many(((slot, value),), adopt=adopt)
+
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
         self._scheduler.check_idle()
         ready: list[tuple[int, Spec | None, Any]] = []
@@ -522,17 +540,7 @@ class Graph:
         """A new value for a leaf, checked and in the leaf's dtype."""
         host = self._host
         kind, old = host.ops[slot], host.specs[slot]
-        # The common case first: an array of the leaf's own shape and dtype.
-        if (
-            type(value) is np.ndarray
-            and old is not None
-            and value.dtype is old.dtype
-            and value.shape == old.shape
-            and kind is not CONST
-            and isinstance(kind, Leaf)
-            and old.kind == "cpu"
-            and old.weak is None
-        ):
+        if host.plain_write(slot, value):
             return old, value
         name = host.name(slot)
         if kind is CONST:

@@ -58,21 +58,37 @@ class Lifted:
             result = self.function(
                 *values[:split], **dict(zip(self.keywords, values[split:], strict=True))
             )
-        if type(result) is np.ndarray:
-            # Two references, the name here and the call's argument: nobody else has it.
-            if result.base is None and sys.getrefcount(result) == 2:
-                result.flags.writeable = False
-                return result.view()
-            if result.flags.writeable or not any(
-                result is a or result.base is a for a in arguments
-            ):
-                result = result.copy()
-                result.flags.writeable = False
-                return result.view()
+        return self.keep(result, arguments) if type(result) is np.ndarray else result
+
+    @staticmethod
+    def keep(result: Any, arguments: Sequence[Any]) -> Any:
+        """An array that a function returned, so that nobody can change it any more."""
+        # No more references than such a call itself makes: nobody else has it.
+        if result.base is None and sys.getrefcount(result) <= OWN_REFERENCES:
+            result.flags.writeable = False
+            return result.view()
+        if result.flags.writeable or not any(result is a or result.base is a for a in arguments):
+            result = result.copy()
+            result.flags.writeable = False
+            return result.view()
         return result
 
 
 OPERAND = object()
+
+
+def _references(result: Any) -> int:
+    return sys.getrefcount(result)
+
+
+def _references_of_a_call() -> int:
+    """References to an array inside ``keep`` that nobody but the call has."""
+    result = np.empty(0)
+    return _references(result)
+
+
+# Measured, since it differs between versions of Python.
+OWN_REFERENCES = _references_of_a_call()
 
 
 def lift(

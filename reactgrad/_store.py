@@ -26,6 +26,7 @@ from reactgrad.backend import (
     find_binder,
     own_copy,
     read_value,
+    spec,
     storage_shape,
 )
 from reactgrad.ops import Attrs, Op
@@ -54,7 +55,7 @@ class Store:
         self.data: list[Any] = []
         self.cutoffs: dict[int, Cutoff] = {}
         self._handed: dict[int, Any] = {}
-        self._leases: dict[int, list[weakref.ref[Any]]] = {}
+        self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._literals: dict[tuple[int, Any, bool, str], Any] = {}
 
@@ -119,21 +120,21 @@ class Store:
         return value
 
     def overwrite(self, slots: Collection[int]) -> None:
-        """The values of these nodes are about to be replaced."""
-        if self._handed:
-            for slot in (
-                [s for s in slots if s in self._handed]
-                if len(slots) == 1
-                else (self._handed.keys() & slots)
-            ):
-                del self._handed[slot]
-        if self._leases:
-            for slot in (
-                [s for s in slots if s in self._leases]
-                if len(slots) == 1
-                else (self._leases.keys() & slots)
-            ):
-                if any(lease() is not None for lease in self._leases.pop(slot)):
+        """The values of these nodes are about to be replaced.
+
+        Parameters
+        ----------
+        slots
+            A set, or a single slot in a tuple.
+        """
+        handed = self._handed
+        if handed:
+            for slot in _common(slots, handed):
+                del handed[slot]
+        leases = self._leases
+        if leases:
+            for slot in _common(slots, leases):
+                if any(lease() is not None for lease in leases.pop(slot)):
                     # Someone still looks at this memory: leave it to them.
                     self.data[slot] = MISSING
                     self.scheduler.moved(slot)
@@ -147,6 +148,19 @@ class Store:
 
     # --- leaves --------------------------------------------------------------------------------
 
+    def plain_write(self, slot: int, value: Any) -> bool:
+        """Whether `value` only has to be copied into the buffer of this leaf."""
+        buffer = self.data[slot]
+        if type(buffer) is not np.ndarray or slot in self.cutoffs:
+            return False
+        op = self.ops[slot]
+        if op is not INPUT and op is not PARAM:
+            return False
+        found = self.specs[slot]
+        if type(value) is np.ndarray:
+            return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
+        return type(value) in _FLOATS and found is _FLOAT_SPEC
+
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
         self.overwrite((slot,))
@@ -157,11 +171,9 @@ class Store:
         elif adopt and value.flags.c_contiguous and value.flags.owndata and value.flags.aligned:
             value.flags.writeable = False
             self.data[slot] = value.reshape(storage_shape(found))
-        elif (
-            getattr(buffer, "shape", None) == storage_shape(found)
-            and buffer.dtype == found.dtype
-            and getattr(getattr(buffer, "flags", None), "writeable", True)
-        ):
+            # It stays its giver's: never written, left to them at the next set.
+            self._leases[slot] = [_always_held]
+        elif getattr(buffer, "shape", None) == storage_shape(found) and buffer.dtype == found.dtype:
             device_of_kind(found.kind).assign(buffer, value)
             return
         else:
@@ -178,7 +190,8 @@ class Store:
         cutoff = self.cutoffs.get(slot)
         if found is None or isinstance(op, Leaf):
             compute = self._compute_unknown if isinstance(op, Op) else self._call
-            return self._guarded(slot, partial(compute, slot), cutoff)
+            direct = None if cutoff or isinstance(op, Op) else self._bind_direct(slot, op)
+            return direct or self._guarded(slot, partial(compute, slot), cutoff)
         if isinstance(op, Op):
             if op.view is not None and cutoff is None and self._bind_view(slot, op, found):
                 return None
@@ -224,6 +237,50 @@ class Store:
         self.data[slot] = view if found.shape else view.reshape(1)
         self.scheduler.moved(slot)
         return True
+
+    def _bind_direct(self, slot: int, op: Any) -> Step | None:
+        """The step of a Python function all of whose operands are what callers see anyway.
+
+        One closure for each usual number of operands: such steps are as short as the functions
+        that many models are made of.
+        """
+        parents = self.scheduler.topology.parents[slot]
+        specs, data = self.specs, self.data
+        if isinstance(op, Leaf) or op.layout is not None:
+            return None
+        for parent in parents:
+            found = specs[parent]
+            if found is not None and found.weak is None:
+                return None
+        function, keep = op.function, op.keep
+        if len(parents) == 1:
+            (a,) = parents
+
+            def unary() -> None:
+                x = data[a]
+                result = function(x)
+                data[slot] = keep(result, (x,)) if type(result) is np.ndarray else result
+
+            return unary
+        if len(parents) == 2:
+            a, b = parents
+
+            def binary() -> None:
+                x, y = data[a], data[b]
+                result = function(x, y)
+                data[slot] = keep(result, (x, y)) if type(result) is np.ndarray else result
+
+            return binary
+        if len(parents) == 3:
+            a, b, c = parents
+
+            def ternary() -> None:
+                x, y, z = data[a], data[b], data[c]
+                result = function(x, y, z)
+                data[slot] = keep(result, (x, y, z)) if type(result) is np.ndarray else result
+
+            return ternary
+        return None
 
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
         """A Python function that declared its result, which then lies in a buffer."""
@@ -384,7 +441,22 @@ class Leaf:
         )
 
 
+_FLOATS = (float, np.float64)
+_FLOAT_SPEC = spec((), np.dtype(np.float64))
+
 INPUT, PARAM, CONST = Leaf("input"), Leaf("param"), Leaf("const")
+
+
+def _always_held() -> bool:
+    """The lease of an array that was adopted."""
+    return True
+
+
+def _common(slots: Collection[int], table: dict[int, Any]) -> list[int]:
+    """The slots that are also keys of `table`, at the cost of the smaller of the two."""
+    if len(slots) <= len(table):
+        return [slot for slot in slots if slot in table]
+    return [slot for slot in table if slot in slots]
 
 
 def _shaped(buffer: Any, found: Spec) -> Any:

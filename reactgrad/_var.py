@@ -418,7 +418,7 @@ class Var(Value):
         """
         graph = self._graph
         with graph._lock:
-            graph._set_many(((self._slot, value),), adopt=not copy)
+            graph._set_one(self._slot, value, adopt=not copy)
 
     def touch(self) -> None:
         """Say that the value changed: what depends on it runs again at its next read.

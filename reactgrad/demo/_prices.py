@@ -24,9 +24,9 @@ COLUMNS = ("symbol", "date", "price")
 EMBEDDED = "stocks.csv (vega_datasets 0.9.0)"
 
 # Outside these limits a 64-bit Greek loses the digits that the demo's checks ask for: at tiny
-# volatilities the parts of a derivative cancel, at huge ones the normal density underflows.
+# volatilities the parts of a derivative cancel, at huge ones strikes far from the spot overflow.
 LEAST_PRICE, MOST_PRICE = 1e-9, 1e12
-LEAST_VOLATILITY, MOST_VOLATILITY = 1e-3, 40.0
+LEAST_VOLATILITY, MOST_VOLATILITY = 1e-4, 120.0
 
 # (largest median gap in days, rows in a year, name)
 _FREQUENCIES = (

@@ -28,6 +28,7 @@ GREEKS_LIMIT = 1e-9
 STEPS = 7  # how often `tell` reports that a step begins
 
 _REPEATS = 15  # odd, so that alternating between old and new ends at new
+_NOTHING = 1e-200  # a Greek this small is zero but for the underflow of the normal density
 _NUDGE = 1.0 + 2.0**-10  # a real change of every leaf, for timing a full recompute
 
 
@@ -76,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Greek:
-    """One live Greek beside its closed form."""
+    """One live Greek beside its closed form; neither has digits where the density underflows."""
 
     name: str
     live: float
@@ -85,9 +86,7 @@ class Greek:
     @property
     def difference(self) -> float:
         """Absolute difference relative to the closed form."""
-        if self.live == self.closed_form:
-            return 0.0
-        return abs(self.live - self.closed_form) / abs(self.closed_form or math.ulp(0.0))
+        return abs(self.live - self.closed_form) / max(abs(self.closed_form), _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,7 @@ def changes(terms: Terms, market: Market) -> list[Change]:
     calm, wild = market.at(volatility), market.at(volatility) * 1.05
     bought = market.at(quantity).copy()
     bought[CALL, strikes // 2] += 10.0
-    low, high = market.at(rate), market.at(rate) + 0.0025
+    low, high = market.at(rate), market.at(rate) + 0.0001  # a basis point
     return [
         Change(f"quote {_ticker(terms, quoted)} {quote:.5g} -> {dearer:.5g}", spot, dearer),
         Change(

@@ -23,7 +23,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         )
     rows = a.shape[-2:-1]
     columns = b.shape[-1:] if len(b.shape) > 1 else ()
-    inner_a, inner_b = a.shape[-1], b.shape[-2:][0]
+    inner_a, inner_b = a.shape[-1], b.shape[-min(len(b.shape), 2)]
     if inner_a != inner_b and inner_a is not None and inner_b is not None:
         raise ShapeError(
             f"matmul of {a!r} and {b!r}: the last axis of the first ({inner_a}) and the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Protocol
 
 from reactgrad_scheduler.plan import Step
@@ -20,7 +20,7 @@ class Host(Protocol):
         """
         ...
 
-    def overwrite(self, slots: Sequence[int]) -> None:
+    def overwrite(self, slots: Collection[int]) -> None:
         """The values of these nodes are about to be replaced: rescue what others still see."""
         ...
 

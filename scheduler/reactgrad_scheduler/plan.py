@@ -35,6 +35,7 @@ class Plan:
 
     slots: tuple[int, ...]
     certain: bool
+    members: frozenset[int]  # the same slots, for looking up
     steps: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     moves_seen: int = 0  # how much of the log of moved storage the steps know

@@ -280,7 +280,7 @@ class Scheduler:
         trace: dict[int, int],
     ) -> None:
         staleness = self.staleness
-        plan = Plan(tuple(slots), certain)
+        plan = Plan(tuple(slots), certain, frozenset(slots))
         plan.finished = Run(plan.slots)
         plan.finished.seal(self.topology.serial)
         marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]

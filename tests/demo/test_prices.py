@@ -89,15 +89,15 @@ BAD = {
     "no movement": (
         HEADER + "A,2000-01-31,10\nA,2000-02-29,10\nA,2000-03-31,10\n",
         (
-            ", line 4, column 'price': expected prices of A that vary, with a volatility from 0.001 "
-            "to 40 a year, found a volatility of 0"
+            ", line 4, column 'price': expected prices of A that vary, with a volatility from 0.0001 "
+            "to 120 a year, found a volatility of 0"
         ),
     ),
     "absurd movement": (
         HEADER + "A,2000-01-31,1e-9\nA,2000-02-29,1e12\n",
         (
-            ", line 3, column 'price': expected prices of A that vary, with a volatility from 0.001 "
-            "to 40 a year, found a volatility of 168"
+            ", line 3, column 'price': expected prices of A that vary, with a volatility from 0.0001 "
+            "to 120 a year, found a volatility of 168"
         ),
     ),
     "no symbol": (

@@ -61,7 +61,7 @@ def test_the_changes_are_those_announced(story: demo.Story) -> None:
         "quote MSFT 28.8 -> 29.424",
         "volatility AMZN 13m 0.592 -> 0.621",
         "quantity IBM 7m, one call +10",
-        "rate 0.03 -> 0.0325",
+        "rate 0.03 -> 0.0301",
         'quote AAPL again, cutoff="equal"',
     ]
 
@@ -80,10 +80,10 @@ def test_the_same_seed_tells_the_same_story(story: demo.Story) -> None:
     "stocks",
     [
         [_stock("A", 100, 0.3)],
-        [_stock("A", 100, 1e-3)],
-        [_stock("A", 100, 40.0)],
+        [_stock("A", 100, 1e-4)],
+        [_stock("A", 100, 120.0)],
         [_stock("A", 1e-9, 0.3), _stock("B", 1e12, 0.3)],
-        [_stock("A" * 200, 1e-4, 40.0), _stock("B", 1e6, 1e-3), _stock("É", 1.0, 1.0)],
+        [_stock("A" * 200, 1e-4, 120.0), _stock("B", 1e6, 1e-4), _stock("É", 1.0, 1.0)],
         [_stock(f"S{i}", 10.0 + i, 0.2) for i in range(40)],
     ],
     ids=["one", "still", "wild", "cheap and dear", "mixed", "many"],

@@ -80,7 +80,7 @@ def commit(scheduler: Scheduler, slot: int) -> None:
 
 def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
-    scheduler.host.overwrite(plan.slots)
+    scheduler.host.overwrite(plan.members)
     steps = iter(bound_steps(scheduler, plan))
     frame = Frame(plan, steps)
     frames = scheduler.frames
