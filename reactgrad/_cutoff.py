@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
+from reactgrad.backend import owner
 
 Cutoff = Callable[[Any, Any], Any]
 
@@ -39,6 +40,9 @@ def equal(old: Any, new: Any) -> bool:
     if isinstance(old, np.ndarray | np.generic) and isinstance(new, np.ndarray | np.generic):
         a, b = np.asarray(old), np.asarray(new)
         return a.dtype == b.dtype and a.shape == b.shape and _same_bits(a, b)
+    device = owner(old)
+    if device is not None and owner(new) is device:
+        return equal(device.to_numpy(old), device.to_numpy(new))
     if old is None or new is None:
         return old is new
     return type(old) is type(new) and (old == new) is True

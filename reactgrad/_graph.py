@@ -327,6 +327,14 @@ class Graph:
             host.numbers[key] = slot
         return slot
 
+    def _full(self, found: Spec, number: float) -> Var:
+        """A constant array of one element with the dtype and device of `found`."""
+        one = spec((1,) * len(found.shape), found.dtype, found.device)
+        with self._lock:
+            slot = self._scheduler.add((), leaf=True, valued=True)
+            self._host.add_node(slot, CONST, (), one, own_copy(one, number), None)
+            return self._new_var(slot)
+
     def _foreign(self, operand: Any, op: str) -> GraphError:
         return GraphError(
             f"{op} was given {operand.name!r}, which belongs to another graph than the first "
@@ -587,9 +595,8 @@ class Graph:
         rule = self._host.cutoffs.get(slot)
         if rule is None or self._host.data[slot] is MISSING:
             return False
-        if found is not None and found.weak is None:
-            new = np.asarray(new, found.dtype)
-            new = new[()] if not found.shape else new
+        if found is not None and found.weak is None and found.kind == "cpu":
+            new = np.asarray(new, found.dtype)[()]
         return bool(rule(self._host.hand_out(slot), new))
 
     def _note_leaf(self, slot: int) -> None:
@@ -597,7 +604,8 @@ class Graph:
         host = self._host
         found, value = host.specs[slot], host.data[slot]
         serial = self._scheduler.topology.serial[slot]
-        kept = value if value is MISSING or found is None or found.weak else value.copy()
+        plain = value is MISSING or found is None or found.weak is not None
+        kept = value if plain else own_copy(found, value)  # type: ignore[arg-type]
 
         def undo() -> None:
             if self._scheduler.topology.serial[slot] != serial:
@@ -609,8 +617,7 @@ class Graph:
                 host.discard(slot)
                 self._scheduler.unset(slot)
             else:
-                shaped = kept if found is None or found.weak else kept.reshape(found.shape)
-                host.write_leaf(slot, found, shaped, adopt=False)
+                host.write_leaf(slot, found, kept, adopt=False)
                 self._scheduler.changed(slot)
 
         self._scheduler.undo.note(undo)

@@ -109,7 +109,7 @@ class Store:
                 value = value[0]
                 self._handed[slot] = value
                 return value
-            value = value.reshape(())
+            value = _shaped(value, found)
         value, shared = device.hand_out(value)
         if shared:
             lease = weakref.ref(value)
@@ -168,7 +168,13 @@ class Store:
         buffer = self.data[slot]
         if found is None or found.weak is not None:
             self.data[slot] = value
-        elif adopt and value.flags.c_contiguous and value.flags.owndata and value.flags.aligned:
+        elif (
+            adopt
+            and found.kind == "cpu"
+            and value.flags.c_contiguous
+            and value.flags.owndata
+            and value.flags.aligned
+        ):
             value.flags.writeable = False
             self.data[slot] = value.reshape(storage_shape(found))
             # It stays its giver's: never written, left to them at the next set.
@@ -193,7 +199,8 @@ class Store:
             direct = None if cutoff or isinstance(op, Op) else self._bind_direct(slot, op)
             return direct or self._guarded(slot, partial(compute, slot), cutoff)
         if isinstance(op, Op):
-            if op.view is not None and cutoff is None and self._bind_view(slot, op, found):
+            views = op.view is not None and device_of_kind(found.kind).views
+            if views and cutoff is None and self._bind_view(slot, op, found):
                 return None
             bind_into = self._bind_kernel
         else:
@@ -412,7 +419,7 @@ class Store:
             if one.weak is not None:
                 values[i] = device.asarray(values[i], dtypes[i])
             if op.elementwise and not one.shape:
-                values[i] = values[i].reshape(1)
+                values[i] = device.reshape(values[i], (1,))
         out = device.empty(storage_shape(result), result.dtype)
         shaped = out if op.elementwise else _shaped(out, result)
         find_binder(op.name, result.kind)(values, shaped, attrs)()
@@ -461,11 +468,19 @@ def _common(slots: Collection[int], table: dict[int, Any]) -> list[int]:
 
 def _shaped(buffer: Any, found: Spec) -> Any:
     """A buffer in the shape of the value."""
-    return buffer if found.shape or found.weak is not None else buffer.reshape(())
+    if found.shape or found.weak is not None:
+        return buffer
+    return (
+        buffer.reshape(())
+        if found.kind == "cpu"
+        else device_of_kind(found.kind).reshape(buffer, ())
+    )
 
 
 def _plain(buffer: Any, found: Spec) -> Any:
     """A buffer as cutoff rules see it."""
+    if found.kind != "cpu":
+        return device_of_kind(found.kind).hand_out(_shaped(buffer, found))[0]
     if found.shape:
         view = buffer.view()
         view.flags.writeable = False
@@ -474,10 +489,11 @@ def _plain(buffer: Any, found: Spec) -> Any:
 
 
 def _finished(out: Any, found: Spec) -> Any:
+    if found.kind != "cpu":
+        return _shaped(out, found)
     if found.shape:
-        if found.kind == "cpu":
-            out.flags.writeable = False
-        return out
+        out.flags.writeable = False
+        return out.view()
     return out[0]
 
 

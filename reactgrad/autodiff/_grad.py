@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad.autodiff._program import ZERO, Program, wanted_leaves
+from reactgrad.backend import owner, spec
 from reactgrad.flow import is_grad_enabled
 from reactgrad.ops import Handle
 
@@ -26,8 +27,10 @@ def find_program(output: Any, gradient: Any) -> Program:
 
 
 def _ones(output: Any) -> Any:
-    one = output._graph.const(np.ones((1,) * output.ndim, output.dtype))
-    return one.reshape(()) if not output.ndim else one
+    found = output._graph._host.specs[output._slot]
+    if found is None:  # the result of a Python function
+        found = spec(output.shape, output.dtype)
+    return output._graph._full(found, 1.0)
 
 
 def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> Any:
@@ -199,14 +202,16 @@ def _seed(graph: Any, y: Any, gradient: Any) -> Any:
 
 
 def _gradient_array(y: Any, gradient: Any) -> Any:
-    value = np.asarray(gradient)
+    value = gradient if owner(gradient) is not None else np.asarray(gradient)
     if value.shape != y.shape:
         raise ShapeError(
             f"gradient= has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
         )
-    if value.dtype.kind not in "fiub":
-        raise DTypeError(f"gradient= is of {value.dtype}; gradients are floats.")
-    return value.astype(y.dtype)
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind not in "fiub":
+            raise DTypeError(f"gradient= is of {value.dtype}; gradients are floats.")
+        return value.astype(y.dtype)
+    return value
 
 
 def _check_gradient(y: Any, gradient: Any) -> None:
@@ -251,7 +256,7 @@ def _check_scalar(y: Any, how: str) -> None:
 def _added(old: Any, new: Any) -> Any:
     if old is None:
         return new
-    total = np.add(old, new, dtype=np.asarray(new).dtype)
+    total = old + new
     if isinstance(total, np.ndarray):
         total.flags.writeable = False
         return total.view()

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad.backend import spec
 from reactgrad.flow import enable_grad
 from reactgrad.ops import Op, Placed, accumulate, alias, astype, broadcast_to, sum_to
 
@@ -305,8 +306,8 @@ def _building(graph: Any, number: int) -> Iterator[None]:
 
 
 def _zeros(var: Any) -> Any:
-    zero = var._graph.const(0.0)
-    zero = astype(zero, var.dtype)
+    graph = var._graph
+    zero = graph._full(graph._host.specs[var._slot] or spec(var.shape, var.dtype), 0.0)
     return broadcast_to(zero, var.shape) if var.shape else alias(zero)
 
 

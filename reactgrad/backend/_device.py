@@ -18,6 +18,7 @@ class Device(Protocol):
     """What the engine asks of an array library."""
 
     kind: str
+    views: bool  # whether reshaped, sliced and transposed arrays share memory that may be written
 
     def owns(self, value: object) -> bool:
         """Whether `value` is an array of this library."""
@@ -33,6 +34,10 @@ class Device(Protocol):
 
     def asarray(self, value: Any, dtype: DType) -> Any:
         """`value` as an array that may share its memory."""
+        ...
+
+    def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """The contiguous `array` in another shape, sharing its memory."""
         ...
 
     def assign(self, target: Any, value: Any) -> None:
@@ -78,6 +83,7 @@ class CPU:
     """NumPy arrays in the memory of the host."""
 
     kind = "cpu"
+    views = True
 
     def owns(self, value: object) -> bool:
         return isinstance(value, np.ndarray | np.generic)
@@ -90,6 +96,9 @@ class CPU:
 
     def asarray(self, value: Any, dtype: DType) -> Any:
         return np.asarray(value, dtype)
+
+    def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return array.reshape(shape)
 
     def assign(self, target: Any, value: Any) -> None:
         np.copyto(target, value, casting="same_kind")

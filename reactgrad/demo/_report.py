@@ -26,7 +26,7 @@ def _prices(story: Story) -> list[str]:
             shortened(stock.symbol, 20),
             stock.last.isoformat(),
             f"{stock.spot:.6g}",
-            f"{stock.volatility:.2%}",
+            f"{100 * stock.volatility:.4g} %",
             f"{stock.closes:,} {stock.frequency}",
         )
         for stock in stocks
@@ -57,7 +57,7 @@ first, then: set one leaf and read the value and every Greek; the first time, an
 more times (new and old value in turn). full: the same in a second, equally warm graph with every
 leaf set to another value. difference: the largest, over the value and every Greek, from a fresh
 graph built from the same inputs."""
-    return [*_table(header, [_step_cells(step) for step in story.steps]), *note.splitlines()]
+    return [*_table(header, [_step_cells(step) for step in story.steps]), "", *note.splitlines()]
 
 
 def _live_greeks(story: Story) -> list[str]:

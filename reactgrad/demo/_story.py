@@ -246,7 +246,7 @@ def changes(terms: Terms, market: Market) -> list[Change]:
     bought[CALL, strikes // 2] += 10.0
     low, high = market.at(rate), market.at(rate) + 0.0001  # a basis point
     return [
-        Change(f"quote {_ticker(terms, quoted)} {quote:.5g} -> {dearer:.5g}", spot, dearer),
+        Change(f"quote {_ticker(terms, quoted)} {quote:.7g} -> {dearer:.7g}", spot, dearer),
         Change(
             f"volatility {_ticker(terms, shifted)} {middle + 1}m {calm:.3g} -> {wild:.3g}",
             volatility,
@@ -269,15 +269,17 @@ def _step(change: Change, terms: Terms, market: Market, live: Book, twin: Book) 
     everything = [twin.settings(after.scaled(_NUDGE)), twin.settings(after)]
     incremental: list[float] = []
     full: list[float] = []
-    nodes_run = 0
+    runs: list[rg.Run] = []
     for repeat in range(_REPEATS):
         new = change.new if repeat % 2 == 0 else old
         run, milliseconds = _timed(lambda new=new: _set_and_read(live, leaf, new))
         incremental.append(milliseconds)
-        nodes_run = max(nodes_run, sum(1 for var in run.ran if var.parents))
+        runs.append(run)
         settings = everything[repeat % 2]
         _, milliseconds = _timed(lambda settings=settings: _set_all_and_read(twin, settings))
         full.append(milliseconds)
+    # Counted here: between the repeats it would disturb the times.
+    nodes_run = max(sum(1 for var in run.ran if var.parents) for run in runs)
     fresh, build_ms = _timed(lambda: Book(terms, after))
     fresh.read()
     return Step(
