@@ -55,7 +55,7 @@ def relink(
     scheduler.reparent(slot, parents)
     _set_closed(graph, slot, closed)
     host.overwrite((slot,))
-    scheduler.moved(slot)
+    host.moved(slot)
 
     def undo() -> None:
         relink(graph, slot, tuple(var._slot for var in held), former_closed)

@@ -72,9 +72,9 @@ class Graph:
     def __del__(self) -> None:
         # The scheduler and its host know each other: without this, arrays would wait for the
         # cyclic garbage collector.
-        scheduler = getattr(self, "_scheduler", None)
-        if scheduler is not None:
-            scheduler.host = None  # type: ignore[assignment]
+        host = getattr(self, "_host", None)
+        if host is not None:
+            host.close()
 
     # --- leaves ------------------------------------------------------------------------------
 
@@ -503,25 +503,29 @@ class Graph:
         np.float64(7.0)
         """
         with self._lock:
-            self._set_many([(self._own(var, "set"), value) for var, value in values.items()])
+            pairs = [(self._own(var, "set"), value) for var, value in values.items()]
+            if not pairs or not self._write_plainly(pairs):
+                self._set_many(pairs)
 
-    def _set_one(self, slot: int, value: Any, *, adopt: bool) -> None:
-        """Set a leaf, without a detour where nothing but its numbers change."""
+    def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
+        """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
         host, scheduler = self._host, self._scheduler
-        buffer = host.data[slot]
-        if (
-            host.plain_write(slot, value)
-            and not adopt
-            and not scheduler.undo
-            and not scheduler.frames
-            and not scheduler.computing
-        ):
-            host.overwrite((slot,))
-            if host.data[slot] is buffer:
+        if scheduler.undo or scheduler.frames or scheduler.computing:
+            return False
+        for slot, value in values:
+            if not host.plain_write(slot, value):
+                return False
+        slots = [slot for slot, _ in values]
+        host.overwrite(slots if len(slots) == 1 else set(slots))
+        data = host.data
+        for slot, value in values:
+            buffer = data[slot]
+            if buffer is MISSING:  # a caller still looks at the former one
+                host.write_leaf(slot, host.specs[slot], value, adopt=False)
+            else:
                 buffer[...] = value
-                scheduler.changed(slot)
-                return
-        self._set_many(((slot, value),), adopt=adopt)
+        scheduler.changed(*slots)
+        return True
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
         self._scheduler.check_idle()
@@ -632,7 +636,7 @@ class Graph:
             self._host.cutoffs[slot] = rule
             if not self._scheduler.leaf[slot]:
                 cutoffs.add(slot)
-        self._scheduler.moved(slot)
+        self._host.moved(slot)
         self._scheduler.plans.clear()
 
     @contextmanager
@@ -845,7 +849,7 @@ class Graph:
         ]
         for slot in slots:
             host.discard(slot)
-            scheduler.moved(slot)
+            host.moved(slot)
         scheduler.drop(slots)
 
     def _dtype_kind(self, slot: int) -> str:

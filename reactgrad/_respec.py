@@ -88,5 +88,5 @@ def rebuild_programs(graph: Graph, changed: set[int]) -> None:
 
 def _release(graph: Graph, slot: int) -> None:
     graph._host.discard(slot)
-    graph._scheduler.moved(slot)
+    graph._host.moved(slot)
     graph._scheduler.drop([slot])

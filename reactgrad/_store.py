@@ -57,6 +57,7 @@ class Store:
         self._handed: dict[int, Any] = {}
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
+        self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
         self._literals: dict[tuple[int, Any, bool, str], Any] = {}
 
     def add(self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any) -> None:
@@ -86,7 +87,13 @@ class Store:
         self._handed.pop(slot, None)
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
+        self._steps.pop(slot, None)
         self._forget_literals(slot)
+
+    def close(self) -> None:
+        """Let go of everything that refers back here, when the graph goes."""
+        self._steps.clear()
+        del self.scheduler
 
     # --- what callers see --------------------------------------------------------------------
 
@@ -137,7 +144,7 @@ class Store:
                 if any(lease() is not None for lease in leases.pop(slot)):
                     # Someone still looks at this memory: leave it to them.
                     self.data[slot] = MISSING
-                    self.scheduler.moved(slot)
+                    self.moved(slot)
 
     def _root(self, slot: int) -> int:
         """The node in whose buffer the value of `slot` lies."""
@@ -168,6 +175,8 @@ class Store:
         buffer = self.data[slot]
         if found is None or found.weak is not None:
             self.data[slot] = value
+            if found is self.specs[slot]:
+                return  # steps look such values up at every run
         elif (
             adopt
             and found.kind == "cpu"
@@ -185,12 +194,27 @@ class Store:
         else:
             self.data[slot] = own_copy(found, value)
         self.specs[slot] = found
-        self.scheduler.moved(slot)
+        self.moved(slot)
 
     # --- steps ---------------------------------------------------------------------------------
 
+    def moved(self, slot: int) -> None:
+        """The value of `slot` lives elsewhere now, or is computed otherwise: bind anew."""
+        steps = self._steps
+        steps.pop(slot, None)
+        for child in self.scheduler.topology.children[slot]:
+            steps.pop(child, None)
+        self.scheduler.moved(slot)
+
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
+        steps = self._steps
+        if slot in steps:
+            return steps[slot]
+        step = steps[slot] = self._bind(slot)
+        return step
+
+    def _bind(self, slot: int) -> Step | None:
         op = self.ops[slot]
         found = self.specs[slot]
         cutoff = self.cutoffs.get(slot)
@@ -223,7 +247,7 @@ class Store:
     def _new_buffer(self, slot: int, found: Spec) -> Any:
         buffer = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
         self.data[slot] = buffer
-        self.scheduler.moved(slot)
+        self.moved(slot)
         return buffer
 
     def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
@@ -242,7 +266,7 @@ class Store:
             return False
         self._view_of[slot] = buffer
         self.data[slot] = view if found.shape else view.reshape(1)
-        self.scheduler.moved(slot)
+        self.moved(slot)
         return True
 
     def _bind_direct(self, slot: int, op: Any) -> Step | None:

@@ -418,7 +418,9 @@ class Var(Value):
         """
         graph = self._graph
         with graph._lock:
-            graph._set_one(self._slot, value, adopt=not copy)
+            pairs = ((self._slot, value),)
+            if not copy or not graph._write_plainly(pairs):
+                graph._set_many(pairs, adopt=not copy)
 
     def touch(self) -> None:
         """Say that the value changed: what depends on it runs again at its next read.

@@ -59,7 +59,7 @@ class Program:
 
     __slots__ = (
         "__weakref__",
-        "_cone",
+        "_edges",
         "_graph",
         "_output",
         "_seed",
@@ -74,7 +74,8 @@ class Program:
         self._graph = output._graph
         self._output: int = output._slot
         self._seed = seed
-        self._cone: list[int] = []
+        # the nodes between, with the positions of their parents that gradients may pass to
+        self._edges: dict[int, list[int]] = {}
         self.adjoint: dict[int, Any] = {}
         # A program for one call is kept by what it returned, one for many calls keeps that.
         self.kept: MutableMapping[int, Any] = {} if shared else weakref.WeakValueDictionary()
@@ -85,23 +86,21 @@ class Program:
 
     def _start(self) -> None:
         self.adjoint = {self._output: self._seed._slot}
-        self._cone = self._between()
+        self._edges = self._between()
         parents = self._graph._scheduler.topology.parents
-        self.reads = {p for slot in self._cone for p in parents[slot]} | set(self._cone)
+        self.reads = {p for slot in self._edges for p in parents[slot]} | set(self._edges)
 
-    def _between(self) -> list[int]:
+    def _between(self) -> dict[int, list[int]]:
         """All nodes that the output depends on over edges that gradients may pass."""
         parents = self._graph._scheduler.topology.parents
-        found = {self._output}
+        edges: dict[int, list[int]] = {}
         stack = [self._output]
         while stack:
             slot = stack.pop()
-            for i in open_edges(self._graph, slot):
-                parent = parents[slot][i]
-                if parent not in found:
-                    found.add(parent)
-                    stack.append(parent)
-        return self._graph._scheduler.topology.sort(found)
+            if slot not in edges:
+                edges[slot] = open_edges(self._graph, slot)
+                stack += [parents[slot][i] for i in edges[slot]]
+        return edges
 
     def adjoints(self, wanted: Sequence[int]) -> list[Any]:
         """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on."""
@@ -128,15 +127,19 @@ class Program:
                 held[slot] = self.kept[slot] = var
         return held
 
-    def _leading_to(self, wanted: set[int]) -> set[int]:
-        """Nodes between the output and what is wanted."""
-        parents = self._graph._scheduler.topology.parents
-        leading: set[int] = set()
-        for slot in self._cone:
-            if slot in wanted or any(
-                parents[slot][i] in leading for i in open_edges(self._graph, slot)
-            ):
-                leading.add(slot)
+    def _leading_to(self, wanted: Iterable[int]) -> set[int]:
+        """Nodes between what is wanted and the output; costs what it finds."""
+        topology, edges = self._graph._scheduler.topology, self._edges
+        stack = [slot for slot in wanted if slot in edges]
+        leading = set(stack)
+        while stack:
+            slot = stack.pop()
+            for child in topology.children[slot]:
+                if child not in leading and any(
+                    topology.parents[child][i] == slot for i in edges.get(child, ())
+                ):
+                    leading.add(child)
+                    stack.append(child)
         return leading
 
     def _sweep(self, leading: set[int]) -> None:
@@ -145,9 +148,7 @@ class Program:
         parents, serial = graph._scheduler.topology.parents, graph._scheduler.topology.serial
         contributions: dict[int, list[tuple[int, int, Any]]] = {}
         held: list[Any] = []  # nodes built here have no consumer before they are added up
-        for slot in reversed(self._cone):
-            if slot not in leading:
-                continue
+        for slot in reversed(graph._scheduler.topology.sort(leading)):
             adjoint = self.adjoint.get(slot)
             if adjoint is None:
                 parts = sorted(contributions.pop(slot, ()), key=lambda part: part[:2])
@@ -162,7 +163,7 @@ class Program:
                 continue
             edges = [
                 i
-                for i in open_edges(graph, slot)
+                for i in self._edges[slot]
                 if parents[slot][i] in leading and parents[slot][i] not in self.adjoint
             ]
             if edges:

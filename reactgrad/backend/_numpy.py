@@ -71,8 +71,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return copy
 
-    def total(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
-        xp.sum(x, axis=axis, out=out, keepdims=keepdims)
+    def bind_sum(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        axis, keepdims = attrs
+        return partial(xp.add.reduce, inputs[0], axis, None, out, keepdims)
 
     def average(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
         if x.size:
@@ -80,17 +81,22 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         else:
             xp.copyto(out, float("nan"))
 
-    def largest(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
-        xp.max(x, axis=axis, out=out, keepdims=keepdims)
+    def bind_max(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        axis, keepdims = attrs
+        return partial(xp.maximum.reduce, inputs[0], axis, None, out, keepdims)
 
-    def smallest(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
-        xp.min(x, axis=axis, out=out, keepdims=keepdims)
+    def bind_min(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        axis, keepdims = attrs
+        return partial(xp.minimum.reduce, inputs[0], axis, None, out, keepdims)
 
-    def sum_to(x: Any, out: Any, shape: tuple[int, ...]) -> None:
+    def bind_sum_to(
+        inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        (x,) = inputs
         new = x.ndim - out.ndim
         stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
-        axes = (*range(new), *stretched)
-        xp.sum(x, axis=axes, out=out.reshape([1] * new + list(out.shape)), keepdims=True)
+        target = out.reshape([1] * new + list(out.shape))
+        return partial(xp.add.reduce, x, (*range(new), *stretched), None, target, True)
 
     def join(*operands: Any) -> None:
         *values, out, axis = operands
@@ -138,11 +144,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("where", kind, where)
     register_kernel("astype", kind, astype)
     register_kernel("relu", kind, relu)
-    register_kernel("sum", kind, total)
     register_kernel("mean", kind, average)
-    register_kernel("max", kind, largest)
-    register_kernel("min", kind, smallest)
-    register_kernel("sum_to", kind, sum_to)
     register_kernel("concatenate", kind, join)
     register_kernel("stack", kind, pile)
     register_kernel("getitem", kind, getitem)
@@ -154,6 +156,10 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("expand_dims", kind, copy_view(lambda x, axes: xp.expand_dims(x, axes)))
     register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
     register_kernel("alias", kind, copy_view(lambda x: x))
+    register_binder("sum", kind, bind_sum)
+    register_binder("max", kind, bind_max)
+    register_binder("min", kind, bind_min)
+    register_binder("sum_to", kind, bind_sum_to)
     register_binder("maximum", kind, bind_maximum)
     register_binder("minimum", kind, bind_minimum)
     register_binder("clip", kind, bind_clip)

@@ -68,7 +68,9 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
     found = _interned.get(key)
     if found is None:
         found = Spec()
-        found.shape, found.dtype, found.device, found.weak = key
+        found.shape, found.device, found.weak = shape, device, weak
+        # NumPy's own object for this dtype, so that `is` recognises it on arrays.
+        found.dtype = np.dtype(dtype.newbyteorder("=").str)
         found.kind = device.partition(":")[0]
         # setdefault: two threads that make the same one end up with the same object.
         found = _interned.setdefault(key, found)

@@ -1,0 +1,58 @@
+"""What all tests share: ``--distrust``, and a graph that is tried with trust and without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import reactgrad as rg
+from reactgrad_scheduler import Scheduler
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--distrust",
+        action="store_true",
+        help="every read first forgets all marks and plans (rule E16); nothing else may change",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "trusting: is about the marks and plans that --distrust erases"
+    )
+    if config.getoption("--distrust"):
+        make = Scheduler.__init__
+
+        def distrusting(self: Scheduler, *args: object) -> None:
+            make(self, *args)  # type: ignore[arg-type]
+            self.distrust = True
+
+        Scheduler.__init__ = distrusting  # type: ignore[method-assign]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--distrust"):
+        skip = pytest.mark.skip(reason="--distrust erases what this test is about")
+        for item in items:
+            if item.get_closest_marker("trusting"):
+                item.add_marker(skip)
+
+
+@pytest.fixture(params=[False, True], ids=["trusting", "distrusting"])
+def new_graph(request: pytest.FixtureRequest) -> Callable[[], rg.Graph]:
+    """Makes graphs that trust their marks and plans, and then graphs that do not (rule E16)."""
+
+    def make() -> rg.Graph:
+        graph = rg.Graph()
+        graph._scheduler.distrust = request.param or graph._scheduler.distrust
+        return graph
+
+    return make
+
+
+@pytest.fixture
+def g(new_graph: Callable[[], rg.Graph]) -> rg.Graph:
+    """A new graph, once trusting its marks and once not."""
+    return new_graph()

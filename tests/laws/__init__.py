@@ -1,0 +1,1 @@
+"""The rules of evaluation as laws, tried with random programs."""
