@@ -66,6 +66,7 @@ class Graph:
         self._host.scheduler = self._scheduler
         self._lock = self._scheduler.lock
         self._mark = self._scheduler.staleness.mark
+        self._computing = self._scheduler.computing
         self._pending = self._scheduler.staleness.pending
         self._programs = Programs()
 
@@ -366,7 +367,7 @@ class Graph:
     def _tidy(self) -> None:
         """Free the nodes whose handles have died and that nothing else keeps."""
         dropped = self._host.dropped
-        if dropped and not self._scheduler.frames and not self._scheduler.computing:
+        if dropped and not self._computing:
             slots = []
             while dropped:
                 ref = dropped.popleft()
@@ -510,7 +511,7 @@ class Graph:
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
         host, scheduler = self._host, self._scheduler
-        if scheduler.undo or scheduler.frames or scheduler.computing:
+        if scheduler.undo or scheduler.computing:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
@@ -718,6 +719,8 @@ class Graph:
     def _value(self, slot: int) -> Any:
         """The clean value of a node, for callers."""
         with self._lock:
+            if self._computing:
+                self._scheduler.depend(slot)
             if self._pending or self._mark[slot]:
                 self._refresh((slot,))
             value = self._host.hand_out(slot)

@@ -47,7 +47,7 @@ class Value(Handle):
         graph = self._graph
         slot = self._slot
         with graph._lock:
-            if graph._pending or graph._mark[slot]:
+            if graph._pending or graph._mark[slot] or graph._computing:
                 return graph._value(slot)
             value = graph._host.hand_out(slot)
             return graph._value(slot) if value is MISSING else value

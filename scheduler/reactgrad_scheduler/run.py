@@ -17,7 +17,7 @@ class Run:
     ``serials`` tells the nodes of this run from later ones in the same slots.
     """
 
-    ran: Sequence[int] = ()
+    ran: list[int] = field(default_factory=list[int])
     cut_off: list[int] = field(default_factory=list[int])
     skipped: list[int] = field(default_factory=list[int])
     rebuilt: list[int] = field(default_factory=list[int])

@@ -13,7 +13,7 @@ from threading import RLock
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.edit import UndoLog
 from reactgrad_scheduler.errors import BusyError, CycleError
-from reactgrad_scheduler.executors.serial import Frame, StoredError
+from reactgrad_scheduler.executors.serial import UNKNOWN, Frame, StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
@@ -53,8 +53,12 @@ class Scheduler:
         self.errors: dict[int, StoredError] = {}
         self.dropped: set[int] = set()  # clean nodes whose value was released
         self.moves: list[int] = []  # log of slots whose storage moved
-        self.frames: list[Frame] = []  # plans being run, innermost last
-        self.computing: list[int] = []  # nodes being computed, innermost last
+        self.frames: list[Frame] = []  # certain plans being run, innermost last
+        # Nodes being computed, innermost last; UNKNOWN for one that only its frame knows.
+        self.computing: list[int] = []
+        self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
+        self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
+        self._orphans: list[int] = []  # parents that are no longer read
         self.last_run = Run()
         self.distrust = False
         self._journaled = bytearray()  # slots that the journal or a cached plan may name
@@ -88,7 +92,8 @@ class Scheduler:
 
     def release(self, slots: Iterable[int]) -> None:
         """Free those of these nodes that nobody can reach, and what only they kept."""
-        if self.frames or self.computing:
+        if self.computing:
+            self._orphans.extend(slots)
             return
         topology = self.topology
         serial, children, parents = topology.serial, topology.children, topology.parents
@@ -105,15 +110,16 @@ class Scheduler:
             self.staleness.remove(slot)
             self.errors.pop(slot, None)
             self.dropped.discard(slot)
+            self.dynamic.pop(slot, None)
             self.host.released(slot)
 
     # --- changes ---------------------------------------------------------------------------
 
     def check_idle(self) -> None:
         """Raise ``BusyError`` inside a running node: it must not change its own graph."""
-        if self.frames or self.computing:
-            at = self.computing[-1] if self.computing else self.frames[-1].at()
-            name = self.host.name(at)
+        if self.computing:
+            at = self.computing[-1]
+            name = self.host.name(self.frames[-1].at() if at == UNKNOWN else at)
             raise BusyError(
                 f"node {name!r} tried to change its own graph while the graph was computing it: "
                 "a value that depends on the change could be half old and half new. Return the "
@@ -229,6 +235,9 @@ class Scheduler:
         else:
             run = self._replay(transition)
         self.last_run = run
+        if self._orphans and not self.computing:
+            orphans, self._orphans = self._orphans, []
+            self.release(orphans)
         return run
 
     def _replay(self, transition: Transition) -> Run:
@@ -267,7 +276,9 @@ class Scheduler:
         self._rebuild_targets(targets, run)
         run.seal(self.topology.serial)
         trace, staleness.trace = staleness.trace, None
-        if trace is not None and not run.failed and not run.rebuilt:
+        # What a node reads while it runs is decided anew at every run: no plan can hold it.
+        fixed = not self.dynamic or self.dynamic.keys().isdisjoint(slots)
+        if trace is not None and fixed and not run.failed and not run.rebuilt:
             self._store(key, targets, slots, certain and len(run.ran) == len(slots), trace)
         return run
 
@@ -281,7 +292,7 @@ class Scheduler:
     ) -> None:
         staleness = self.staleness
         plan = Plan(tuple(slots), certain, frozenset(slots))
-        plan.finished = Run(plan.slots)
+        plan.finished = Run(slots)
         plan.finished.seal(self.topology.serial)
         marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
         self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
@@ -299,15 +310,23 @@ class Scheduler:
         """The first error of a run as a fresh object: raising it adds no frames to the stored."""
         return executors.serial.without_frames(run.errors[0])
 
-    def stale_ancestors(self, targets: Iterable[int]) -> list[int]:
-        """Marked nodes that `targets` need, in topological order; checks that it is one."""
+    def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
+        """Marked nodes that `targets` need, in topological order; checks that it is one.
+
+        What nodes have read while they ran is left out unless `read` is given: they may read
+        something else this time, and ask for it themselves.
+        """
         mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
+        dynamic = {} if read else self.dynamic
         found = {target for target in targets if mark[target]}
         stack = list(found)
         while stack:
             slot = stack.pop()
             below = rank[slot]
-            for parent in parents[slot]:
+            sources = parents[slot]
+            if slot in dynamic:
+                sources = sources[: dynamic[slot]]
+            for parent in sources:
                 if mark[parent] and parent not in found:
                     found.add(parent)
                     stack.append(parent)
@@ -315,8 +334,57 @@ class Scheduler:
                         raise self.cycle_error(find_path(self.topology, slot, parent))
         for slot in self.computing:
             if slot in found:
-                raise self.cycle_error([slot, slot])
+                self._raise_read_cycle(slot, targets)
         return sorted(found, key=rank.__getitem__)
+
+    # --- what nodes read while they run ----------------------------------------------------------
+
+    def depend(self, slot: int) -> None:
+        """The node being computed reads `slot`, and depends on it from now on.
+
+        Raises
+        ------
+        CycleError
+            If `slot` itself is being computed.
+        """
+        self.attend()
+        if slot in self.computing:
+            self._raise_read_cycle(slot, [slot])
+        self.reads.setdefault(self.computing[-1], {})[slot] = None
+
+    def adopt_reads(self, slot: int) -> None:
+        """Make what a node read in the run that just ended its parents, behind the fixed ones."""
+        reads = self.reads.pop(slot, None)
+        count = self.dynamic.get(slot)
+        if reads is None and count is None:
+            return
+        topology = self.topology
+        former = topology.parents[slot]
+        fixed = former if count is None else former[:count]
+        # A read that was refused because it would close a cycle is not one to depend on.
+        parents = fixed + tuple(
+            [o for o in reads or () if o not in fixed and not cycle_through(topology, o, slot)]
+        )
+        if len(parents) > len(fixed):
+            self.dynamic[slot] = len(fixed)
+        else:
+            self.dynamic.pop(slot, None)
+        if parents != former:
+            for parent in parents[len(fixed) :]:
+                admit(topology, parent, slot)
+            topology.relink(slot, parents)
+            self.staleness.renew()
+            self._orphans.extend(parent for parent in former if parent not in parents)
+
+    def _raise_read_cycle(self, slot: int, targets: Iterable[int]) -> None:
+        """`slot` is being computed, and what it reads, directly or not, needs `slot`."""
+        for target in targets:
+            path = find_path(self.topology, slot, target)
+            if path:
+                readers = self.computing[self.computing.index(slot) :]
+                raise self.cycle_error(
+                    [*path, *reversed([r for r in readers if r not in path[1:]])]
+                )
 
     # --- the truth -------------------------------------------------------------------------
 
@@ -357,7 +425,7 @@ class Scheduler:
         self.attend()
         stale: dict[int, None] = {}
         mark, parents = self.staleness.mark, self.topology.parents
-        for slot in self.stale_ancestors(targets):
+        for slot in self.stale_ancestors(targets, read=True):
             if (
                 mark[slot] == STALE
                 or any(parent in stale for parent in parents[slot])

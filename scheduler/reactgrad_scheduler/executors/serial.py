@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from reactgrad_scheduler.scheduler import Scheduler
 
 
+# Stands in the list of nodes being computed for the node that a running frame is at.
+UNKNOWN = -1
+
+
 @dataclass(eq=False, slots=True)
 class StoredError:
     """What a node raised, and the versions of its parents it raised for."""
@@ -65,7 +69,7 @@ class Frame:
         for slot in self.plan.slots[:index]:
             commit(scheduler, slot)
         self.position = index
-        scheduler.computing.append(self.plan.slots[index])
+        scheduler.computing[-1] = self.plan.slots[index]
         deque(self.steps, maxlen=0)
 
 
@@ -83,8 +87,9 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     scheduler.host.overwrite(plan.members)
     steps = iter(bound_steps(scheduler, plan))
     frame = Frame(plan, steps)
-    frames = scheduler.frames
+    frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
+    computing.append(UNKNOWN)
     began = perf_counter()
     try:
         for step in steps:
@@ -94,7 +99,8 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             frame.suspend(scheduler)
         assert frame.position is not None
         frames.remove(frame)
-        slot = scheduler.computing.pop()
+        slot = computing.pop()
+        scheduler.adopt_reads(slot)
         run = Run(list(plan.slots[: frame.position]))
         if not isinstance(error, Exception):
             run.seal(scheduler.topology.serial)
@@ -103,10 +109,11 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         fail(scheduler, slot, error, run)
     else:
         frames.pop()
+        slot = computing.pop()
         if frame.position is None:
             plan.finished.seconds = perf_counter() - began
             return None
-        slot = scheduler.computing.pop()
+        scheduler.adopt_reads(slot)
         commit(scheduler, slot)
         run = Run(list(plan.slots[: frame.position + 1]))
     # Handed over with its index, so that the rest follows the same list of nodes.
@@ -150,63 +157,107 @@ def run_checked(
 
     `slots` are in topological order; marks, versions and records are up to date.
     """
-    run = run if run is not None else Run([])
-    ran = run.ran
-    assert isinstance(ran, list)
-    host, parents = scheduler.host, scheduler.topology.parents
+    run = run if run is not None else Run()
+    parents, mark = scheduler.topology.parents, scheduler.staleness.mark
     version, record = scheduler.versions.version, scheduler.versions.record
-    mark, put = scheduler.staleness.mark, scheduler.staleness.put
-    errors, dropped, computing = scheduler.errors, scheduler.dropped, scheduler.computing
+    put, errors, dynamic = scheduler.staleness.put, scheduler.errors, scheduler.dynamic
+    asked: set[tuple[int, int]] = set()
     began = perf_counter()
-    for slot in slots:
+    todo = list(reversed(slots))
+    while todo:
+        slot = todo.pop()
         if not mark[slot]:  # a node of this plan read it on the way
             continue
         sources = parents[slot]
+        fixed = sources[: dynamic[slot]] if slot in dynamic else sources
         now: list[int] = []
-        for parent in sources:
+        for parent in fixed:
             if mark[parent]:
                 break  # it failed, so this one cannot run
             now.append(version[parent])
         else:
-            versions = tuple(now)
-            if record[slot] == versions:
+            stored = None if retry or not errors else errors.get(slot)
+            known = record[slot] if stored is None else stored.versions
+            same = known is not None and known[: len(fixed)] == tuple(now)
+            if same and sources is not fixed:
+                reads = sources[len(fixed) :], known[len(fixed) :]  # type: ignore[index]
+                asking = first_doubt(scheduler, slot, *reads, asked)
+                if asking is not None:
+                    asked.add((slot, asking))
+                    todo.append(slot)
+                    todo.extend(reversed(scheduler.stale_ancestors([asking])))
+                    continue
+                same = all(
+                    not mark[parent] and version[parent] == old
+                    for parent, old in zip(*reads, strict=True)
+                )
+            if same and stored is not None:
+                run.failed.append(slot)
+                run.errors.append(stored.error)
+            elif same:
                 put(slot, CLEAN)
                 run.skipped.append(slot)
-                continue
-            stored = errors.get(slot)
-            if stored is not None:
-                if stored.versions == versions and not retry:
-                    run.failed.append(slot)
-                    run.errors.append(stored.error)
-                    continue
-                del errors[slot]
-            computing.append(slot)
-            try:
-                if dropped:
-                    rebuild(scheduler, [p for p in sources if p in dropped], run)
-                host.overwrite((slot,))
-                step = host.bind(slot)
-                outcome = step() if step is not None else None
-            except Exception as error:
-                computing.remove(slot)
-                fail(scheduler, slot, error, run)
-                continue
-            except BaseException:
-                computing.remove(slot)
-                run.seal(scheduler.topology.serial)
-                scheduler.last_run = run
-                raise
-            computing.pop()
-            if outcome is UNCHANGED:
-                run.cut_off.append(slot)
             else:
-                version[slot] += 1
-            record[slot] = versions
-            put(slot, CLEAN)
-            dropped.discard(slot)
-            ran.append(slot)
+                run_node(scheduler, slot, run)
     run.seconds = perf_counter() - began
     return run
+
+
+def first_doubt(
+    scheduler: Scheduler,
+    slot: int,
+    reads: tuple[int, ...],
+    known: tuple[int, ...],
+    asked: set[tuple[int, int]],
+) -> int | None:
+    """The first node that `slot` read and that must be made clean to see whether it changed.
+
+    In the order in which it read them: a change before may lead it elsewhere, and what it then
+    does not read again must not run.
+    """
+    mark, version = scheduler.staleness.mark, scheduler.versions.version
+    for parent, old in zip(reads, known, strict=True):
+        if mark[parent]:
+            return None if (slot, parent) in asked else parent
+        if version[parent] != old:
+            return None
+    return None
+
+
+def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
+    """Compute one node and write down what came of it."""
+    host, computing, dropped = scheduler.host, scheduler.computing, scheduler.dropped
+    scheduler.errors.pop(slot, None)
+    computing.append(slot)
+    try:
+        if dropped:
+            sources = scheduler.topology.parents[slot]
+            rebuild(scheduler, [parent for parent in sources if parent in dropped], run)
+        host.overwrite((slot,))
+        step = host.bind(slot)
+        outcome = step() if step is not None else None
+    except Exception as error:
+        computing.pop()
+        scheduler.adopt_reads(slot)
+        fail(scheduler, slot, error, run)
+        return
+    except BaseException:
+        computing.pop()
+        scheduler.reads.pop(slot, None)
+        run.seal(scheduler.topology.serial)
+        scheduler.last_run = run
+        raise
+    computing.pop()
+    scheduler.adopt_reads(slot)
+    versions = scheduler.versions
+    if outcome is UNCHANGED:
+        run.cut_off.append(slot)
+    else:
+        versions.version[slot] += 1
+    versions.record[slot] = versions.current(slot)
+    scheduler.staleness.put(slot, CLEAN)
+    dropped.discard(slot)
+    run.ran.append(slot)
 
 
 def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
