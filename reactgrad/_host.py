@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,14 @@ class HandleRef(weakref.ref["Var"]):
     slot: int
 
 
+@dataclass(slots=True)
+class Pin:
+    """What a pinned node was computed from; keeps these nodes alive."""
+
+    parents: list[Var]
+    fixed: int | None
+
+
 class Host(Store):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
 
@@ -45,6 +54,7 @@ class Host(Store):
         self.frozen: set[int] = set()
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
+        self.pins: dict[int, Pin] = {}
         self.owners: dict[int, int] = {}  # which gradient program built a node
 
     def add_node(
@@ -90,6 +100,7 @@ class Host(Store):
         self.retained.discard(slot)
         self.frozen.discard(slot)
         self.patterns.pop(slot, None)
+        self.pins.pop(slot, None)
         self.owners.pop(slot, None)
 
     def name(self, slot: int) -> str:

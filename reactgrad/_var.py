@@ -12,6 +12,7 @@ import numpy as np
 from reactgrad import _protocols, ops
 from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError, GradientError, SetError, ShapeError
+from reactgrad._pin import pin, unpin
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad.autodiff import backward, wanted_leaves
@@ -422,6 +423,54 @@ class Var(Value):
             if not copy or not graph._write_plainly(pairs):
                 graph._set_many(pairs, adopt=not copy)
 
+    def pin(self, value: Any) -> None:
+        """Give a computed node a value of its own until ``unpin``: what-if on an intermediate.
+
+        What it would be computed from does not run for it any more; gradients treat it as a leaf.
+
+        Parameters
+        ----------
+        value : array_like or object
+            Of the node's shape, and of a dtype that can be cast to its own.
+
+        Raises
+        ------
+        SetError
+            For leaves, which are set.
+        ShapeError, DTypeError
+            If the value does not fit.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(2.0)
+        >>> y = x * 3.0
+        >>> z = y + 1.0
+        >>> y.pin(10.0)
+        >>> z.value
+        np.float64(11.0)
+        >>> y.unpin()
+        >>> z.value
+        np.float64(7.0)
+        """
+        pin(self._graph, self, value)
+
+    def unpin(self) -> None:
+        """Let a pinned node be computed again; others are left as they are.
+
+        Raises
+        ------
+        CycleError
+            If its operands were made to depend on it while it was pinned; it stays pinned then.
+        """
+        unpin(self._graph, self)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the value was given by ``pin``."""
+        return self._slot in self._graph._host.pins
+
     def touch(self) -> None:
         """Say that the value changed: what depends on it runs again at its next read.
 
@@ -442,6 +491,8 @@ class Var(Value):
                     raise SetError(f"{self.name!r} has no value yet; set it first.")
                 host.overwrite((self._slot,))
                 graph._scheduler.changed(self._slot)
+            elif self.pinned:
+                raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")
             else:
                 graph._scheduler.invalidate(self._slot)
 
@@ -540,12 +591,17 @@ class Var(Value):
 
     @property
     def parents(self) -> VarList:
-        """The operands, in order; a node that is used twice stands here twice."""
+        """The operands, in order; a node that is used twice stands here twice.
+
+        For a Python function, behind its arguments, what it read while it ran.
+        """
         graph = self._graph
         with graph._lock:
-            return VarList(
-                [graph._handle(p) for p in graph._scheduler.topology.parents[self._slot]]
-            )
+            pinned = graph._host.pins.get(self._slot)
+            if pinned is not None:
+                return VarList(pinned.parents)
+            slots = graph._scheduler.topology.parents[self._slot]
+            return VarList([graph._handle(slot) for slot in slots])
 
     @property
     def children(self) -> VarList:

@@ -185,6 +185,34 @@ class Scheduler:
         self.touch_structure(slot)
         self.release([parent for parent in former if parent not in parents])
 
+    def cut(self, slot: int) -> tuple[tuple[int, ...], int | None]:
+        """Make a computed node one whose value is given, as if it had no parents.
+
+        Returns what ``mend`` needs; the caller keeps those parents alive.
+        """
+        self.attend()
+        parents, count = self.topology.parents[slot], self.dynamic.pop(slot, None)
+        self.topology.relink(slot, ())
+        self.versions.record[slot] = ()
+        self.errors.pop(slot, None)
+        self.dropped.discard(slot)
+        self.staleness.put(slot, CLEAN)
+        self.staleness.renew()
+        self.plans.clear()
+        return parents, count
+
+    def mend(self, slot: int, parents: tuple[int, ...], count: int | None) -> None:
+        """Take ``cut`` back; the node is stale then.
+
+        Raises
+        ------
+        CycleError
+            If its parents depend on it by now; nothing has changed then.
+        """
+        self.reparent(slot, parents)
+        if count is not None:
+            self.dynamic[slot] = count
+
     def touch_structure(self, slot: int) -> None:
         """The definition of `slot` changed: forget its record and every plan."""
         self.invalidate(slot)

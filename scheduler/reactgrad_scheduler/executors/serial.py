@@ -179,9 +179,9 @@ def run_checked(
             stored = None if retry or not errors else errors.get(slot)
             known = record[slot] if stored is None else stored.versions
             same = known is not None and known[: len(fixed)] == tuple(now)
-            if same and sources is not fixed:
-                reads = sources[len(fixed) :], known[len(fixed) :]  # type: ignore[index]
-                asking = first_doubt(scheduler, slot, *reads, asked)
+            if same and known is not None and sources is not fixed:
+                reads, versions = sources[len(fixed) :], known[len(fixed) :]
+                asking = first_doubt(scheduler, slot, reads, versions, asked)
                 if asking is not None:
                     asked.add((slot, asking))
                     todo.append(slot)
@@ -189,7 +189,7 @@ def run_checked(
                     continue
                 same = all(
                     not mark[parent] and version[parent] == old
-                    for parent, old in zip(*reads, strict=True)
+                    for parent, old in zip(reads, versions, strict=True)
                 )
             if same and stored is not None:
                 run.failed.append(slot)
