@@ -14,6 +14,7 @@ from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
 from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
 from reactgrad._host import Host, number_key
+from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
 from reactgrad._run import Plan, Run
 from reactgrad._site import user_site
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
@@ -69,6 +70,7 @@ class Graph:
         self._computing = self._scheduler.computing
         self._pending = self._scheduler.staleness.pending
         self._programs = Programs()
+        self._observers = Observers()
 
     def __del__(self) -> None:
         # The scheduler and its host know each other: without this, arrays would wait for the
@@ -511,7 +513,7 @@ class Graph:
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
         host, scheduler = self._host, self._scheduler
-        if scheduler.undo or scheduler.computing:
+        if scheduler.undo or scheduler.computing or self._observers.notifying:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
@@ -526,6 +528,8 @@ class Graph:
             else:
                 buffer[...] = value
         scheduler.changed(*slots)
+        if self._observers:
+            self._told(slots)
         return True
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
@@ -536,6 +540,9 @@ class Graph:
             if not self._cut_off(slot, found, new):
                 ready.append((slot, found, new))
         if not ready:
+            return
+        if self._observers.notifying:
+            self._observers.queued += [(slot, value) for slot, value in values]
             return
         specs = self._host.specs
         respec = {slot: found for slot, found, _ in ready if found is not specs[slot]}
@@ -548,6 +555,21 @@ class Graph:
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])
+        if self._observers:
+            self._told([slot for slot, _, _ in ready])
+
+    def _told(self, leaves: Sequence[int]) -> None:
+        """Leaves were set: note it for their observers, and tell those of staleness."""
+        self._observers.note(leaves)
+        if self._observers.stale_slots() and not self._scheduler.undo:
+            problems: list[Exception] = []
+            self._observers.notifying = True
+            try:
+                tell_stale(self, problems)
+            finally:
+                self._observers.notifying = False
+            if problems:
+                raise ExceptionGroup("observers raised", problems)
 
     def _read_set(self, slot: int, value: Any) -> tuple[Spec | None, Any]:
         """A new value for a leaf, checked and in the leaf's dtype."""
@@ -666,8 +688,18 @@ class Graph:
         >>> x.value
         1.0
         """
-        with self._scheduler.transaction():
-            yield
+        observers = self._observers
+        with self._lock:
+            told = set(observers.changed)
+            try:
+                with self._scheduler.transaction():
+                    yield
+            except BaseException:
+                observers.changed = told
+                raise
+            if observers and not self._scheduler.undo:
+                self._told([])
+                notify(self)
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -708,6 +740,11 @@ class Graph:
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         with np.errstate(all="ignore"):
             run = self._scheduler.refresh(slots, retry=retry)
+        if self._observers:
+            collect(self, run.ran, run.cut_off)
+            collect_errors(self, run.failed, run.errors)
+            if not self._computing:
+                notify(self)
         if run.failed:
             raised, run.raised = run.raised, None
             try:
@@ -728,6 +765,42 @@ class Graph:
                 self._refresh((slot,))
                 value = self._host.hand_out(slot)
             return value
+
+    def stabilize(self) -> int:
+        """Bring all observed nodes up to date, and call their observers.
+
+        Sets that observers make are queued and lead to another pass.
+
+        Returns
+        -------
+        int
+            The number of passes.
+
+        Raises
+        ------
+        ExceptionGroup
+            What observers raised, after all others were called.
+        StabilizeError
+            If observers still change what is observed after 100 passes.
+        Exception
+            The first error of an observed node that has no observer of errors.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> y = x * 2.0
+        >>> observer = y.observe(lambda old, new: print(old, "->", new))
+        >>> _ = g.stabilize()
+        None -> 2.0
+        >>> x.set(3.0)
+        >>> _ = g.stabilize()
+        2.0 -> 6.0
+        """
+        with self._lock:
+            self._scheduler.check_idle()
+            return stabilize(self)
 
     @property
     def last_run(self) -> Run:

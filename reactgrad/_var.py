@@ -12,6 +12,7 @@ import numpy as np
 from reactgrad import _protocols, ops
 from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError, GradientError, SetError, ShapeError
+from reactgrad._observe import Observer, observe
 from reactgrad._pin import pin, unpin
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
@@ -422,6 +423,48 @@ class Var(Value):
             pairs = ((self._slot, value),)
             if not copy or not graph._write_plainly(pairs):
                 graph._set_many(pairs, adopt=not copy)
+
+    def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
+        """Call a function when something happens to this node.
+
+        After a run that gave the node a new value (by any read, or by ``stabilize``), once:
+        ``callback(old, new)``; `old` is ``None`` the first time if there was no value. For the
+        other kinds: ``"stale"``, ``callback(var)``, when a change makes the clean node stale;
+        ``"error"``, ``callback(error)``, when an error keeps it from having a value;
+        ``"removed"``, ``callback(name)``, when it is removed from the graph.
+
+        The observer keeps the node alive. Sets inside callbacks are queued until all observers
+        have been called. What callbacks raise reaches the caller as an ``ExceptionGroup``.
+
+        Parameters
+        ----------
+        callback : callable
+            What to call.
+        kind : {"changed", "stale", "error", "removed"}
+            When to call it.
+
+        Returns
+        -------
+        Observer
+            ``cancel()`` ends it.
+
+        Raises
+        ------
+        DTypeError
+            For another kind, or if `callback` cannot be called.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> y = x + 1.0
+        >>> observer = y.observe(lambda old, new: print(new))
+        >>> _ = y.value
+        2.0
+        >>> observer.cancel()
+        """
+        return observe(self, callback, kind)
 
     def pin(self, value: Any) -> None:
         """Give a computed node a value of its own until ``unpin``: what-if on an intermediate.
