@@ -32,18 +32,25 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._graph import Graph as Graph
+from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
+from reactgrad._observe import Observer as Observer
+from reactgrad._observe import StabilizeError as StabilizeError
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
+from reactgrad._run import VarList as VarList
+from reactgrad._store import NumberError as NumberError
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad.autodiff import grad as grad
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
+from reactgrad.ops import AxisError as AxisError
+from reactgrad.ops import IndexingError as IndexingError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add
 from reactgrad.ops import arccos as arccos
@@ -113,3 +120,9 @@ from reactgrad.ops import where as where
 
 abs = absolute  # NumPy has both names
 __version__ = "0.1.0"
+
+# Tracebacks name what users can import.
+for _error in list(vars().values()):
+    if isinstance(_error, type) and issubclass(_error, ReactgradError | ReactgradWarning):
+        _error.__module__ = "reactgrad"
+del _error

@@ -15,7 +15,7 @@ from reactgrad._edit import replace_parent
 from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
-from reactgrad._run import Plan, Run
+from reactgrad._run import Plan, Run, VarList
 from reactgrad._site import user_site
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
@@ -406,12 +406,36 @@ class Graph:
             self._tidy()
             slot = self._host.named.get(name)
             if slot is None:
+                slot = self._by_given_name(name)
+            if slot is None:
                 known = ", ".join(sorted(self._host.named)[:12]) or "none yet"
                 raise UnknownNameError(
                     f"no node of this graph has the name {name!r} (names: {known}). A name alone "
                     "does not keep a node: hold its Var, or g.keep(var)."
                 )
             return self._handle(slot)
+
+    def _by_given_name(self, name: Any) -> int | None:
+        """The node whose name was made of its op and number, such as ``tanh_3``."""
+        number = str(name).rpartition("_")[2]
+        if number.isdecimal():
+            serial = self._scheduler.topology.serial
+            for slot, its in enumerate(serial):
+                if its == int(number) and self._host.name(slot) == name:
+                    return slot
+        return None
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a Var, or a node with this name, belongs to the graph."""
+        with self._lock:
+            self._tidy()
+            if isinstance(item, str):
+                return item in self._host.named or self._by_given_name(item) is not None
+            return isinstance(item, Handle) and item._graph is self
+
+    def __iter__(self) -> Iterator[Var]:
+        """All nodes in order of creation."""
+        return iter(self.nodes)
 
     def keep(self, var: Var) -> Var:
         """Keep a node alive as long as the graph, and return its Var.
@@ -431,26 +455,26 @@ class Graph:
         return var
 
     @property
-    def nodes(self) -> tuple[Var, ...]:
+    def nodes(self) -> VarList:
         """All nodes in order of creation."""
         with self._lock:
             self._tidy()
-            return tuple([self._handle(slot) for slot in self._scheduler.topology.slots()])
+            return VarList([self._handle(slot) for slot in self._scheduler.topology.slots()])
 
-    def _leaves(self, kind: Leaf) -> tuple[Var, ...]:
+    def _leaves(self, kind: Leaf) -> VarList:
         with self._lock:
             self._tidy()
             ops = self._host.ops
             slots = self._scheduler.topology.slots()
-            return tuple([self._handle(slot) for slot in slots if ops[slot] is kind])
+            return VarList([self._handle(slot) for slot in slots if ops[slot] is kind])
 
     @property
-    def inputs(self) -> tuple[Var, ...]:
+    def inputs(self) -> VarList:
         """All inputs in order of creation."""
         return self._leaves(INPUT)
 
     @property
-    def params(self) -> tuple[Var, ...]:
+    def params(self) -> VarList:
         """All params in order of creation."""
         return self._leaves(PARAM)
 
@@ -471,25 +495,31 @@ class Graph:
         leave()
 
     def __repr__(self) -> str:
-        return f"<Graph: {len(self)} nodes>"
+        with self._lock:
+            return f"<Graph: {len(self)} nodes; inputs {self.inputs!r}, params {self.params!r}>"
 
     def _own(self, var: Any, what: str) -> int:
         """The slot of a Var of this graph."""
         if not isinstance(var, Handle):
-            raise DTypeError(f"{what} takes Vars of this graph, not {type(var).__name__}.")
+            several = isinstance(var, list | tuple | VarList)
+            hint = " Pass them one by one, f(*vars)." if several else ""
+            raise DTypeError(
+                f"{what} takes Vars of this graph, not {type(var).__name__}.{hint} A value becomes "
+                "a node with g.input(value) or g.const(value)."
+            )
         if var._graph is not self:
             raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.")  # type: ignore[attr-defined]
         return var._slot
 
     # --- setting -----------------------------------------------------------------------------
 
-    def set(self, values: Mapping[Var, Any]) -> None:
+    def set(self, values: Mapping[Any, Any]) -> None:
         """Set several leaves at once: all of them, or none if one value does not fit.
 
         Parameters
         ----------
-        values : mapping from Var to array_like
-            New values, copied.
+        values : mapping from Var or name to array_like
+            New values, copied. Shapes are checked together.
 
         Raises
         ------
@@ -506,7 +536,14 @@ class Graph:
         np.float64(7.0)
         """
         with self._lock:
-            pairs = [(self._own(var, "set"), value) for var, value in values.items()]
+            if not isinstance(values, Mapping):
+                raise DTypeError(
+                    f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
+                )
+            pairs = [
+                (self._own(self[var] if isinstance(var, str) else var, "set"), value)
+                for var, value in values.items()
+            ]
             if not pairs or not self._write_plainly(pairs):
                 self._set_many(pairs)
 
@@ -603,6 +640,9 @@ class Graph:
                 "which is no number or array. Make another input for such objects."
             )
         if old.weak is not None and pattern is None:
+            # A number stays a Python number, also where NumPy's scalar types bring it.
+            if found.weak is None and not found.shape and found.kind == "cpu":
+                return read_value(np.asarray(new).item(), what)
             return found, new
         if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
             raise DTypeError(

@@ -58,7 +58,25 @@ class Lifted:
             result = self.function(
                 *values[:split], **dict(zip(self.keywords, values[split:], strict=True))
             )
-        return self.keep(result, arguments) if type(result) is np.ndarray else result
+        if type(result) is np.ndarray:
+            return self.keep(result, arguments)
+        return self.check(result)
+
+    def check(self, result: Any) -> Any:
+        """A result that is no array, as it is; but a Var is no value.
+
+        Raises
+        ------
+        DTypeError
+            If it is a Var.
+        """
+        if isinstance(result, Handle):
+            raise DTypeError(
+                f"function {self.name!r} returned the Var {result.name!r}, which is not a value: "  # type: ignore[attr-defined]
+                "what it computes would never be looked at again. Return v.value, or build the "
+                "node outside of the function."
+            )
+        return result
 
     @staticmethod
     def keep(result: Any, arguments: Sequence[Any]) -> Any:
@@ -72,6 +90,24 @@ class Lifted:
             result.flags.writeable = False
             return result.view()
         return result
+
+
+def _refuse_hidden(function: Any, value: Any) -> None:
+    """Raise for Vars inside of a container: nothing would rerun when they change."""
+    parts: Any = ()
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    for part in parts:
+        if isinstance(part, Handle):
+            name = getattr(function, "__name__", "the function")
+            raise DTypeError(
+                f"{name} was given a {type(value).__name__} that holds the Var {part.name!r}; it "  # type: ignore[attr-defined]
+                "would not run again when that changes. Pass Vars as arguments of their own, "
+                "f(a, b), with rg.lift(lambda *values: fn(list(values))) where the function wants "
+                "a list, or join arrays with rg.stack."
+            )
 
 
 OPERAND = object()
@@ -160,6 +196,8 @@ def lift(
     def build(*args: Any, **kwargs: Any) -> Any:
         values = [*args, *kwargs.values()]
         operands = [v for v in values if isinstance(v, Handle)]
+        for value in values:
+            _refuse_hidden(function, value)
         plain = len(operands) == len(values) and not kwargs
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
         op = Lifted(function, declared, vjp, layout, tuple(kwargs))

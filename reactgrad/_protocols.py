@@ -40,7 +40,8 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     """What a function of NumPy does with Vars."""
     adapter = _FUNCTIONS.get(function)
     if adapter is None:
-        raise _unknown(f"np.{function.__name__}")
+        module = function.__module__.replace("numpy", "np", 1)
+        raise _unknown(f"{module}.{function.__name__}")
     given = {name: value for name, value in kwargs.items() if not _is_default(value)}
     try:
         bound = inspect.signature(adapter).bind(*args, **given)
@@ -70,8 +71,9 @@ def _refuse(name: str, kwargs: Any) -> None:
 
 def _unknown(name: str) -> DTypeError:
     return DTypeError(
-        f"{name} has no op here, so it cannot build a node. Wrap it, rg.lift({name})(x), to call it "
-        "on the values (without a gradient, or with vjp=), or take the value now: x.value."
+        f"{name} has no op here, so it cannot build a node. Wrap it to call it on the values (without "
+        f"a gradient, or with vjp=): rg.lift({name})(x), or rg.lift(lambda *xs: {name}(xs))(x, y) "
+        "where it takes a list; or take the value now: x.value."
     )
 
 

@@ -42,7 +42,8 @@ def check(graph: Graph, sources: Specs) -> Specs:
                 leaves = ", ".join(host.name(source) for source in sources)
                 error.add_note(
                     f"because of the new shape or dtype of {leaves}; node {host.name(slot)!r} "
-                    f"does not fit it. Nothing was changed.\nbuilt at {site_text(host.sites[slot])}"
+                    f"does not fit it. Nothing was changed. To change several leaves together write "
+                    f"g.set({{x: ..., y: ...}}).\nbuilt at {site_text(host.sites[slot])}"
                 )
                 raise
         if found is not host.specs[slot]:

@@ -283,14 +283,19 @@ class Store:
             found = specs[parent]
             if found is not None and found.weak is None:
                 return None
-        function, keep = op.function, op.keep
+        function, keep, check = op.function, op.keep, op.check
         if len(parents) == 1:
             (a,) = parents
 
             def unary() -> None:
                 x = data[a]
                 result = function(x)
-                data[slot] = keep(result, (x,)) if type(result) is np.ndarray else result
+                kind = type(result)
+                if kind is np.ndarray:
+                    result = keep(result, (x,))
+                elif kind not in _PLAIN:
+                    check(result)
+                data[slot] = result
 
             return unary
         if len(parents) == 2:
@@ -299,7 +304,12 @@ class Store:
             def binary() -> None:
                 x, y = data[a], data[b]
                 result = function(x, y)
-                data[slot] = keep(result, (x, y)) if type(result) is np.ndarray else result
+                kind = type(result)
+                if kind is np.ndarray:
+                    result = keep(result, (x, y))
+                elif kind not in _PLAIN:
+                    check(result)
+                data[slot] = result
 
             return binary
         if len(parents) == 3:
@@ -308,7 +318,12 @@ class Store:
             def ternary() -> None:
                 x, y, z = data[a], data[b], data[c]
                 result = function(x, y, z)
-                data[slot] = keep(result, (x, y, z)) if type(result) is np.ndarray else result
+                kind = type(result)
+                if kind is np.ndarray:
+                    result = keep(result, (x, y, z))
+                elif kind not in _PLAIN:
+                    check(result)
+                data[slot] = result
 
             return ternary
         return None
@@ -472,6 +487,8 @@ class Leaf:
         )
 
 
+# Results that need no second look.
+_PLAIN = frozenset((int, float, bool, str, type(None)))
 _FLOATS = (float, np.float64)
 _FLOAT_SPEC = spec((), np.dtype(np.float64))
 

@@ -54,6 +54,10 @@ class Value(Handle):
             value = graph._host.hand_out(slot)
             return graph._value(slot) if value is MISSING else value
 
+    @value.setter
+    def value(self, value: Any) -> None:
+        raise SetError(f"a value cannot be assigned; write {self.name}.set({value!r:.40}).")
+
     def numpy(self) -> Any:
         """The value as a new, writable NumPy array."""
         return np.array(self._to_host())
@@ -515,12 +519,14 @@ class Var(Value):
         return self._slot in self._graph._host.pins
 
     def touch(self) -> None:
-        """Say that the value changed: what depends on it runs again at its next read.
+        """Assume that the value changed: what depends on it runs again at its next read.
+
+        A computed node runs again itself, for example a function that reads a file.
 
         Raises
         ------
         SetError
-            If this is a constant, or an array op, whose value follows its operands'.
+            If this is a constant, a pinned node, or a leaf without a value.
         """
         graph = self._graph
         with graph._lock:
@@ -730,6 +736,13 @@ class Var(Value):
         """What backward left here: read-only, ``None`` before; see ``backward``."""
         return self._graph._host.grads.get(self._slot)
 
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        raise SetError(
+            f"a gradient cannot be assigned; {self.name}.zero_grad() clears it, and "
+            "backward(gradient=...) says how an output counts."
+        )
+
     def zero_grad(self) -> None:
         """Set ``.grad`` to ``None``."""
         with self._graph._lock:
@@ -831,10 +844,13 @@ class Var(Value):
             host = graph._host
             state = self.state
             text = f"<Var {self.name!r}: {host.describe_op(self._slot)}, "
-            text += f"{host.describe_value(self._slot)}, {state}"
+            marks = [word for word, on in (("frozen", self.frozen), ("pinned", self.pinned)) if on]
+            text += ", ".join([host.describe_value(self._slot), *marks, state])
             if state == "clean":
                 with np.printoptions(threshold=6, edgeitems=2):
-                    shown = " ".join(f"{host.hand_out(self._slot)!r:.200}".split())
+                    value = host.hand_out(self._slot)
+                    plain = value.item() if isinstance(value, np.generic) else value
+                    shown = " ".join(f"{plain!r:.200}".split())
                 text += f", value {shown[:77] + '...' if len(shown) > 80 else shown}"
             return text + ">"
 

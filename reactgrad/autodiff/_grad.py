@@ -77,6 +77,11 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
     >>> dy.value, rg.grad(dy, x).value
     (np.float64(8.0), np.float64(2.0))
     """
+    if not isinstance(y, Handle) and callable(y):
+        raise DTypeError(
+            "rg.grad takes a Var and differentiates what it was built from; functions are not taken "
+            "yet. Build y = f(x) from a Var x, then rg.grad(y, x)."
+        )
     single = isinstance(xs, Handle)
     wanted: Sequence[Any] = [xs] if single else list(xs)
     _check_output(y, "rg.grad")

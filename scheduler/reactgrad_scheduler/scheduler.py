@@ -336,7 +336,12 @@ class Scheduler:
 
     def error_again(self, run: Run) -> Exception:
         """The first error of a run as a fresh object: raising it adds no frames to the stored."""
-        return executors.serial.without_frames(run.errors[0])
+        error = executors.serial.without_frames(run.errors[0])
+        error.add_note(
+            "raised before and not run again, since its parents are as they were; "
+            "g.forward(..., retry=True) runs it again"
+        )
+        return error
 
     def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.

@@ -306,6 +306,8 @@ def without_frames(error: Exception) -> Exception:
         twin.__dict__.update(error.__dict__)
     twin.__cause__, twin.__context__ = error.__cause__, error.__context__
     twin.__suppress_context__ = error.__suppress_context__
+    if hasattr(error, "__notes__"):
+        twin.__notes__ = list(error.__notes__)
     chain: list[BaseException | None] = [twin]
     seen: set[int] = set()
     while chain:
