@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from reactgrad import _respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
 from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
+from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
 from reactgrad._run import Plan, Run, VarList
@@ -61,16 +63,24 @@ class Graph:
     def __init__(self, rng: int = 0) -> None:
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
-        self.seed = rng
+        self._open(rng)
+        self._adopt(Scheduler(self._host))
+
+    def _open(self, seed: int) -> None:
+        self.seed = seed
         self._host = Host(self)
-        self._scheduler = Scheduler(self._host)
-        self._host.scheduler = self._scheduler
-        self._lock = self._scheduler.lock
-        self._mark = self._scheduler.staleness.mark
-        self._computing = self._scheduler.computing
-        self._pending = self._scheduler.staleness.pending
         self._programs = Programs()
         self._observers = Observers()
+        self._lineage: list[tuple[weakref.ref[Graph], int]] = []
+
+    def _adopt(self, scheduler: Scheduler) -> None:
+        """Take this scheduler, and keep at hand what every read looks at."""
+        self._scheduler = scheduler
+        self._host.scheduler = scheduler
+        self._lock = scheduler.lock
+        self._mark = scheduler.staleness.mark
+        self._computing = scheduler.computing
+        self._pending = scheduler.staleness.pending
 
     def __del__(self) -> None:
         # The scheduler and its host know each other: without this, arrays would wait for the
@@ -400,8 +410,10 @@ class Graph:
             host.name_of[slot] = name
             host.named[name] = slot
 
-    def __getitem__(self, name: str) -> Var:
-        """The node with this name."""
+    def __getitem__(self, name: str | Var) -> Var:
+        """The node with this name; in a fork also the twin of a node."""
+        if isinstance(name, Handle):
+            return twin_of(self, name)
         with self._lock:
             self._tidy()
             slot = self._host.named.get(name)
@@ -900,6 +912,78 @@ class Graph:
         """
         with self._lock:
             self._host.grads.clear()
+
+    def _live_programs(self) -> list[tuple[int, dict[Any, Any]]]:
+        """The gradient programs that live handles keep, by the slot of their output."""
+        found: dict[int, dict[Any, Any]] = dict(self._host.twin_programs)
+        for program in self._programs.in_order():
+            ref = self._host.handles[program._output]
+            var = ref() if ref is not None else None
+            if var is not None:
+                found[var._slot] = {
+                    key: entry
+                    for key, entry in var._programs_dict().items()
+                    if isinstance(entry, tuple)
+                }
+        return list(found.items())
+
+    # --- forks ---------------------------------------------------------------------------------
+
+    def fork(self) -> Graph:
+        """A twin of this graph that shares all values until one side recomputes them.
+
+        Names, versions, staleness, frozen, pinned and detached marks, gradients and the seed come
+        along; observers and ``.grad`` do not. Copies tables, no array. ``fork[var]`` is the twin
+        of a node of this graph; the twins are kept as long as the fork.
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        BusyError
+            Inside a node that is being computed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> y = x * 2.0
+        >>> h = g.fork()
+        >>> h[x].set(5.0)
+        >>> h[y].value, y.value
+        (np.float64(10.0), np.float64(2.0))
+        """
+        return fork(self)
+
+    def whatif(self, changes: Mapping[Any, Any] | None = None) -> WhatIf:
+        """A fork for the length of a block, with some leaves set.
+
+        Parameters
+        ----------
+        changes : mapping from Var or name to array_like, optional
+            What to set in the fork.
+
+        Returns
+        -------
+        context manager
+            Gives the fork.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> y = x * 2.0
+        >>> with g.whatif({x: 7.0}) as w:
+        ...     w[y].value
+        np.float64(14.0)
+        >>> x.value
+        1.0
+        """
+        return WhatIf(self, dict(changes or {}))
 
     # --- checks ------------------------------------------------------------------------------
 

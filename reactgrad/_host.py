@@ -55,6 +55,9 @@ class Host(Store):
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
         self.pins: dict[int, Pin] = {}
+        # In a fork: nodes up to this serial are kept, since `fork[var]` may ask for any of them.
+        self.forked_serial = 0
+        self.twin_programs: dict[int, dict[Any, Any]] = {}
         self.owners: dict[int, int] = {}  # which gradient program built a node
 
     def add_node(
@@ -80,6 +83,8 @@ class Host(Store):
     def holds(self, slot: int) -> bool:
         """Whether a handle or ``keep`` holds the node."""
         ref = self.handles[slot]
+        if self.forked_serial and self.scheduler.topology.serial[slot] <= self.forked_serial:
+            return True
         return slot in self.kept or (ref is not None and ref() is not None)
 
     def released(self, slot: int) -> None:

@@ -57,8 +57,22 @@ class Store:
         self._handed: dict[int, Any] = {}
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
+        self._shared: set[int] = set()  # slots whose memory a fork may look at
         self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
         self._literals: dict[tuple[int, Any, bool, str], Any] = {}
+
+    def share_with(self, twin: Store) -> None:
+        """Give a fork the same values; whoever writes first moves to memory of its own."""
+        twin.ops = self.ops.copy()
+        twin.attrs = self.attrs.copy()
+        twin.specs = self.specs.copy()
+        twin.data = self.data.copy()
+        twin.cutoffs = self.cutoffs.copy()
+        twin._view_of = self._view_of.copy()
+        twin._literals = self._literals.copy()
+        # What a caller still looks at is shared anyway, so leases need not be known there.
+        self._shared = set(range(len(self.data)))
+        twin._shared = self._shared.copy()
 
     def add(self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any) -> None:
         """Make the row of a new node."""
@@ -88,6 +102,7 @@ class Store:
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
         self._steps.pop(slot, None)
+        self._shared.discard(slot)
         self._forget_literals(slot)
 
     def close(self) -> None:
@@ -138,6 +153,14 @@ class Store:
         if handed:
             for slot in _common(slots, handed):
                 del handed[slot]
+        if self._shared:
+            for slot in _common(slots, self._shared):
+                self._shared.discard(slot)
+                found = self.specs[slot]
+                if found is not None and found.weak is None and slot not in self._view_of:
+                    self._leases.pop(slot, None)
+                    self.data[slot] = MISSING
+                    self.moved(slot)
         leases = self._leases
         if leases:
             for slot in _common(slots, leases):
@@ -500,7 +523,7 @@ def _always_held() -> bool:
     return True
 
 
-def _common(slots: Collection[int], table: dict[int, Any]) -> list[int]:
+def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
     """The slots that are also keys of `table`, at the cost of the smaller of the two."""
     if len(slots) <= len(table):
         return [slot for slot in slots if slot in table]

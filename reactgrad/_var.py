@@ -802,7 +802,8 @@ class Var(Value):
         try:
             return self._programs
         except AttributeError:
-            self._programs: dict[Any, Any] = {}
+            # In a fork the gradients that the node's twin had are there already.
+            self._programs: dict[Any, Any] = self._graph._host.twin_programs.get(self._slot, {})
             return self._programs
 
     # --- edits ---------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
         for x, result in zip(wanted, results, strict=True):
             if result is None and not allow_unused:
                 raise GradientError(
-                    f"{y.name!r} does not depend on {x.name!r} over edges that gradients pass: the "
+                    f"{graph._host.name(y._slot)!r} does not depend on {x.name!r} over edges that gradients pass: the "
                     "path is detached, was built under no_grad, goes through integers or "
                     "comparisons, or there is none. Pass allow_unused=True to get None for it."
                 )

@@ -84,6 +84,20 @@ class Program:
         self.number = self._graph._programs.add(self)
         self._start()
 
+    def twin(self, graph: Any) -> Program:
+        """The same program in a fork of the graph, with the adjoints that are there already."""
+        program = Program.__new__(Program)
+        program._graph = graph
+        program._output = self._output
+        program._seed = graph._handle(self._seed._slot)
+        program._edges = self._edges.copy()
+        program.adjoint = self.adjoint.copy()
+        program.kept = {slot: graph._handle(var._slot) for slot, var in self.kept.items()}
+        program.reads = self.reads.copy()
+        program.observed = self.observed.copy()
+        program.number = graph._programs.add(program)
+        return program
+
     def _start(self) -> None:
         self.adjoint = {self._output: self._seed._slot}
         self._edges = self._between()

@@ -63,6 +63,22 @@ class Scheduler:
         self.distrust = False
         self._journaled = bytearray()  # slots that the journal or a cached plan may name
 
+    def fork(self, host: Host) -> Scheduler:
+        """A scheduler of its own for the same nodes in the same state; plans are found anew."""
+        self.check_idle()
+        self.attend()
+        twin = Scheduler(host)
+        twin.topology = self.topology.copy()
+        twin.versions = self.versions.copy(twin.topology)
+        twin.staleness = self.staleness.copy(twin.topology)
+        twin.leaf = self.leaf.copy()
+        twin.errors = self.errors.copy()
+        twin.dropped = self.dropped.copy()
+        twin.dynamic = self.dynamic.copy()
+        twin._journaled = bytearray(len(self._journaled))
+        twin.distrust = self.distrust
+        return twin
+
     # --- nodes -----------------------------------------------------------------------------
 
     def add(self, parents: tuple[int, ...], *, leaf: bool = False, valued: bool = False) -> int:

@@ -48,6 +48,17 @@ class Staleness:
         self.salt = 0  # the part of the state that marks do not explain
         self.trace: dict[int, int] | None = None  # marks before their first change, if wanted
 
+    def copy(self, topology: Topology) -> Staleness:
+        """Marks of their own with the same rows, for a copy of the topology."""
+        self.flush()
+        twin = Staleness(topology)
+        twin._random.setstate(self._random.getstate())
+        twin._keys = self._keys.copy()
+        twin.mark = self.mark.copy()
+        twin.cutoffs = self.cutoffs.copy()
+        twin.state, twin.salt = self.state, self.salt
+        return twin
+
     def add(self, slot: int, mark: int) -> None:
         """Make the row of a new node."""
         key = self._random.getrandbits(_KEY_BITS)

@@ -30,6 +30,17 @@ class Topology:
         self.free: list[int] = []
         self.next_serial = 1
 
+    def copy(self) -> Topology:
+        """Tables of their own with the same rows."""
+        twin = Topology()
+        twin.parents = self.parents.copy()
+        twin.children = [children.copy() for children in self.children]
+        twin.rank = self.rank.copy()
+        twin.serial = self.serial.copy()
+        twin.free = self.free.copy()
+        twin.next_serial = self.next_serial
+        return twin
+
     def __len__(self) -> int:
         """Number of live nodes."""
         return len(self.parents) - len(self.free)

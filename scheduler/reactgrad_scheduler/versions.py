@@ -35,6 +35,14 @@ class Versions:
         self.record: list[tuple[int, ...] | None] = []
         self.journal: list[Event] = []
 
+    def copy(self, topology: Topology) -> Versions:
+        """Tables of their own with the same rows, for a copy of the topology."""
+        self.settle()
+        twin = Versions(topology)
+        twin.version = self.version.copy()
+        twin.record = self.record.copy()
+        return twin
+
     def add(self, slot: int) -> None:
         """Make the row of a new node."""
         if slot == len(self.version):

@@ -1,0 +1,92 @@
+"""Copies of a graph that share all values until one side recomputes them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._errors import GraphError
+from reactgrad._host import Pin
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+
+def fork(graph: Graph) -> Graph:
+    """A copy-on-write twin; see ``Graph.fork``."""
+    with graph._lock:
+        graph._tidy()
+        twin = type(graph).__new__(type(graph))
+        twin._open(graph.seed)
+        host, copy = graph._host, twin._host
+        scheduler = graph._scheduler.fork(copy)
+        twin._adopt(scheduler)
+        host.share_with(copy)
+        copy.handles = [None] * len(host.handles)
+        copy.sites = host.sites.copy()
+        copy.name_of, copy.named = host.name_of.copy(), host.named.copy()
+        copy.closed = host.closed.copy()
+        copy.frozen, copy.retained = host.frozen.copy(), host.retained.copy()
+        copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
+        copy.forked_serial = scheduler.topology.next_serial - 1
+        copy.pins = {
+            slot: Pin([twin._handle(parent._slot) for parent in pin.parents], pin.fixed)
+            for slot, pin in host.pins.items()
+        }
+        _fork_programs(graph, twin)
+        twin._lineage = [*graph._lineage, (weakref.ref(graph), copy.forked_serial)]
+        return twin
+
+
+def _fork_programs(graph: Graph, twin: Graph) -> None:
+    """Give the twin the gradients that were built, so that it need not build them again."""
+    numbers: dict[int, int] = {}
+    for slot, programs in graph._live_programs():
+        for key, (seed, program) in programs.items():
+            copied = program.twin(twin)
+            numbers[program.number] = copied.number
+            entry = (twin._handle(seed._slot), copied)
+            twin._host.twin_programs.setdefault(slot, {})[key] = entry
+    owners = graph._host.owners
+    twin._host.owners = {slot: numbers[n] for slot, n in owners.items() if n in numbers}
+
+
+def twin_of(graph: Graph, var: Var) -> Var:
+    """The node of a fork that corresponds to a node of the graph it was forked from."""
+    if var._graph is graph:
+        return var
+    serial = var._graph._scheduler.topology.serial[var._slot]
+    for origin, limit in graph._lineage:
+        if origin() is var._graph and serial <= limit:
+            with graph._lock:
+                if graph._scheduler.topology.serial[var._slot] == serial:
+                    return graph._handle(var._slot)
+    raise GraphError(
+        f"{var.name!r} has no twin in this graph: it was made after the fork, was removed here, or "
+        "belongs to a graph that this one was not forked from."
+    )
+
+
+class WhatIf:
+    """A fork for the length of a ``with`` block; see ``Graph.whatif``."""
+
+    __slots__ = ("_changes", "_fork", "_graph")
+
+    def __init__(self, graph: Graph, changes: dict[Any, Any]) -> None:
+        self._graph = graph
+        self._changes = changes
+
+    def __enter__(self) -> Graph:
+        self._fork = self._graph.fork()
+        if self._changes:
+            self._fork.set(
+                {
+                    key if isinstance(key, str) else self._fork[key]: value
+                    for key, value in self._changes.items()
+                }
+            )
+        return self._fork
+
+    def __exit__(self, *exc: object) -> None:
+        del self._fork
