@@ -19,6 +19,7 @@ from reactgrad import extend as extend
 from reactgrad import testing as testing
 from reactgrad._cutoff import tolerance as tolerance
 from reactgrad._errors import BusyError as BusyError
+from reactgrad._errors import Cancelled as Cancelled
 from reactgrad._errors import CycleError as CycleError
 from reactgrad._errors import DeviceError as DeviceError
 from reactgrad._errors import DTypeError as DTypeError

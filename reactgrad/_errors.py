@@ -6,6 +6,7 @@ Each derives from ``ReactgradError`` and from the builtin that a user would catc
 from __future__ import annotations
 
 from reactgrad.scheduler import BusyError as BusyError
+from reactgrad.scheduler import Cancelled as Cancelled
 from reactgrad.scheduler import CycleError as CycleError
 from reactgrad.scheduler import ReactgradError as ReactgradError
 

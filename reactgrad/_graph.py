@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import numpy as np
 from reactgrad import _respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
-from reactgrad._errors import DTypeError, GraphError, SetError, ShapeError
+from reactgrad._errors import Cancelled, DTypeError, GraphError, SetError, ShapeError
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
@@ -755,7 +756,7 @@ class Graph:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def forward(self, *targets: Var, retry: bool = False) -> Run:
+    def forward(self, *targets: Var, retry: bool = False, timeout: float | None = None) -> Run:
         """Make nodes clean, running exactly their stale ancestors.
 
         Parameters
@@ -764,6 +765,8 @@ class Graph:
             Nodes of this graph; none does nothing.
         retry : bool
             Whether nodes that raised run again although their parents are unchanged.
+        timeout : float, optional
+            Seconds after which no further node is begun.
 
         Returns
         -------
@@ -771,6 +774,8 @@ class Graph:
 
         Raises
         ------
+        Cancelled
+            After `timeout`, or by ``cancel``; what had not run is stale, the rest is done.
         Exception
             The first error of a node, after all that does not depend on it has run.
             ``last_run.failed`` has all.
@@ -787,7 +792,28 @@ class Graph:
         slots = tuple(dict.fromkeys(self._own(target, "forward") for target in targets))
         with self._lock:
             self._tidy()
-            return Run(self, self._refresh(slots, retry=retry))
+            if timeout is None:
+                return Run(self, self._refresh(slots, retry=retry))
+            timer = threading.Timer(timeout, self._scheduler.cancel)
+            timer.daemon = True
+            timer.start()
+            try:
+                return Run(self, self._refresh(slots, retry=retry))
+            finally:
+                timer.cancel()
+
+    def cancel(self) -> None:
+        """Stop the run under way before its next node; called from another thread.
+
+        The read raises ``Cancelled``; what had run is kept, the rest is stale. Does nothing if no
+        run is under way.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> rg.Graph().cancel()
+        """
+        self._scheduler.cancel()
 
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         with np.errstate(all="ignore"):
@@ -797,6 +823,8 @@ class Graph:
             collect_errors(self, run.failed, run.errors)
             if not self._computing:
                 notify(self)
+        if self._scheduler.cancelled:
+            self._check_cancelled(slots)
         if run.failed:
             raised, run.raised = run.raised, None
             try:
@@ -804,6 +832,17 @@ class Graph:
             finally:
                 del raised
         return run
+
+    def _check_cancelled(self, slots: Sequence[int]) -> None:
+        """Raise if a cancelled run left one of these nodes stale."""
+        stale = self._scheduler.truly_stale(slots)
+        if not self._computing:
+            self._scheduler.cancelled = False
+        if stale:
+            raise Cancelled(
+                f"the run was cancelled with {len(stale)} nodes still to run; what had run is kept. "
+                "Read again to go on."
+            )
 
     def _value(self, slot: int) -> Any:
         """The clean value of a node, for callers."""

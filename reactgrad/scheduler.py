@@ -2,6 +2,7 @@
 
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import BusyError as BusyError
+from reactgrad_scheduler import Cancelled as Cancelled
 from reactgrad_scheduler import CycleError as CycleError
 from reactgrad_scheduler import Host as Host
 from reactgrad_scheduler import InvariantError as InvariantError

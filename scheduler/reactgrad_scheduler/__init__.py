@@ -17,6 +17,7 @@ Map, from the bottom up:
 """
 
 from reactgrad_scheduler.errors import BusyError as BusyError
+from reactgrad_scheduler.errors import Cancelled as Cancelled
 from reactgrad_scheduler.errors import CycleError as CycleError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError

@@ -27,5 +27,9 @@ class BusyError(ReactgradError, RuntimeError):
     """A node tried to change its own graph while the graph was running it."""
 
 
+class Cancelled(ReactgradError, RuntimeError):
+    """A run was stopped by ``cancel`` or its time limit; what had not run is stale."""
+
+
 class InvariantError(ReactgradError, AssertionError):
     """The tables contradict each other: a bug in reactgrad, never in the caller's code."""

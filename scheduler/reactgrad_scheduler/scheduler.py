@@ -58,6 +58,7 @@ class Scheduler:
         self.computing: list[int] = []
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
         self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
+        self.cancelled = False  # whether the run under way shall stop before its next node
         self._orphans: list[int] = []  # parents that are no longer read
         self.last_run = Run()
         self.distrust = False
@@ -175,6 +176,7 @@ class Scheduler:
         """The values of these clean computed nodes were released (rule E17)."""
         self.dropped.update(slots)
         self.staleness.renew()
+        self.plans.clear()  # their steps hold on to the storage of what was released
 
     def moved(self, slot: int) -> None:
         """The value of `slot` lives in other storage now; steps that use it bind again."""
@@ -265,6 +267,8 @@ class Scheduler:
         """
         if self.distrust:
             self.forget()
+        if not self.computing:
+            self.cancelled = False
         if self.frames:
             self._suspend()
         staleness, serial = self.staleness, self.topology.serial
@@ -283,6 +287,15 @@ class Scheduler:
             orphans, self._orphans = self._orphans, []
             self.release(orphans)
         return run
+
+    def cancel(self) -> None:
+        """Stop the run under way before its next node; from any thread, without the lock.
+
+        What has run stays, the rest stays stale, and the read raises ``Cancelled``.
+        """
+        self.cancelled = True
+        for frame in list(self.frames):
+            frame.stop()
 
     def _replay(self, transition: Transition) -> Run:
         plan = transition.plan

@@ -43,12 +43,22 @@ class Frame:
     the index of the node whose step is under way, and the steps after it will not be called.
     """
 
-    __slots__ = ("plan", "position", "steps")
+    __slots__ = ("_taken", "plan", "position", "steps")
 
     def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
         self.plan = plan
         self.steps = steps
         self.position: int | None = None
+        self._taken = 0  # steps that `stop` took away
+
+    def stop(self) -> None:
+        """Let no further step be called; from any thread: each step is taken by one of the two."""
+        self._taken += sum(1 for _ in self.steps)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether steps were taken away."""
+        return self._taken > 0
 
     def at(self) -> int:
         """The slot of the node under way."""
@@ -58,7 +68,7 @@ class Frame:
         if self.position is not None:
             return self.position
         step_slots = self.plan.step_slots
-        begun = len(step_slots) - length_hint(self.steps)
+        begun = len(step_slots) - length_hint(self.steps) - self._taken
         return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
 
     def suspend(self, scheduler: Scheduler) -> None:
@@ -109,6 +119,8 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         fail(scheduler, slot, error, run)
     else:
         frames.pop()
+        if frame.position is None and frame.stopped:
+            frame.suspend(scheduler)
         slot = computing.pop()
         if frame.position is None:
             plan.finished.seconds = perf_counter() - began
@@ -116,7 +128,6 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         scheduler.adopt_reads(slot)
         commit(scheduler, slot)
         run = Run(list(plan.slots[: frame.position + 1]))
-    # Handed over with its index, so that the rest follows the same list of nodes.
     run_checked(scheduler, plan.slots[frame.position + 1 :], run=run)
     run.seconds = perf_counter() - began
     return run
@@ -165,6 +176,8 @@ def run_checked(
     began = perf_counter()
     todo = list(reversed(slots))
     while todo:
+        if scheduler.cancelled:
+            break
         slot = todo.pop()
         if not mark[slot]:  # a node of this plan read it on the way
             continue
