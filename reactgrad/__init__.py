@@ -44,6 +44,7 @@ from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import VarList as VarList
 from reactgrad._store import NumberError as NumberError
+from reactgrad._switch import switch as switch
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad.autodiff import grad as grad

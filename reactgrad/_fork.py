@@ -34,6 +34,9 @@ def fork(graph: Graph) -> Graph:
             slot: Pin([twin._handle(parent._slot) for parent in pin.parents], pin.fixed)
             for slot, pin in host.pins.items()
         }
+        for slot, operands in host.branches.items():
+            copy.ops[slot] = host.ops[slot].twin(twin)
+            twin._link_branches(slot, operands)
         _fork_programs(graph, twin)
         twin._lineage = [*graph._lineage, (weakref.ref(graph), copy.forked_serial)]
         return twin

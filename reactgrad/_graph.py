@@ -25,7 +25,17 @@ from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, own_copy, read_value, spec
 from reactgrad.flow import is_grad_enabled
-from reactgrad.ops import ALIAS, Attrs, Handle, Op, enter, leave, on_default
+from reactgrad.ops import (
+    ALIAS,
+    Attrs,
+    Handle,
+    Op,
+    alias,
+    enter,
+    leave,
+    on_default,
+    spread_to,
+)
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Scheduler, check_invariants
 
@@ -310,6 +320,23 @@ class Graph:
                 self._set_cutoff(var._slot, cutoff)
             return var
 
+    def _call_switch(self, op: Any, condition: Any) -> Var:
+        """A new node that chooses between two others."""
+        host = self._host
+        with self._lock:
+            for branch in op.branches:
+                if branch._graph is not self:
+                    raise self._foreign(branch, op.name)
+            var = self._call_lifted(op, [condition], None)
+            self._link_branches(var._slot, (condition._slot, *[b._slot for b in op.branches]))
+            host.sites[var._slot] = user_site()
+            return var
+
+    def _link_branches(self, slot: int, operands: tuple[int, ...]) -> None:
+        self._host.branches[slot] = operands
+        for operand in operands:
+            self._host.branch_users.setdefault(operand, set()).add(slot)
+
     def _add_computed(
         self, op: Any, attrs: Attrs, found: Spec | None, slots: list[int], detached: list[int]
     ) -> Var:
@@ -348,6 +375,12 @@ class Graph:
             slot = self._scheduler.add((), leaf=True, valued=True)
             self._host.add_node(slot, CONST, (), one, own_copy(one, number), None)
             return self._new_var(slot)
+
+    def _zeros_like(self, var: Any) -> Var:
+        """Zeros in the shape and dtype of `var`, as a node that is never leaf nor stale again."""
+        found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
+        zero = self._full(found, 0.0)
+        return spread_to(zero, var.shape) if var.shape else alias(zero)
 
     def _foreign(self, operand: Any, op: str) -> GraphError:
         return GraphError(

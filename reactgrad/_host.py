@@ -58,6 +58,9 @@ class Host(Store):
         # In a fork: nodes up to this serial are kept, since `fork[var]` may ask for any of them.
         self.forked_serial = 0
         self.twin_programs: dict[int, dict[Any, Any]] = {}
+        # Nodes that choose between others: what gradients take as their operands, and the way back.
+        self.branches: dict[int, tuple[int, ...]] = {}
+        self.branch_users: dict[int, set[int]] = {}
         self.owners: dict[int, int] = {}  # which gradient program built a node
 
     def add_node(
@@ -107,6 +110,9 @@ class Host(Store):
         self.patterns.pop(slot, None)
         self.pins.pop(slot, None)
         self.owners.pop(slot, None)
+        for branch in self.branches.pop(slot, ()):
+            self.branch_users.get(branch, set()).discard(slot)
+        self.branch_users.pop(slot, None)
 
     def name(self, slot: int) -> str:
         """The name that was set, or one made of the op and the number of the node's creation."""

@@ -298,7 +298,7 @@ class Store:
         One closure for each usual number of operands: such steps are as short as the functions
         that many models are made of.
         """
-        parents = self.scheduler.topology.parents[slot]
+        parents = self.scheduler.operands(slot)
         specs, data = self.specs, self.data
         if isinstance(op, Leaf) or op.layout is not None:
             return None
@@ -490,7 +490,7 @@ class Store:
     def _call(self, slot: int) -> Any:
         """The result of a Python function."""
         hand_out = self.hand_out
-        arguments = [hand_out(parent) for parent in self.scheduler.topology.parents[slot]]
+        arguments = [hand_out(parent) for parent in self.scheduler.operands(slot)]
         return self.ops[slot].call(arguments)
 
 

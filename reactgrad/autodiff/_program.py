@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
-from reactgrad.backend import spec
 from reactgrad.flow import enable_grad
-from reactgrad.ops import Op, Placed, accumulate, alias, astype, broadcast_to, sum_to
+from reactgrad.ops import Op, Placed, accumulate, astype, sum_to
 
 # What stands for "the gradient is zero everywhere".
 ZERO = object()
@@ -101,19 +100,19 @@ class Program:
     def _start(self) -> None:
         self.adjoint = {self._output: self._seed._slot}
         self._edges = self._between()
-        parents = self._graph._scheduler.topology.parents
-        self.reads = {p for slot in self._edges for p in parents[slot]} | set(self._edges)
+        graph = self._graph
+        self.reads = {p for slot in self._edges for p in sources(graph, slot)} | set(self._edges)
 
     def _between(self) -> dict[int, list[int]]:
         """All nodes that the output depends on over edges that gradients may pass."""
-        parents = self._graph._scheduler.topology.parents
         edges: dict[int, list[int]] = {}
         stack = [self._output]
         while stack:
             slot = stack.pop()
             if slot not in edges:
                 edges[slot] = open_edges(self._graph, slot)
-                stack += [parents[slot][i] for i in edges[slot]]
+                operands = sources(self._graph, slot)
+                stack += [operands[i] for i in edges[slot]]
         return edges
 
     def adjoints(self, wanted: Sequence[int]) -> list[Any]:
@@ -137,20 +136,25 @@ class Program:
             held: dict[int, Any] = {}
             for slot in wanted & leading:
                 adjoint = self.adjoint[slot]
-                var = _zeros(graph._handle(slot)) if adjoint is ZERO else graph._handle(adjoint)
+                var = (
+                    graph._zeros_like(graph._handle(slot))
+                    if adjoint is ZERO
+                    else graph._handle(adjoint)
+                )
                 held[slot] = self.kept[slot] = var
         return held
 
     def _leading_to(self, wanted: Iterable[int]) -> set[int]:
         """Nodes between what is wanted and the output; costs what it finds."""
-        topology, edges = self._graph._scheduler.topology, self._edges
+        graph, edges = self._graph, self._edges
+        children, users = graph._scheduler.topology.children, graph._host.branch_users
         stack = [slot for slot in wanted if slot in edges]
         leading = set(stack)
         while stack:
             slot = stack.pop()
-            for child in topology.children[slot]:
+            for child in (*children[slot], *users.get(slot, ())):
                 if child not in leading and any(
-                    topology.parents[child][i] == slot for i in edges.get(child, ())
+                    sources(graph, child)[i] == slot for i in edges.get(child, ())
                 ):
                     leading.add(child)
                     stack.append(child)
@@ -159,7 +163,7 @@ class Program:
     def _sweep(self, leading: set[int]) -> None:
         """From the output down, give every node that leads on its adjoint."""
         graph = self._graph
-        parents, serial = graph._scheduler.topology.parents, graph._scheduler.topology.serial
+        serial = graph._scheduler.topology.serial
         contributions: dict[int, list[tuple[int, int, Any]]] = {}
         held: list[Any] = []  # nodes built here have no consumer before they are added up
         for slot in reversed(graph._scheduler.topology.sort(leading)):
@@ -175,14 +179,15 @@ class Program:
                 self.adjoint[slot] = adjoint
             if adjoint is ZERO:
                 continue
+            operands = sources(graph, slot)
             edges = [
                 i
                 for i in self._edges[slot]
-                if parents[slot][i] in leading and parents[slot][i] not in self.adjoint
+                if operands[i] in leading and operands[i] not in self.adjoint
             ]
             if edges:
                 for i, part in self._contributions(slot, graph._handle(adjoint), edges):
-                    contributions.setdefault(parents[slot][i], []).append((serial[slot], i, part))
+                    contributions.setdefault(operands[i], []).append((serial[slot], i, part))
 
     def _contributions(self, slot: int, g: Any, edges: list[int]) -> Iterator[tuple[int, Any]]:
         """What this node contributes to the gradients of its parents at these positions."""
@@ -214,7 +219,7 @@ class Program:
     def _fitted(self, slot: int, i: int, part: Any, *, broadcasts: bool) -> Any:
         """A contribution in the shape and dtype of the operand it belongs to."""
         graph = self._graph
-        parent = graph._scheduler.topology.parents[slot][i]
+        parent = sources(graph, slot)[i]
         var = graph._handle(parent)
         if graph._host.specs[parent] is None:
             self.observed[parent] = var.shape
@@ -242,7 +247,7 @@ class Program:
             new = after.get(slot)
             if new is None:  # the output does not depend on it any more
                 with _building(graph, self.number):
-                    new = _zeros(graph._handle(slot))
+                    new = graph._zeros_like(graph._handle(slot))
                 self.adjoint[slot] = ZERO
             if new is var:
                 continue
@@ -254,10 +259,18 @@ class Program:
         return redirected
 
 
+def sources(graph: Any, slot: int) -> tuple[int, ...]:
+    """The operands of a node for gradients: of a choice both branches, also the one not taken."""
+    branches = graph._host.branches
+    if branches and slot in branches and slot not in graph._host.pins:
+        return branches[slot]
+    return graph._scheduler.operands(slot)
+
+
 def open_edges(graph: Any, slot: int) -> list[int]:
     """Positions of the parents of `slot` to which gradients may pass."""
     host = graph._host
-    parents = graph._scheduler.topology.parents[slot]
+    parents = sources(graph, slot)
     if not parents:
         return []
     closed: Any = host.closed.get(slot, ())
@@ -278,7 +291,7 @@ def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
     closed = graph._host.closed.get(slot) or ()
     return tuple(
         graph._handle(parent).detach() if i in closed else graph._handle(parent)
-        for i, parent in enumerate(graph._scheduler.topology.parents[slot])
+        for i, parent in enumerate(sources(graph, slot))
     )
 
 
@@ -295,7 +308,7 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
                 leaves.append(at)
             continue
         for i in open_edges(graph, at):
-            parent = topology.parents[at][i]
+            parent = sources(graph, at)[i]
             if parent not in found:
                 found.add(parent)
                 stack.append(parent)
@@ -318,12 +331,6 @@ def _building(graph: Any, number: int) -> Iterator[None]:
         programs.building = before
         if collecting:
             gc.enable()
-
-
-def _zeros(var: Any) -> Any:
-    graph = var._graph
-    zero = graph._full(graph._host.specs[var._slot] or spec(var.shape, var.dtype), 0.0)
-    return broadcast_to(zero, var.shape) if var.shape else alias(zero)
 
 
 def _no_rule(graph: Any, slot: int) -> GradientError:
@@ -349,7 +356,7 @@ def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any
 
 def _checked(graph: Any, slot: int, i: int, part: Any) -> Any:
     """A gradient from a user's rule, held against the operand it belongs to."""
-    var = graph._handle(graph._scheduler.topology.parents[slot][i])
+    var = graph._handle(sources(graph, slot)[i])
     who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
     if not hasattr(part, "_slot"):
         part = graph.const(part)

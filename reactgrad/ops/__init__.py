@@ -84,6 +84,7 @@ from reactgrad.ops._layout import alias as alias
 from reactgrad.ops._layout import broadcast_to as broadcast_to
 from reactgrad.ops._layout import expand_dims as expand_dims
 from reactgrad.ops._layout import reshape as reshape
+from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
 from reactgrad.ops._matmul import matmul as matmul

@@ -221,7 +221,12 @@ def broadcast_to(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 
 def spread(g: Any, x: Any) -> Any:
     """`g` broadcast to the shape of `x`."""
-    return g if g.shape == x.shape else apply(BROADCAST_TO, (g,), (x.shape,))
+    return spread_to(g, x.shape)
+
+
+def spread_to(g: Any, shape: tuple[int | None, ...]) -> Any:
+    """`g` broadcast to a shape some of whose lengths may not be known yet."""
+    return g if g.shape == shape else apply(BROADCAST_TO, (g,), (shape,))
 
 
 # --- expand_dims, squeeze ----------------------------------------------------------------------

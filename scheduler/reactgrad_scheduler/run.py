@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(eq=False, slots=True)
@@ -26,9 +26,49 @@ class Run:
     raised: Exception | None = None
     serials: dict[int, int] = field(default_factory=dict[int, int])
     seconds: float = 0.0
+    changed: tuple[int, ...] = ()  # leaves replaced since an earlier read took note of changes
+    retry: bool = False  # whether nodes that had raised were to run again
+
+    def absorb(self, inner: list[Run]) -> None:
+        """Add what was run by reads inside of a node, and forget these."""
+        for run in inner:
+            self.ran += run.ran
+            self.cut_off += run.cut_off
+            self.skipped += run.skipped
+            self.rebuilt += run.rebuilt
+            self.failed += run.failed
+            self.errors += run.errors
+        inner.clear()
 
     def seal(self, serial: Sequence[int]) -> None:
         """Remember which nodes these slots are."""
-        for slots in (self.ran, self.skipped, self.rebuilt, self.failed):
+        for slots in (self.ran, self.skipped, self.rebuilt, self.failed, self.changed):
             for slot in slots:
                 self.serials[slot] = serial[slot]
+
+
+@dataclass(slots=True)
+class Totals:
+    """What many runs did together, counted in nodes; ``resolved`` runs found no cached plan.
+
+    A plan that replays to its end is not added when it does: the journal counts it.
+    """
+
+    runs: int = 0
+    resolved: int = 0
+    ran: int = 0
+    cut_off: int = 0
+    rebuilt: int = 0
+    failed: int = 0
+
+    def add(self, run: Run) -> None:
+        """Count one more run."""
+        self.runs += 1
+        self.ran += len(run.ran)
+        self.cut_off += len(run.cut_off)
+        self.rebuilt += len(run.rebuilt)
+        self.failed += len(run.failed)
+
+    def with_replays(self, runs: int, ran: int) -> Totals:
+        """These and so many replays, of so many nodes in all."""
+        return replace(self, runs=self.runs + runs, ran=self.ran + ran)

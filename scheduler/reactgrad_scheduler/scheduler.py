@@ -14,10 +14,11 @@ from reactgrad_scheduler import executors
 from reactgrad_scheduler.edit import UndoLog
 from reactgrad_scheduler.errors import BusyError, CycleError
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame, StoredError
+from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
-from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
 from reactgrad_scheduler.topology import Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
@@ -58,9 +59,12 @@ class Scheduler:
         self.computing: list[int] = []
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
         self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
+        self.inner: list[Run] = []  # reads made by the node being computed
         self.cancelled = False  # whether the run under way shall stop before its next node
         self._orphans: list[int] = []  # parents that are no longer read
         self.last_run = Run()
+        self.totals = Totals()
+        self.stopwatch: Stopwatch | None = None  # of the run under way, if someone watches
         self.distrust = False
         self._journaled = bytearray()  # slots that the journal or a cached plan may name
 
@@ -155,6 +159,10 @@ class Scheduler:
                 self.errors.pop(leaf, None)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
+
+    def touched(self, leaf: int) -> None:
+        """Someone says that the value of this leaf changed."""
+        self.changed(leaf)
 
     def invalidate(self, slot: int) -> None:
         """Make a computed node run again at its next read, whatever its parents' versions say."""
@@ -283,6 +291,8 @@ class Scheduler:
         else:
             run = self._replay(transition)
         self.last_run = run
+        if self.computing:
+            self.inner.append(run)
         if self._orphans and not self.computing:
             orphans, self._orphans = self._orphans, []
             self.release(orphans)
@@ -303,7 +313,7 @@ class Scheduler:
             self.versions.settle()
             self.staleness.flush()
             run = executors.serial.run_checked(self, plan.slots)
-            run.seal(self.topology.serial)
+            self._count(run, plan.finished.changed)
             return run
         run = executors.serial.run_certain(self, plan)
         if run is None:  # it ended as planned
@@ -315,8 +325,14 @@ class Scheduler:
                 for slot, mark in transition.marks:
                     staleness.put(slot, mark)
         else:
-            run.seal(self.topology.serial)
+            self._count(run, plan.finished.changed)
         return run
+
+    def _count(self, run: Run, changed: tuple[int, ...]) -> None:
+        """Complete the record of a run, and add it to the totals."""
+        run.changed = changed
+        run.seal(self.topology.serial)
+        self.totals.add(run)
 
     def _resolve(self, targets: tuple[int, ...], key: Key, retry: bool) -> Run:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
@@ -331,7 +347,9 @@ class Scheduler:
         )
         run = executors.serial.run_checked(self, slots, retry=retry)
         self._rebuild_targets(targets, run)
-        run.seal(self.topology.serial)
+        run.retry = retry
+        self._count(run, key[1])
+        self.totals.resolved += 1
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
         fixed = not self.dynamic or self.dynamic.keys().isdisjoint(slots)
@@ -350,6 +368,7 @@ class Scheduler:
         staleness = self.staleness
         plan = Plan(tuple(slots), certain, frozenset(slots))
         plan.finished = Run(slots)
+        plan.finished.changed = key[1]
         plan.finished.seal(self.topology.serial)
         marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
         self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
@@ -398,6 +417,11 @@ class Scheduler:
             if slot in found:
                 self._raise_read_cycle(slot, targets)
         return sorted(found, key=rank.__getitem__)
+
+    def operands(self, slot: int) -> tuple[int, ...]:
+        """The parents that a node was built on, without those that it read while it ran."""
+        parents = self.topology.parents[slot]
+        return parents[: self.dynamic[slot]] if slot in self.dynamic else parents
 
     # --- what nodes read while they run ----------------------------------------------------------
 
@@ -468,6 +492,11 @@ class Scheduler:
         self.plans.clear()
         leaf = self.leaf
         self.staleness.doubt_all(slot for slot in self.topology.slots() if not leaf[slot])
+
+    def counted(self) -> Totals:
+        """What all runs did together, up to now."""
+        self.attend()
+        return self.totals.with_replays(self.versions.replays, self.versions.replayed)
 
     def version(self, slot: int) -> int:
         """How often the value of `slot` was replaced."""

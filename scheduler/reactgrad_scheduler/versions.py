@@ -27,13 +27,15 @@ JOURNAL_LIMIT = 2048
 class Versions:
     """The two columns and the journal of what they do not yet show."""
 
-    __slots__ = ("_topology", "journal", "record", "version")
+    __slots__ = ("_topology", "journal", "record", "replayed", "replays", "version")
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self.version: list[int] = []
         self.record: list[tuple[int, ...] | None] = []
         self.journal: list[Event] = []
+        self.replays = 0  # plans that were settled, which ran from their first to their last node
+        self.replayed = 0  # nodes in all of them together
 
     def copy(self, topology: Topology) -> Versions:
         """Tables of their own with the same rows, for a copy of the topology."""
@@ -91,5 +93,10 @@ class Versions:
         if isinstance(event, int):
             version[event] += times
         else:
-            for slot in event.slots if isinstance(event, Plan) else event:
+            slots = event
+            if isinstance(event, Plan):
+                slots = event.slots
+                self.replays += times
+                self.replayed += times * len(slots)
+            for slot in slots:
                 version[slot] += times

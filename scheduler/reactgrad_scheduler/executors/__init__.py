@@ -1,3 +1,4 @@
 """Ways to execute a plan."""
 
 from reactgrad_scheduler.executors import serial as serial
+from reactgrad_scheduler.executors import stopwatch as stopwatch

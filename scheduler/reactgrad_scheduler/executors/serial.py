@@ -102,8 +102,11 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     computing.append(UNKNOWN)
     began = perf_counter()
     try:
-        for step in steps:
-            step()
+        if scheduler.stopwatch is None:
+            for step in steps:
+                step()
+        else:
+            scheduler.stopwatch.play(scheduler, frame)
     except BaseException as error:
         if frame.position is None:
             frame.suspend(scheduler)
@@ -112,6 +115,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         slot = computing.pop()
         scheduler.adopt_reads(slot)
         run = Run(list(plan.slots[: frame.position]))
+        run.absorb(scheduler.inner)
         if not isinstance(error, Exception):
             run.seal(scheduler.topology.serial)
             scheduler.last_run = run
@@ -127,7 +131,9 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             return None
         scheduler.adopt_reads(slot)
         commit(scheduler, slot)
-        run = Run(list(plan.slots[: frame.position + 1]))
+        run = Run(list(plan.slots[: frame.position]))
+        run.absorb(scheduler.inner)
+        run.ran.append(slot)
     run_checked(scheduler, plan.slots[frame.position + 1 :], run=run)
     run.seconds = perf_counter() - began
     return run
@@ -173,6 +179,8 @@ def run_checked(
     version, record = scheduler.versions.version, scheduler.versions.record
     put, errors, dynamic = scheduler.staleness.put, scheduler.errors, scheduler.dynamic
     asked: set[tuple[int, int]] = set()
+    stopwatch = scheduler.stopwatch
+    compute = run_node if stopwatch is None else stopwatch.run_node
     began = perf_counter()
     todo = list(reversed(slots))
     while todo:
@@ -211,7 +219,7 @@ def run_checked(
                 put(slot, CLEAN)
                 run.skipped.append(slot)
             else:
-                run_node(scheduler, slot, run)
+                compute(scheduler, slot, run)
     run.seconds = perf_counter() - began
     return run
 
@@ -252,6 +260,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     except Exception as error:
         computing.pop()
         scheduler.adopt_reads(slot)
+        run.absorb(scheduler.inner)
         fail(scheduler, slot, error, run)
         return
     except BaseException:
@@ -262,6 +271,8 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         raise
     computing.pop()
     scheduler.adopt_reads(slot)
+    if scheduler.inner:
+        run.absorb(scheduler.inner)
     versions = scheduler.versions
     if outcome is UNCHANGED:
         run.cut_off.append(slot)
@@ -283,11 +294,18 @@ def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
             if parent in dropped and parent not in needed:
                 needed.add(parent)
                 stack.append(parent)
-    for slot in scheduler.topology.sort(needed):
+    stopwatch = scheduler.stopwatch
+    compute = rebuild_each if stopwatch is None else stopwatch.rebuild_each
+    compute(scheduler, scheduler.topology.sort(needed), run)
+
+
+def rebuild_each(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
+    """Compute the values of these nodes again, which are in topological order."""
+    for slot in slots:
         step = scheduler.host.bind(slot)
         if step is not None:
             step()
-        dropped.discard(slot)
+        scheduler.dropped.discard(slot)
         run.rebuilt.append(slot)
 
 

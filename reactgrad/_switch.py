@@ -1,0 +1,89 @@
+"""A choice between two nodes that computes only the one chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad._errors import DTypeError
+from reactgrad._lift import Lifted
+from reactgrad.ops import Handle, current_graph
+
+
+class Switch(Lifted):
+    """The op of a node that passes on the value of one of two others.
+
+    Attributes
+    ----------
+    branches : tuple of Var
+        What it chooses from, kept alive by it. Only the chosen one is its parent, as with
+        everything that a function reads while it runs; gradients know both.
+    """
+
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: tuple[Any, Any]) -> None:
+        specs = [branch._graph._host.specs[branch._slot] for branch in branches]
+        super().__init__(self._choose, specs[0] if specs[0] is specs[1] else None, _vjp, None, ())
+        self.branches = branches
+        self.name = "switch"
+
+    def _choose(self, condition: Any) -> Any:
+        return self.branches[0 if condition else 1].value
+
+    def twin(self, graph: Any) -> Switch:
+        """The same choice between the same nodes of a fork."""
+        first, second = (graph._handle(branch._slot) for branch in self.branches)
+        return Switch((first, second))
+
+
+def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
+    """The gradient of the chosen branch is that of the switch, of the other one zero."""
+    graph = g._graph
+    zero = graph._zeros_like(g)
+    return None, switch(condition, g, zero), switch(condition, zero, g)
+
+
+def switch(condition: Any, first: Any, second: Any, /) -> Any:
+    """`first` where `condition` is true, else `second`; the other one is not computed.
+
+    Unlike ``where``, which computes both and chooses element by element.
+
+    Parameters
+    ----------
+    condition : Var or bool
+        A single truth value.
+    first, second : Var or value
+        Any values; if both are arrays, of the same shape and dtype, the shape of the result is
+        known before it is computed.
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    DTypeError
+        If neither operand is a Var.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(2.0)
+    >>> y = rg.switch(x > 0.0, rg.sqrt(x), -x)
+    >>> y.value, len(g.last_run.ran)
+    (np.float64(1.4142135623730951), 3)
+    >>> rg.grad(y, x).value
+    np.float64(0.35355339059327373)
+    """
+    operands = [condition, first, second]
+    graph = next((one._graph for one in operands if isinstance(one, Handle)), None)
+    if graph is None:
+        graph = current_graph()
+    condition, first, second = (
+        one if isinstance(one, Handle) else graph.const(one) for one in operands
+    )
+    for one in (first, second):
+        if not hasattr(one, "_programs_dict"):
+            raise DTypeError("switch chooses between Vars; detach its result instead: y.detach().")
+    return graph._call_switch(Switch((first, second)), condition)

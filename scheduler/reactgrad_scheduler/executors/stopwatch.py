@@ -1,0 +1,95 @@
+"""Steps run one by one under a watch: the loops that stand in for the bare ones of ``serial``.
+
+They run the same steps in the same order and leave the same tables; they only look at the clock
+around each. A run chooses between them and the bare loops once, before its first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from reactgrad_scheduler.executors import serial
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.run import Run
+    from reactgrad_scheduler.scheduler import Scheduler
+
+
+class Timed(NamedTuple):
+    """One node that a run computed.
+
+    ``known`` are the versions of its parents that it had been computed from before; ``None``:
+    never, or it had to run whatever they are. ``began`` and ``ended`` are seconds of
+    ``time.perf_counter``; what the node itself read while it ran lies between them.
+    """
+
+    slot: int
+    known: tuple[int, ...] | None
+    began: float
+    ended: float
+
+
+class Stopwatch:
+    """The clock of one run, and what it showed.
+
+    Attributes
+    ----------
+    targets, retry
+        What was asked for.
+    steps : list of Timed
+        In the order in which they ended.
+    """
+
+    __slots__ = ("began", "ended", "retry", "steps", "targets")
+
+    def __init__(self, targets: tuple[int, ...], retry: bool) -> None:
+        self.targets = targets
+        self.retry = retry
+        self.steps: list[Timed] = []
+        self.began = self.ended = perf_counter()
+
+    def play(self, scheduler: Scheduler, frame: serial.Frame) -> None:
+        """Call what is left of the steps of a certain plan; journal and tables are settled.
+
+        A view, which has no step, counts as computed where its turn comes.
+        """
+        plan, steps, record = frame.plan, self.steps, scheduler.versions.record
+        step_slots = plan.step_slots
+        due = 0
+        for slot in plan.slots:
+            known = record[slot]
+            began = perf_counter()
+            if due < len(step_slots) and step_slots[due] == slot:
+                due += 1
+                step = next(frame.steps, None)
+                if step is None:  # another thread took the rest away
+                    return
+                try:
+                    step()
+                finally:
+                    steps.append(Timed(slot, known, began, perf_counter()))
+                if frame.position is not None:  # it read other nodes; the rest runs checked
+                    return
+            else:
+                steps.append(Timed(slot, known, began, began))
+
+    def run_node(self, scheduler: Scheduler, slot: int, run: Run) -> None:
+        """Compute one node and write down what came of it."""
+        known = scheduler.versions.record[slot]
+        began = perf_counter()
+        try:
+            serial.run_node(scheduler, slot, run)
+        finally:
+            self.steps.append(Timed(slot, known, began, perf_counter()))
+
+    def rebuild_each(self, scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
+        """Compute the values of these nodes again, which are in topological order."""
+        for slot in slots:
+            known = scheduler.versions.record[slot]
+            began = perf_counter()
+            try:
+                serial.rebuild_each(scheduler, (slot,), run)
+            finally:
+                self.steps.append(Timed(slot, known, began, perf_counter()))
