@@ -75,6 +75,7 @@ from reactgrad.ops import exp2 as exp2
 from reactgrad.ops import expand_dims as expand_dims
 from reactgrad.ops import expm1 as expm1
 from reactgrad.ops import floor as floor
+from reactgrad.ops import floor_divide as floor_divide
 from reactgrad.ops import greater as greater
 from reactgrad.ops import greater_equal as greater_equal
 from reactgrad.ops import hypot as hypot
@@ -104,6 +105,7 @@ from reactgrad.ops import not_equal as not_equal
 from reactgrad.ops import power as power
 from reactgrad.ops import reciprocal as reciprocal
 from reactgrad.ops import relu as relu
+from reactgrad.ops import remainder as remainder
 from reactgrad.ops import reshape as reshape
 from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import sign as sign

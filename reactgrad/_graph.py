@@ -32,9 +32,11 @@ from reactgrad.ops import (
     Op,
     alias,
     enter,
+    holds_handles,
     leave,
     on_default,
     spread_to,
+    stacked,
 )
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Scheduler, check_invariants
@@ -292,6 +294,8 @@ class Graph:
                         detached.append(i)
                 else:
                     what = f"operand {i + 1} of {op.name}"
+                    if isinstance(operand, list | tuple) and holds_handles(operand):
+                        return self._apply(op, [stacked(one) for one in operands], attrs)
                     found, value = read_value(operand, what)
                     if found is None:
                         raise DTypeError(

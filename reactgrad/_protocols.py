@@ -42,7 +42,7 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     if adapter is None:
         module = function.__module__.replace("numpy", "np", 1)
         raise _unknown(f"{module}.{function.__name__}")
-    given = {name: value for name, value in kwargs.items() if not _is_default(value)}
+    given = {name: value for name, value in kwargs.items() if not _is_default(name, value)}
     try:
         bound = inspect.signature(adapter).bind(*args, **given)
     except TypeError as error:
@@ -53,16 +53,18 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     return adapter(*bound.args, **bound.kwargs)
 
 
-def _is_default(value: Any) -> bool:
+_DEFAULTS = {"out": None, "dtype": None, "initial": None, "order": "C", "casting": "same_kind"}
+
+
+def _is_default(name: str, value: Any) -> bool:
     """Whether an argument only says what is the case anyway."""
-    return value is np._NoValue
+    if value is np._NoValue or (name == "where" and value is True):
+        return True
+    return name in _DEFAULTS and isinstance(value, str | None) and value == _DEFAULTS[name]
 
 
 def _refuse(name: str, kwargs: Any) -> None:
-    left = {key: value for key, value in kwargs.items() if value is not np._NoValue}
-    left = {k: v for k, v in left.items() if not (k in ("dtype", "initial") and v is None)}
-    if left.get("where") is True:
-        del left["where"]
+    left = {name: value for name, value in kwargs.items() if not _is_default(name, value)}
     if left:
         raise DTypeError(
             f"{name} on a Var does not take {', '.join(left)}: use rg.where and .astype instead."

@@ -1,13 +1,22 @@
-"""Where in the user's code a node was built."""
+"""Where in the user's code a node was built, or changed."""
 
 from __future__ import annotations
 
+import contextlib
 import linecache
+import os
 import sys
 from pathlib import Path
 from types import CodeType
 
-_HERE = str(Path(__file__).parent)
+import reactgrad_scheduler
+
+# A block such as `with x.mutate()` ends in contextlib: the line meant is the one that wrote it.
+_OURS = (
+    str(Path(__file__).parent) + os.sep,
+    str(Path(reactgrad_scheduler.__file__).parent) + os.sep,
+    contextlib.__file__,
+)
 _ours: dict[CodeType, bool] = {}
 
 # A code object and the offset of an instruction in it; no frame, so no variable is kept alive.
@@ -22,7 +31,7 @@ def user_site() -> Site | None:
         ours = _ours.get(code)
         if ours is None:
             name = code.co_filename
-            ours = _ours[code] = name.startswith(_HERE) and "/demo/" not in name.replace("\\", "/")
+            ours = _ours[code] = name.startswith(_OURS) and "/demo/" not in name.replace("\\", "/")
         if not ours:
             return code, frame.f_lasti
         frame = frame.f_back

@@ -108,7 +108,7 @@ class Store:
     def close(self) -> None:
         """Let go of everything that refers back here, when the graph goes."""
         self._steps.clear()
-        del self.scheduler
+        self.__dict__.pop("scheduler", None)
 
     # --- what callers see --------------------------------------------------------------------
 
@@ -399,14 +399,9 @@ class Store:
         array = self._literals.get(key)
         if array is None:
             number = self.data[slot]
-            try:
-                array = np.array([number] if op.elementwise else number, dtype)
-            except OverflowError as error:
-                if op.any_number:
-                    return number  # NumPy compares with integers of any size
-                raise _overflow(number, dtype) from error
-            device = device_of_kind(found.kind)
-            array = device.asarray(array, dtype)
+            array = _as_array(op, device_of_kind(found.kind), number, dtype)
+            if not hasattr(array, "dtype"):
+                return array
             self._literals[key] = array
         return array
 
@@ -479,8 +474,8 @@ class Store:
         device = device_of_kind(result.kind)
         for i, one in enumerate(specs):
             if one.weak is not None:
-                values[i] = device.asarray(values[i], dtypes[i])
-            if op.elementwise and not one.shape:
+                values[i] = _as_array(op, device, values[i], dtypes[i])
+            if op.elementwise and not one.shape and hasattr(values[i], "dtype"):
                 values[i] = device.reshape(values[i], (1,))
         out = device.empty(storage_shape(result), result.dtype)
         shaped = out if op.elementwise else _shaped(out, result)
@@ -574,6 +569,17 @@ def _unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
 
 class NumberError(ReactgradError, OverflowError):
     """A Python number that does not fit the dtype of the array beside it."""
+
+
+def _as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
+    """A Python number in the dtype in which a kernel computes."""
+    try:
+        array = np.array([number] if op.elementwise else number, dtype)
+    except OverflowError as error:
+        if op.any_number:
+            return number  # NumPy compares with integers of any size
+        raise _overflow(number, dtype) from error
+    return device.asarray(array, dtype)
 
 
 def _overflow(number: Any, dtype: Any) -> NumberError:

@@ -203,6 +203,18 @@ class Value(Handle):
     def __rtruediv__(self, other: Any) -> Any:
         return ops.divide(other, self)
 
+    def __floordiv__(self, other: Any) -> Any:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return ops.remainder(other, self)
+
     def __pow__(self, other: Any) -> Any:
         return ops.raised(self, other)
 
@@ -539,7 +551,7 @@ class Var(Value):
                 if host.data[self._slot] is MISSING:
                     raise SetError(f"{self.name!r} has no value yet; set it first.")
                 host.overwrite((self._slot,))
-                graph._scheduler.changed(self._slot)
+                graph._scheduler.touched(self._slot)
             elif self.pinned:
                 raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")
             else:

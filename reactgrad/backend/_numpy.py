@@ -14,7 +14,7 @@ from reactgrad.backend._registry import register_binder, register_kernel
 UFUNCS = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
-    *("add", "subtract", "multiply", "divide", "power"),
+    *("add", "subtract", "multiply", "divide", "power", "floor_divide", "remainder"),
     *("hypot", "arctan2", "logaddexp", "negative", "absolute", "sign", "floor", "ceil"),
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "reciprocal"),
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "matmul"),
@@ -58,7 +58,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         def sigmoid() -> None:
             # From one array to the other: writing over an operand is slower.
-            xp.negative(x, scratch)
+            xp.multiply(x, -1.0, scratch)
             xp.exp(scratch, out)
             xp.add(out, 1.0, scratch)
             xp.reciprocal(scratch, out)

@@ -16,8 +16,10 @@ from reactgrad.ops._apply import Handle as Handle
 from reactgrad.ops._apply import apply as apply
 from reactgrad.ops._apply import current_graph as current_graph
 from reactgrad.ops._apply import enter as enter
+from reactgrad.ops._apply import holds_handles as holds_handles
 from reactgrad.ops._apply import leave as leave
 from reactgrad.ops._apply import on_default as on_default
+from reactgrad.ops._apply import stacked as stacked
 from reactgrad.ops._astype import astype as astype
 from reactgrad.ops._clip import clip as clip
 from reactgrad.ops._elementwise import UFUNCS as UFUNCS
@@ -38,6 +40,7 @@ from reactgrad.ops._elementwise import exp as exp
 from reactgrad.ops._elementwise import exp2 as exp2
 from reactgrad.ops._elementwise import expm1 as expm1
 from reactgrad.ops._elementwise import floor as floor
+from reactgrad.ops._elementwise import floor_divide as floor_divide
 from reactgrad.ops._elementwise import greater as greater
 from reactgrad.ops._elementwise import greater_equal as greater_equal
 from reactgrad.ops._elementwise import hypot as hypot
@@ -64,6 +67,7 @@ from reactgrad.ops._elementwise import power as power
 from reactgrad.ops._elementwise import raised as raised
 from reactgrad.ops._elementwise import reciprocal as reciprocal
 from reactgrad.ops._elementwise import relu as relu
+from reactgrad.ops._elementwise import remainder as remainder
 from reactgrad.ops._elementwise import sigmoid as sigmoid
 from reactgrad.ops._elementwise import sign as sign
 from reactgrad.ops._elementwise import sin as sin

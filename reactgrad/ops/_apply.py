@@ -29,6 +29,7 @@ class _Current(threading.local):
 _current = _Current()
 _default_lock = threading.Lock()
 _default: list[Any] = []
+_stack: list[Callable[[Any], Any]] = []
 _make_graph: list[Callable[[], Any]] = []
 
 
@@ -57,9 +58,31 @@ def current_graph() -> Any:
         return _default[0]
 
 
+def holds_handles(values: Any) -> bool:
+    """Whether a (nested) list or tuple holds nodes."""
+    return any(
+        isinstance(one, Handle) or (isinstance(one, list | tuple) and holds_handles(one))
+        for one in values
+    )
+
+
+def stacked(value: Any) -> Any:
+    """A list or tuple that holds nodes as one node that follows them."""
+    if isinstance(value, list | tuple) and holds_handles(value):
+        return _stack[-1]([stacked(one) for one in value])
+    return value
+
+
+def on_stack(stack: Callable[[Any], Any]) -> None:
+    """Say how several values become one."""
+    _stack.append(stack)
+
+
 def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
     """A new node that computes `op`, as a ``Var``."""
     for operand in operands:
         if isinstance(operand, Handle):
             return operand._graph._apply(op, operands, attrs)
+        if isinstance(operand, list | tuple) and holds_handles(operand):
+            return apply(op, [stacked(one) for one in operands], attrs)
     return current_graph()._apply(op, operands, attrs)

@@ -54,7 +54,12 @@ def astype(x: Any, dtype: Any, /) -> Any:
     >>> y.value
     array([1., 2.], dtype=float32)
     """
-    wanted = np.dtype(dtype).newbyteorder("=")
+    try:
+        wanted = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise DTypeError(
+            f"astype({dtype!r}): this is no dtype; write for example 'float32'."
+        ) from None
     if wanted.kind not in "biufc":
         raise DTypeError(
             f"astype({dtype!r}): values are booleans, integers, floats or complex numbers."

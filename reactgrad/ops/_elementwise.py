@@ -13,8 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec
 from reactgrad.ops._apply import Handle, apply
-from reactgrad.ops._op import Op, Vjp
+from reactgrad.ops._op import Attrs, Infer, Op, Vjp
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
 
@@ -42,7 +44,7 @@ def _define(
     arity = ufunc.nin
     op = Op(
         name,
-        ufunc_rule(ufunc),
+        ufunc_rule(ufunc) if mirrors or ufunc is np.positive else _real(name, ufunc_rule(ufunc)),
         vjps or None,
         elementwise=True,
         broadcasts=True,
@@ -68,6 +70,18 @@ def _define(
     if mirrors:
         UFUNCS[ufunc] = function
     return function
+
+
+def _real(name: str, infer: Infer) -> Infer:
+    """The shape rule of an op that is only defined here for real numbers."""
+
+    def rule(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+        found = infer(specs, attrs)
+        if found.dtype.kind == "c":
+            raise DTypeError(f"{name} of {specs[0]!r}: it takes real numbers only.")
+        return found
+
+    return rule
 
 
 def _docstring(name: str, arity: int, does: str, example: str, has_rules: bool) -> str:
@@ -116,9 +130,11 @@ def _tie(g: Any, a: Any, b: Any, a_wins: Any) -> Any:
 
 def raised(x: Any, exponent: Any) -> Any:
     """``x ** exponent``, by a cheaper op for the exponents for which NumPy's operator has one."""
-    cheaper = {2: square, 0.5: sqrt, -1: reciprocal} if _is_float(x) else {2: square}
-    if type(exponent) in (int, float) and exponent in cheaper:
-        return cheaper[exponent](x)
+    number = type(exponent)
+    if number is int or (number is float and _is_float(x)):
+        cheaper = {2: square, 0.5: sqrt, -1: reciprocal} if _is_float(x) else {2: square}
+        if exponent in cheaper:
+            return cheaper[exponent](x)
     return power(x, exponent)
 
 
@@ -167,6 +183,8 @@ hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), ele
 arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: g * b / (square(a) + square(b)), lambda g, ans, a, b: -g * a / (square(a) + square(b)))
 logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: g * exp(a - ans), lambda g, ans, a, b: g * exp(b - ans))
 
+floor_divide = _define("floor_divide", np.floor_divide, "The largest integer not above x / y.", "[7.0, -7.0], 2.0 -> [ 3. -4.]", None, None)
+remainder   = _define("remainder", np.remainder, "What is left of x after floor_divide by y, with the sign of y.", "[7.0, -7.0], 4.0 -> [3. 1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -g * floor(a / b))
 negative    = _define("negative",   np.negative,   "-x.", "[1.0, -2.0] -> [-1.  2.]", lambda g, ans, x: -g)
 absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", lambda g, ans, x: g * sign(x))
 sign        = _define("sign",       np.sign,       "-1, 0 or 1 by the sign of x.", "[3.0, 0.0, -2.0] -> [ 1.  0. -1.]", None)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ReactgradError
+from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import Handle, apply
+from reactgrad.ops._join import stack
 from reactgrad.ops._op import Attrs, Op
 
 
@@ -105,9 +106,19 @@ def _part(part: Any, operands: list[Any]) -> Any:
                 f"index {part!r}: slices have integer ends. A Var cannot be one, since the shape "
                 "of the result would depend on its value; use rg.where, or rg.lift."
             )
+        if ends[2] == 0:
+            raise ShapeError(f"index {part!r}: the step of a slice cannot be 0.")
         return slice(*ends)
     if isinstance(part, bool | np.bool_) or (number := _integer(part)) is None:
-        array = np.array(part)
+        if isinstance(part, list | tuple) and _holds_vars(part):
+            operands.append(stack(part))
+            return Slot(len(operands) - 1)
+        try:
+            array = np.array(part)
+        except ValueError as error:
+            raise ShapeError(
+                f"index {part!r:.60}: nested lists of different lengths ({error})."
+            ) from None
         if not array.size and array.dtype.kind == "f":
             array = array.astype(np.intp)
         if array.dtype.kind not in "iub":
@@ -118,6 +129,10 @@ def _part(part: Any, operands: list[Any]) -> Any:
         array.flags.writeable = False
         return array
     return number
+
+
+def _holds_vars(part: Any) -> bool:
+    return any(isinstance(one, Handle) for one in part)
 
 
 def _ends(part: slice) -> tuple[Any, Any, Any]:
@@ -132,11 +147,11 @@ def _sample(one: Spec) -> Any:
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     one, index = specs[0], attrs[0]
     try:
-        if one.known:
+        if one.known and all(i.known for i in specs[1:]):
             parts = index.filled([None, *[_index_sample(i) for i in specs[1:]]])
             shape: tuple[int | None, ...] = _sample(one)[parts].shape
         else:
-            shape = _unknown(one, index)
+            shape = _unknown(one, index, specs[1:])
     except IndexError as error:
         raise IndexingError(f"index {index!r} of {one!r}: {error}.") from None
     return spec(shape, one.dtype, one.device)
@@ -151,12 +166,27 @@ def _index_sample(one: Spec) -> Any:
     return np.zeros(tuple(0 if n is None else n for n in one.shape), np.intp)
 
 
-def _unknown(one: Spec, index: Index) -> tuple[int | None, ...]:
-    """The shape of a basic index of a value some of whose lengths are not known yet."""
-    if not index.basic:
+def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
+    """The same for one array as the index of the first axis."""
+    part = index.parts[0]
+    rest = index.parts[1:]
+    if any(p is not Ellipsis and p != slice(None) for p in rest) or not one.shape:
         raise DTypeError(
-            f"index {index!r} of {one!r}: arrays as indices need known lengths; set the input first."
+            f"index {index!r} of {one!r}: several arrays as indices need known lengths; set the "
+            "input first."
         )
+    if isinstance(part, Slot):
+        _index_sample(indices[part.number - 1])
+        return (*indices[part.number - 1].shape, *one.shape[1:])
+    if part.dtype.kind == "b":
+        return (int(part.sum()), *one.shape[part.ndim :])
+    return (*part.shape, *one.shape[1:])
+
+
+def _unknown(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
+    """The shape of an indexed value where some lengths are not known yet."""
+    if not index.basic:
+        return _unknown_rows(one, index, indices)
     used = sum(p is not None and p is not Ellipsis for p in index.parts)
     parts: list[Any] = []
     for part in index.parts if Ellipsis in index.parts else (*index.parts, Ellipsis):
@@ -193,7 +223,11 @@ def _gather_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Att
     return apply(SCATTER, (g, *operands[1:]), (*attrs, operands[0].shape))
 
 
-GATHER = Op("gather", _infer, variadic=_gather_rule)
+def _gather_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
+    return (specs[0].dtype, *[np.dtype(np.intp)] * (len(specs) - 1))
+
+
+GATHER = Op("gather", _infer, variadic=_gather_rule, loop_dtypes=_gather_loop)
 
 
 def _infer_scatter(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -205,7 +239,7 @@ def _scatter_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: At
 
 
 # Zeros of a shape with an array added at an index that is itself a value.
-SCATTER = Op("scatter", _infer_scatter, variadic=_scatter_rule)
+SCATTER = Op("scatter", _infer_scatter, variadic=_scatter_rule, loop_dtypes=_gather_loop)
 
 
 def getitem(x: Any, key: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import Handle, apply
+from reactgrad.ops._apply import Handle, apply, on_stack
 from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
 
@@ -133,6 +133,9 @@ def stack(values: Sequence[Any], /, axis: int = 0) -> Any:
     array([1, 2])
     """
     return apply(STACK, _sequence("stack", values), (axis,))
+
+
+on_stack(stack)
 
 
 def _sequence(name: str, values: Any) -> list[Any]:
