@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
+from reactgrad._names import remember
 from reactgrad.backend import owner
 
 Cutoff = Callable[[Any, Any], Any]
@@ -126,6 +127,7 @@ def read_cutoff(cutoff: Any) -> Cutoff | None:
     if isinstance(cutoff, str) and cutoff == "equal":
         return equal
     if callable(cutoff):
+        remember(cutoff)
         return cutoff
     raise DTypeError(
         f"cutoff={cutoff!r}: write None, 'equal', rg.tolerance(rtol, atol), or a function of "

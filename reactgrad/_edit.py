@@ -60,10 +60,17 @@ def relink(
     def undo() -> None:
         relink(graph, slot, tuple(var._slot for var in held), former_closed)
 
+    try:
+        if respec:
+            _respec.commit(graph, respec, changes)
+        _respec.rebuild_programs(graph, {slot})
+    except BaseException:
+        scheduler.reparent(slot, former)
+        _set_closed(graph, slot, former_closed)
+        host.moved(slot)
+        _respec.rebuild_programs(graph, {slot})
+        raise
     scheduler.undo.note(undo)
-    if respec:
-        _respec.commit(graph, respec, changes)
-    _respec.rebuild_programs(graph, {slot})
 
 
 def _set_closed(graph: Graph, slot: int, closed: frozenset[int] | None) -> None:

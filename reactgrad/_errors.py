@@ -43,6 +43,18 @@ class GradientError(ReactgradError, RuntimeError):
     """A gradient that was asked for does not exist."""
 
 
+class SaveError(ReactgradError, ValueError):
+    """A graph holds something that no file can bring back."""
+
+
+class LoadError(ReactgradError, ValueError):
+    """A file is damaged, contradicts itself, or asks for something that it may not have."""
+
+
+class MissingExtraError(ReactgradError, ImportError):
+    """An optional package is not installed."""
+
+
 class ReactgradWarning(UserWarning):
     """Base of every warning of reactgrad."""
 

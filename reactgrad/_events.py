@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from reactgrad._errors import DTypeError
 from reactgrad._site import Site, site_text, user_site
-from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
+from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -78,6 +77,8 @@ class Event:
         Of a node that was called: its operands that had changed since its previous computation.
     error : str
         Of a failed node: what it raised.
+    retry : bool
+        Of a run: whether nodes that had raised were to run again.
     serial : int
         The number of the node's creation, never used again; of a run 0.
 
@@ -99,6 +100,7 @@ class Event:
     after: int = 0
     moved: tuple[Moved, ...] = ()
     error: str = ""
+    retry: bool = False
     serial: int = field(default=0, repr=False)
     _site: Site | None = field(default=None, repr=False, compare=False)
 
@@ -126,9 +128,7 @@ class EventLog:
         self._host = host
         self.entries: deque[Event] = deque(maxlen=limit)
         self._numbers = count(1)
-        self._new: list[
-            int
-        ] = []  # slots of new nodes, whose name is known only when they are built
+        self._new: list[tuple[int, int]] = []  # new nodes, with their version; named when built
 
     def limit(self, limit: int) -> None:
         """Keep so many events from now on."""
@@ -147,7 +147,7 @@ class EventLog:
         if self._new:
             self._admit()
         if kind == "new":
-            self._new.append(slot)
+            self._new.append((slot, after))
         else:
             site = None if kind == "dropped" else user_site()
             self._note(kind, slot, before, after, site)
@@ -160,12 +160,15 @@ class EventLog:
         names = ", ".join(map(host.name, stopwatch.targets[:8]))
         more = len(stopwatch.targets) - 8
         names += f", ... {more} more" if more > 0 else ""
-        self.entries.append(Event(next(self._numbers), "run", names, _site=user_site()))
+        self.entries.append(
+            Event(next(self._numbers), "run", names, retry=stopwatch.retry, _site=user_site())
+        )
         version, record = host.scheduler.versions.version, host.scheduler.versions.record
         states = dict.fromkeys(run.cut_off, "cut_off")
         states |= dict.fromkeys(run.rebuilt, "rebuilt")
         errors = dict(zip(run.failed, run.errors, strict=True))
-        for slot, known, _, _ in stopwatch.steps:
+        for step in stopwatch.steps:
+            slot = step.slot
             # A node that was interrupted is in no list; one that was dropped since has no name.
             if topology.serial[slot] != run.serials.get(slot):
                 continue
@@ -176,27 +179,25 @@ class EventLog:
                 continue
             kind: Any = states.get(slot, "ran")
             before = now - 1 if kind == "ran" else now
-            moved = self._moved(slot, known, record[slot])
+            moved = self._moved(step, record[slot])
             self._note(kind, slot, before, now, None, moved=moved)
 
-    def _moved(
-        self, slot: int, known: tuple[int, ...] | None, record: tuple[int, ...] | None
-    ) -> tuple[Moved, ...]:
-        topology = self._host.scheduler.topology
-        if known is None or record is None or known == record:
+    def _moved(self, step: Timed, record: tuple[int, ...] | None) -> tuple[Moved, ...]:
+        if step.known is None or record is None:
             return ()
+        topology = self._host.scheduler.topology
+        former = dict(zip(step.sources, step.known))
         return tuple(
-            Moved(self._host.name(parent), old, new, topology.serial[parent])
-            for parent, old, new in dict.fromkeys(zip(topology.parents[slot], known, record))
-            if old != new
+            Moved(self._host.name(parent), former[parent], now, topology.serial[parent])
+            for parent, now in dict(zip(topology.parents[step.slot], record)).items()
+            if former.get(parent, now) != now
         )
 
     def _admit(self) -> None:
         new, self._new = self._new, []
         host = self._host
-        for slot in new:
-            valued = host.scheduler.leaf[slot] and not host.scheduler.staleness.mark[slot]
-            self._note("new", slot, 0, int(valued), host.sites[slot])
+        for slot, version in new:
+            self._note("new", slot, 0, version, host.sites[slot])
 
     def _note(
         self, kind: Any, slot: int, before: int, after: int, site: Site | None, **more: Any
@@ -241,8 +242,3 @@ def events_of(graph: Graph) -> tuple[Event, ...] | None:
     """The log of a graph up to now; ``None`` while it is off."""
     with graph._lock:
         return None if graph._events is None else graph._events.snapshot()
-
-
-def latest(entries: Iterator[Event]) -> dict[tuple[int, int], Event]:
-    """Events by node and version: how each node got each of its versions."""
-    return {(event.serial, event.after): event for event in entries if event.after != event.before}

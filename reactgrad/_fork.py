@@ -46,10 +46,14 @@ def _fork_programs(graph: Graph, twin: Graph) -> None:
     """Give the twin the gradients that were built, so that it need not build them again."""
     numbers: dict[int, int] = {}
     for slot, programs in graph._live_programs():
-        for key, (seed, program) in programs.items():
+        for key, (seed, program, held) in programs.items():
             copied = program.twin(twin)
             numbers[program.number] = copied.number
-            entry = (twin._handle(seed._slot), copied)
+            kept = {at: twin._handle(var._slot) for at, var in held.items()}
+            for at, var in kept.items():
+                copied.kept[at] = var
+                var._programs_dict()[copied] = copied
+            entry = (twin._handle(seed._slot), copied, kept)
             twin._host.twin_programs.setdefault(slot, {})[key] = entry
     owners = graph._host.owners
     twin._host.owners = {slot: numbers[n] for slot, n in owners.items() if n in numbers}

@@ -421,7 +421,13 @@ class Graph:
             slots = []
             while dropped:
                 ref = dropped.popleft()
-                if self._host.handles[ref.slot] is ref:
+                host = self._host
+                if host.anchor_refs.pop(id(ref), None) is not None:
+                    host.anchors[ref.slot] -= 1
+                    if not host.anchors[ref.slot]:
+                        del host.anchors[ref.slot]
+                        slots.append(ref.slot)
+                elif self._host.handles[ref.slot] is ref:
                     self._host.handles[ref.slot] = None
                     slots.append(ref.slot)
             self._scheduler.release(slots)
@@ -746,6 +752,7 @@ class Graph:
             self._host.cutoffs.pop(slot, None)
             cutoffs.discard(slot)
         else:
+            self._host.own_view(slot)
             self._host.cutoffs[slot] = rule
             if not self._scheduler.leaf[slot]:
                 cutoffs.add(slot)
@@ -961,8 +968,8 @@ class Graph:
             if gradient:
                 for target in targets:
                     leaves = wanted_leaves(self, target._slot)
-                    program = find_program(target, None)
-                    slots += [var._slot for var in program.adjoints(leaves)]
+                    program, held = find_program(target, None)
+                    slots += [var._slot for var in program.adjoints(leaves, held)]
             stale = self._scheduler.truly_stale(slots)
             return Plan([self._handle(slot) for slot in stale])
 
@@ -1104,12 +1111,13 @@ class Graph:
     def _redirect(self, slot: int, target: Var) -> None:
         """Make an existing node an alias of another one."""
         host = self._host
+        self._scheduler.leaf[slot] = False
+        self._scheduler.reparent(slot, (target._slot,))
         host.ops[slot], host.attrs[slot] = ALIAS, ()
         host.specs[slot] = host.specs[target._slot]
         host.closed.pop(slot, None)
         host.discard(slot)
-        self._scheduler.leaf[slot] = False
-        self._scheduler.reparent(slot, (target._slot,))
+        host.moved(slot)
 
     def _release_between(self, program: Program, root: int) -> None:
         """Release the intermediate values between an output and its leaves (rule D6)."""

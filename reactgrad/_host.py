@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from reactgrad._var import Var
 
 
-class HandleRef(weakref.ref["Var"]):
-    """A weak reference that knows the slot of its node, and its number, when it has died."""
+class HandleRef(weakref.ref[Any]):
+    """A weak reference that knows the slot of its node when what it referred to has died."""
 
     __slots__ = ("slot",)
 
     slot: int
+
+
+class Anchor:
+    """Keeps a node alive as a handle does, without being one."""
+
+    __slots__ = ("__weakref__",)
 
 
 @dataclass(slots=True)
@@ -42,6 +48,8 @@ class Host(Store):
         super().__init__()
         self._graph = weakref.ref(graph)
         self.handles: list[HandleRef | None] = []
+        self.anchors: dict[int, int] = {}  # how many anchors hold a node
+        self.anchor_refs: dict[int, HandleRef] = {}
         self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
         self._on_death = self.dropped.append
         self.sites: list[Site | None] = []
@@ -75,6 +83,15 @@ class Host(Store):
             self.handles[slot] = None
             self.sites[slot] = site
 
+    def anchor(self, slot: int) -> Anchor:
+        """Something that keeps `slot` alive as long as it lives."""
+        anchor = Anchor()
+        ref = HandleRef(anchor, self._on_death)
+        ref.slot = slot
+        self.anchors[slot] = self.anchors.get(slot, 0) + 1
+        self.anchor_refs[id(ref)] = ref
+        return anchor
+
     def attach(self, slot: int, var: Var) -> None:
         """Make `var` the handle of `slot`."""
         ref = HandleRef(var, self._on_death)
@@ -87,6 +104,8 @@ class Host(Store):
         """Whether a handle or ``keep`` holds the node."""
         ref = self.handles[slot]
         if self.forked_serial and self.scheduler.topology.serial[slot] <= self.forked_serial:
+            return True
+        if slot in self.anchors:
             return True
         return slot in self.kept or (ref is not None and ref() is not None)
 

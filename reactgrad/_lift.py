@@ -11,6 +11,7 @@ import numpy as np
 
 from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError
+from reactgrad._names import remember
 from reactgrad.backend import Spec, spec
 from reactgrad.ops import Handle, current_graph
 
@@ -188,6 +189,8 @@ def lift(
             "an input, g.input(value)."
         )
     rule = read_cutoff(cutoff)
+    for one in (function, vjp):
+        remember(one)
     declared = None
     if shape is not None or dtype is not None:
         declared = spec(tuple(shape or ()), np.dtype(dtype or np.float64).newbyteorder("="))

@@ -138,6 +138,12 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _dot(a: Any, b: Any) -> Any:
+    for one in (a, b):
+        if np.ndim(one) not in (1, 2):
+            raise DTypeError(
+                "np.dot of other than vectors and matrices has rules of its own; write x @ y for "
+                "matrix products over the leading axes, or x * y for numbers."
+            )
     return ops.matmul(a, b)
 
 

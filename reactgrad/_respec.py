@@ -68,7 +68,10 @@ def _assign(graph: Graph, new: Specs) -> None:
     changed = set(new)
     for slot, found in new.items():
         host.specs[slot] = found
-        if not scheduler.leaf[slot]:
+        host.grads.pop(slot, None)  # of the former shape
+        if scheduler.leaf[slot]:
+            host.moved(slot)
+        else:
             _release(graph, slot)
     rebuild_programs(graph, changed)
 

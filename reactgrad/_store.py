@@ -178,6 +178,15 @@ class Store:
 
     # --- leaves --------------------------------------------------------------------------------
 
+    def own_view(self, slot: int) -> None:
+        """Give a view memory of its own: its value must outlast its parent's next run."""
+        found = self.specs[slot]
+        if slot in self._view_of and found is not None:
+            value = self.data[slot]
+            del self._view_of[slot]
+            self.data[slot] = own_copy(found, value)
+            self.moved(slot)
+
     def plain_write(self, slot: int, value: Any) -> bool:
         """Whether `value` only has to be copied into the buffer of this leaf."""
         buffer = self.data[slot]
@@ -202,6 +211,7 @@ class Store:
                 return  # steps look such values up at every run
         elif (
             adopt
+            and value.dtype == found.dtype
             and found.kind == "cpu"
             and value.flags.c_contiguous
             and value.flags.owndata
@@ -429,6 +439,7 @@ class Store:
             old, new = data[slot], compute()
             if old is not MISSING and _unchanged(cutoff, old, new):
                 return UNCHANGED
+            self.overwrite((slot,))
             data[slot] = new
             return None
 

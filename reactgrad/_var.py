@@ -150,8 +150,15 @@ class Value(Handle):
         """Number of elements."""
         size = 1
         for n in self.shape:
+            if n is None:
+                raise self._unknown_length()
             size *= n
         return size
+
+    def _unknown_length(self) -> ShapeError:
+        return ShapeError(
+            f"{self.name!r} has shape {self.shape}: the length is not known before the input is set."
+        )
 
     @property
     def device(self) -> str:
@@ -287,6 +294,8 @@ class Value(Handle):
         shape = self.shape
         if not shape:
             raise DTypeError(f"{self.name!r} has shape () and so no length.")
+        if shape[0] is None:
+            raise self._unknown_length()
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -550,7 +559,6 @@ class Var(Value):
             if isinstance(op, Leaf):
                 if host.data[self._slot] is MISSING:
                     raise SetError(f"{self.name!r} has no value yet; set it first.")
-                host.overwrite((self._slot,))
                 graph._scheduler.touched(self._slot)
             elif self.pinned:
                 raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")

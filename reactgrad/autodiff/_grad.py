@@ -15,15 +15,18 @@ from reactgrad.flow import is_grad_enabled
 from reactgrad.ops import Handle
 
 
-def find_program(output: Any, gradient: Any) -> Program:
-    """The program of `output` for a seed: ones, or a Var that holds the gradient."""
+def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
+    """The program of `output` for a seed (ones, or a Var that holds the gradient).
+
+    With it the adjoints that the output's handle keeps alive.
+    """
     programs = output._programs_dict()
     key = None if gradient is None else gradient._slot
     found = programs.get(key)
     if found is None or (gradient is not None and found[0] is not gradient):
         seed = _ones(output) if gradient is None else gradient
-        found = programs[key] = (seed, Program(output, seed, shared=True))
-    return found[1]
+        found = programs[key] = (seed, Program(output, seed), {})
+    return found[1], found[2]
 
 
 def _ones(output: Any) -> Any:
@@ -91,15 +94,14 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
             _check_wanted(graph, x)
         if gradient is None:
             _check_scalar(y, "rg.grad(y, xs, gradient=...)")
-            program = find_program(y, None)
+            program, held = find_program(y, None)
         elif isinstance(gradient, Handle):
             _check_gradient(y, gradient)
-            program = find_program(y, gradient)
+            program, held = find_program(y, gradient)
         else:
             # One program for this call, kept by what it returns: another array, other nodes.
-            seed = _seed(graph, y, gradient)
-            program = Program(y, seed, shared=False)
-        results = program.adjoints([x._slot for x in wanted])
+            program, held = Program(y, _seed(graph, y, gradient)), None
+        results = program.adjoints([x._slot for x in wanted], held)
         for x, result in zip(wanted, results, strict=True):
             if result is None and not allow_unused:
                 raise GradientError(
@@ -107,8 +109,6 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
                     "path is detached, was built under no_grad, goes through integers or "
                     "comparisons, or there is none. Pass allow_unused=True to get None for it."
                 )
-            if result is not None and gradient is not None and not isinstance(gradient, Handle):
-                result._programs_dict()[program] = program
     return results[0] if single else tuple(results)
 
 
@@ -143,16 +143,16 @@ def backward(
             wanted = [x._slot for x in given]
         if gradient is None:
             _check_scalar(y, "backward(gradient=...)")
-            program = find_program(y, None)
+            program, held = find_program(y, None)
         else:
-            program = _seeded(y, gradient)
+            program, held = _seeded(y, gradient)
         # Also those of intermediate nodes that shall show theirs.
         shown = [
             slot
             for slot in (program.reads if retain_graph else host.retained & program.reads)
             if slot not in wanted and not graph._scheduler.leaf[slot]
         ]
-        adjoints = dict(zip(wanted, program.adjoints(wanted), strict=True))
+        adjoints = dict(zip(wanted, program.adjoints(wanted, held), strict=True))
         for slot in wanted:
             if adjoints[slot] is None:
                 raise GradientError(
@@ -160,7 +160,7 @@ def backward(
                     "pass; leave it out of inputs=."
                 )
         if not retain_graph:
-            adjoints.update(zip(shown, program.adjoints(shown), strict=True))
+            adjoints.update(zip(shown, program.adjoints(shown, held), strict=True))
         else:
             for slot in shown:
                 adjoint = program.adjoint.get(slot, ZERO)
@@ -186,7 +186,7 @@ def backward(
         return view
 
 
-def _seeded(y: Any, gradient: Any) -> Program:
+def _seeded(y: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     """The program of `y` whose seed is an input that each backward sets."""
     programs = y._programs_dict()
     if isinstance(gradient, Handle):
@@ -196,10 +196,10 @@ def _seeded(y: Any, gradient: Any) -> Program:
     found = programs.get("backward")
     if found is None or found[0].shape != value.shape:
         seed = y._graph.input(value)
-        found = programs["backward"] = (seed, Program(y, seed, shared=True))
+        found = programs["backward"] = (seed, Program(y, seed), {})
     else:
         found[0].set(value)
-    return found[1]
+    return found[1], found[2]
 
 
 def _seed(graph: Any, y: Any, gradient: Any) -> Any:

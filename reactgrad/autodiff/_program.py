@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad.flow import enable_grad
-from reactgrad.ops import Op, Placed, accumulate, astype, sum_to
+from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
 
 # What stands for "the gradient is zero everywhere".
 ZERO = object()
@@ -51,17 +51,20 @@ class Program:
     adjoint : dict
         From the slot of a node to the slot of its adjoint, or to ``ZERO``.
     kept : mapping
-        From the slot of a node that was asked for to the Var of its adjoint.
+        From the slot of a node that was asked for to the Var of its adjoint, weakly: the adjoints
+        keep their program, and the output's handle keeps both.
     reads : set
         Slots whose shapes the adjoints were built for.
     """
 
     __slots__ = (
         "__weakref__",
+        "_anchor",
         "_edges",
         "_graph",
         "_output",
         "_seed",
+        "_serials",
         "adjoint",
         "kept",
         "number",
@@ -69,15 +72,16 @@ class Program:
         "reads",
     )
 
-    def __init__(self, output: Any, seed: Any, *, shared: bool) -> None:
+    def __init__(self, output: Any, seed: Any) -> None:
         self._graph = output._graph
         self._output: int = output._slot
         self._seed = seed
         # the nodes between, with the positions of their parents that gradients may pass to
         self._edges: dict[int, list[int]] = {}
         self.adjoint: dict[int, Any] = {}
-        # A program for one call is kept by what it returned, one for many calls keeps that.
-        self.kept: MutableMapping[int, Any] = {} if shared else weakref.WeakValueDictionary()
+        # Adjoints may outlive the output's handle; its node must not go before them.
+        self._anchor = self._graph._host.anchor(output._slot)
+        self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.reads: set[int] = set()
         self.observed: dict[int, tuple[int, ...]] = {}
         self.number = self._graph._programs.add(self)
@@ -89,9 +93,11 @@ class Program:
         program._graph = graph
         program._output = self._output
         program._seed = graph._handle(self._seed._slot)
+        program._anchor = graph._host.anchor(self._output)
         program._edges = self._edges.copy()
         program.adjoint = self.adjoint.copy()
-        program.kept = {slot: graph._handle(var._slot) for slot, var in self.kept.items()}
+        program._serials = self._serials.copy()
+        program.kept = weakref.WeakValueDictionary()
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
         program.number = graph._programs.add(program)
@@ -99,6 +105,7 @@ class Program:
 
     def _start(self) -> None:
         self.adjoint = {self._output: self._seed._slot}
+        self._serials: dict[int, int] = {}  # of the adjoints: their slots may be used again
         self._edges = self._between()
         graph = self._graph
         self.reads = {p for slot in self._edges for p in sources(graph, slot)} | set(self._edges)
@@ -115,8 +122,11 @@ class Program:
                 stack += [operands[i] for i in edges[slot]]
         return edges
 
-    def adjoints(self, wanted: Sequence[int]) -> list[Any]:
-        """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on."""
+    def adjoints(self, wanted: Sequence[int], held: dict[int, Any] | None = None) -> list[Any]:
+        """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on.
+
+        `held` is what the output's handle keeps of them; what is found is added to it.
+        """
         if any(
             self._graph._handle(slot).value_shape() != shape
             for slot, shape in self.observed.items()
@@ -124,25 +134,53 @@ class Program:
             self.rebuild()
         missing = [slot for slot in wanted if slot not in self.kept]
         # Held here: what is new is not yet held by whoever asked.
-        held = self._extend(missing) if missing else {}
-        return [held.get(slot, self.kept.get(slot)) for slot in wanted]
+        new = self._extend(missing) if missing else {}
+        if held is not None:
+            held.update(new)
+        return [new.get(slot, self.kept.get(slot)) for slot in wanted]
 
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
         graph = self._graph
         wanted = set(wanted)
+        before = self._purged()
         with _building(graph, self.number):
             leading = self._leading_to(wanted)
-            self._sweep(leading)
+            self.adjoint = before.copy()
+            try:
+                self._sweep(leading)
+            except BaseException:
+                self.adjoint = before
+                raise
+            serial = graph._scheduler.topology.serial
+            self._serials = {a: serial[a] for a in self.adjoint.values() if a is not ZERO}
             held: dict[int, Any] = {}
             for slot in wanted & leading:
                 adjoint = self.adjoint[slot]
-                var = (
-                    graph._zeros_like(graph._handle(slot))
-                    if adjoint is ZERO
-                    else graph._handle(adjoint)
-                )
+                var = self._given_out(slot, adjoint)
                 held[slot] = self.kept[slot] = var
+                var._programs_dict()[self] = self
         return held
+
+    def _purged(self) -> dict[int, Any]:
+        """The adjoints known so far, without those whose node is gone or another one by now."""
+        serial = self._graph._scheduler.topology.serial
+        return {
+            slot: adjoint
+            for slot, adjoint in self.adjoint.items()
+            if adjoint is ZERO
+            or adjoint == self._seed._slot
+            or serial[adjoint] == self._serials.get(adjoint)
+        }
+
+    def _given_out(self, slot: int, adjoint: Any) -> Any:
+        """The Var of an adjoint for callers: a node of its own that nobody else was given."""
+        graph = self._graph
+        if adjoint is ZERO:
+            return graph._zeros_like(graph._handle(slot))
+        taken = any(var._slot == adjoint for var in self.kept.values())
+        if taken or graph._host.owners.get(adjoint) != self.number:
+            return alias(graph._handle(adjoint))
+        return graph._handle(adjoint)
 
     def _leading_to(self, wanted: Iterable[int]) -> set[int]:
         """Nodes between what is wanted and the output; costs what it finds."""
@@ -171,7 +209,12 @@ class Program:
             if adjoint is None:
                 parts = sorted(contributions.pop(slot, ()), key=lambda part: part[:2])
                 if parts:
-                    total = accumulate([part for _, _, part in parts], graph._handle(slot).shape)
+                    found = graph._host.specs[slot]
+                    placed = any(isinstance(part, Placed) for _, _, part in parts)
+                    shape: Any = None if found is None else found.shape
+                    if found is None and placed:
+                        shape = graph._handle(slot).shape
+                    total = accumulate([part for _, _, part in parts], shape)
                     held.append(total)
                     adjoint = total._slot
                 else:
@@ -221,15 +264,17 @@ class Program:
         graph = self._graph
         parent = sources(graph, slot)[i]
         var = graph._handle(parent)
-        if graph._host.specs[parent] is None:
-            self.observed[parent] = var.shape
+        found = graph._host.specs[parent]
         if isinstance(part, Placed):
-            if part.gradient.dtype != var.dtype:
-                part.gradient = astype(part.gradient, var.dtype)
+            if found is None:
+                # Where it goes in the sum depends on the operand's shape, which may change.
+                self.observed[parent] = var.shape
+            elif _dtype(part.gradient) != found.dtype:
+                part.gradient = astype(part.gradient, found.dtype)
             return part
-        if broadcasts:
-            part = sum_to(part, var.shape)
-        return part if part.dtype == var.dtype else astype(part, var.dtype)
+        if broadcasts or found is None:
+            part = sum_to(part, var)
+        return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
 
     def rebuild(self) -> dict[int, Any]:
         """Build everything anew for changed shapes; Vars given out before stay what they are.
@@ -237,26 +282,50 @@ class Program:
         Returns the slots whose node was redefined, with their new specs.
         """
         graph = self._graph
+        self._check_seed()
         before = dict(self.kept)
+        state = self.adjoint, self._serials, self._edges, self.reads, self.observed
         self.kept.clear()
-        self.observed.clear()
-        self._start()
-        after = self._extend(before)
+        self.observed = {}
+        try:
+            self._start()
+            after = self._extend(before)
+        except BaseException:
+            self.adjoint, self._serials, self._edges, self.reads, self.observed = state
+            self.kept.clear()
+            self.kept.update(before)
+            raise
         redirected: dict[int, Any] = {}
         for slot, var in before.items():
             new = after.get(slot)
             if new is None:  # the output does not depend on it any more
                 with _building(graph, self.number):
                     new = graph._zeros_like(graph._handle(slot))
-                self.adjoint[slot] = ZERO
-            if new is var:
-                continue
             graph._redirect(var._slot, new)
             redirected[var._slot] = graph._host.specs[var._slot]
             self.kept[slot] = var
-            if self.adjoint[slot] is not ZERO:
-                self.adjoint[slot] = var._slot
         return redirected
+
+    def _check_seed(self) -> None:
+        """Raise if the output's new shape does not go with the gradient it was given."""
+        output = self._graph._handle(self._output)
+        shape, seed = known_shape(output), known_shape(self._seed)
+        if shape is None or seed is None:
+            return
+        if len(shape) != len(seed) or any(
+            m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
+        ):
+            raise ShapeError(
+                f"{output.name!r} would get the shape {shape}, and gradients of it exist that were "
+                f"asked for with a gradient= of shape {seed} (1 for a single number). Drop these "
+                "gradients first, or reduce to a single number before differentiating."
+            )
+
+
+def _dtype(var: Any) -> Any:
+    """The dtype of a node, ``None`` where only its value will show it."""
+    found = var._graph._host.specs[var._slot]
+    return None if found is None else found.dtype
 
 
 def sources(graph: Any, slot: int) -> tuple[int, ...]:
@@ -360,6 +429,9 @@ def _checked(graph: Any, slot: int, i: int, part: Any) -> Any:
     who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
     if not hasattr(part, "_slot"):
         part = graph.const(part)
+    specs = graph._host.specs
+    if specs[part._slot] is None or specs[var._slot] is None:
+        return part  # shown when it runs
     if part.shape != var.shape:
         raise ShapeError(
             f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "

@@ -35,7 +35,8 @@ _RENAMED = {
 }
 # Operands are taken to the dtype of the result.
 _IN_RESULT_DTYPE = (
-    *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"),
+    *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"),
+    *("maximum", "minimum"),
     *("hypot", "arctan2", "logaddexp", "negative", "sign", "floor", "ceil"),
     *("exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "reciprocal"),
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
@@ -318,7 +319,7 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
         return kernel
 
-    def sum_to(x: Any, out: Any, shape: tuple[int, ...]) -> None:
+    def sum_to(x: Any, out: Any, *attrs: Any) -> None:
         new = x.ndim - out.ndim
         stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
         axes = (*range(new), *stretched)
@@ -329,12 +330,19 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     register_kernel("max", kind, extremum("max"))
     register_kernel("min", kind, extremum("min"))
     register_kernel("sum_to", kind, sum_to)
+    register_kernel("sum_like", kind, lambda x, like, out: sum_to(x, out))
 
 
 def _register_layout(xp: Any, kind: str) -> None:
     def transpose(x: Any, out: Any, axes: tuple[int, ...] | None) -> None:
         order = range(x.ndim)[::-1] if axes is None else [a % x.ndim for a in axes]
         out[...] = xp.permute_dims(x, tuple(order))
+
+    def reshape_like(x: Any, like: Any, out: Any) -> None:
+        out[...] = xp.reshape(x, out.shape)
+
+    def broadcast_like(x: Any, like: Any, out: Any) -> None:
+        out[...] = xp.broadcast_to(x, out.shape)
 
     def in_shape_of_out(x: Any, out: Any, *attrs: Any) -> None:
         out[...] = xp.reshape(x, out.shape)
@@ -353,6 +361,8 @@ def _register_layout(xp: Any, kind: str) -> None:
     for name in ("reshape", "expand_dims", "squeeze", "alias"):
         register_kernel(name, kind, in_shape_of_out)
     register_kernel("broadcast_to", kind, broadcast_to)
+    register_kernel("reshape_like", kind, reshape_like)
+    register_kernel("broadcast_like", kind, broadcast_like)
     register_kernel("concatenate", kind, join(xp.concat))
     register_kernel("stack", kind, join(xp.stack))
 

@@ -76,7 +76,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         return partial(xp.add.reduce, inputs[0], axis, None, out, keepdims)
 
     def average(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
-        if x.size:
+        if out.dtype.itemsize == 2:  # summed in float32, as NumPy does without `out`
+            out[...] = xp.mean(x, axis=axis, keepdims=keepdims) if x.size else float("nan")
+        elif x.size:
             xp.mean(x, axis=axis, out=out, keepdims=keepdims)
         else:
             xp.copyto(out, float("nan"))
@@ -97,6 +99,17 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
         target = out.reshape([1] * new + list(out.shape))
         return partial(xp.add.reduce, x, (*range(new), *stretched), None, target, True)
+
+    def reshape_like(x: Any, like: Any, out: Any) -> None:
+        xp.copyto(out, x.reshape(like.shape))
+
+    def broadcast_like(x: Any, like: Any, out: Any) -> None:
+        xp.copyto(out, x)
+
+    def bind_sum_like(
+        inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        return bind_sum_to(inputs[:1], out, ())
 
     def join(*operands: Any) -> None:
         *values, out, axis = operands
@@ -160,6 +173,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("max", kind, bind_max)
     register_binder("min", kind, bind_min)
     register_binder("sum_to", kind, bind_sum_to)
+    register_binder("sum_like", kind, bind_sum_like)
+    register_kernel("reshape_like", kind, reshape_like)
+    register_kernel("broadcast_like", kind, broadcast_like)
     register_binder("maximum", kind, bind_maximum)
     register_binder("minimum", kind, bind_minimum)
     register_binder("clip", kind, bind_clip)

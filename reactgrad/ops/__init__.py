@@ -77,8 +77,10 @@ from reactgrad.ops._elementwise import square as square
 from reactgrad.ops._elementwise import subtract as subtract
 from reactgrad.ops._elementwise import tan as tan
 from reactgrad.ops._elementwise import tanh as tanh
+from reactgrad.ops._index import Index as Index
 from reactgrad.ops._index import IndexingError as IndexingError
 from reactgrad.ops._index import Placed as Placed
+from reactgrad.ops._index import Slot as Slot
 from reactgrad.ops._index import accumulate as accumulate
 from reactgrad.ops._index import getitem as getitem
 from reactgrad.ops._join import concatenate as concatenate
@@ -87,11 +89,13 @@ from reactgrad.ops._layout import ALIAS as ALIAS
 from reactgrad.ops._layout import alias as alias
 from reactgrad.ops._layout import broadcast_to as broadcast_to
 from reactgrad.ops._layout import expand_dims as expand_dims
+from reactgrad.ops._layout import known_shape as known_shape
 from reactgrad.ops._layout import reshape as reshape
 from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
 from reactgrad.ops._matmul import matmul as matmul
+from reactgrad.ops._op import OPS as OPS
 from reactgrad.ops._op import Attrs as Attrs
 from reactgrad.ops._op import Op as Op
 from reactgrad.ops._reduce import max as max

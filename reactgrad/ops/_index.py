@@ -284,7 +284,7 @@ def getitem(x: Any, key: Any) -> Any:
 
 
 def _infer_accumulate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec(attrs[0], specs[0].dtype, specs[0].device)
+    return specs[0] if attrs[0] is None else spec(attrs[0], specs[0].dtype, specs[0].device)
 
 
 def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -300,7 +300,7 @@ ACCUMULATE = Op("accumulate", _infer_accumulate, variadic=_accumulate_rule)
 FAN_IN = 16
 
 
-def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...]) -> Any:
+def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | None) -> Any:
     """The sum of contributions to the gradient of a value of this shape, in their order.
 
     Parameters
@@ -308,7 +308,7 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...]) -> A
     contributions : sequence of Var or Placed
         At least one.
     shape : tuple of int
-        The shape of the value.
+        The shape of the value; ``None`` for that of the first contribution.
     """
     level = list(contributions)
     while len(level) > FAN_IN:
@@ -334,7 +334,7 @@ def _is_sum(group: list[Any]) -> bool:
     return len(group) == 1 and not isinstance(group[0], Placed)
 
 
-def _sum(group: list[Any], shape: tuple[int | None, ...]) -> Any:
+def _sum(group: list[Any], shape: tuple[int | None, ...] | None) -> Any:
     operands = [one.gradient if isinstance(one, Placed) else one for one in group]
     places = tuple(one.index if isinstance(one, Placed) else None for one in group)
     return apply(ACCUMULATE, operands, (shape, places))

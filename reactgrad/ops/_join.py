@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import Handle, apply, on_stack
@@ -78,7 +80,8 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
     if axis is None:
         from reactgrad.ops._layout import reshape
 
-        operands, axis = [reshape(x, -1) for x in operands], 0
+        flat = [reshape(x, -1) if isinstance(x, Handle) else np.ravel(x) for x in operands]
+        return apply(CONCATENATE, flat, (0,))
     return apply(CONCATENATE, operands, (axis,))
 
 

@@ -28,7 +28,7 @@ def _infer_transpose(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     if axes is None:
         return _with_shape(specs[0], shape[::-1])
     order = normal_axes("transpose", axes, len(shape))
-    if len(order) != len(shape):
+    if len(order) != len(shape) or len(set(order)) != len(shape):
         raise ShapeError(
             f"transpose of {specs[0]!r} needs each of its {len(shape)} axes once, not {axes!r}."
         )
@@ -147,7 +147,23 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 
 def like_shape(g: Any, x: Any) -> Any:
     """`g` reshaped to the shape of `x`."""
-    return apply(RESHAPE, (g,), (x.shape,))
+    shape = known_shape(x)
+    return apply(RESHAPE_LIKE, (g, x)) if shape is None else apply(RESHAPE, (g,), (shape,))
+
+
+def known_shape(x: Any) -> tuple[int | None, ...] | None:
+    """The shape of `x`, or ``None`` where only its value will show it."""
+    found = x._graph._host.specs[x._slot]
+    return None if found is None else found.shape
+
+
+def _like_second(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(specs[1].shape, specs[0].dtype, specs[0].device)
+
+
+# For results of Python functions: the second operand only gives the shape.
+RESHAPE_LIKE = Op("reshape_like", _like_second, (lambda g, ans, a, b: like_shape(g, a), None))
+BROADCAST_LIKE = Op("broadcast_like", _like_second, (lambda g, ans, a, b: g, None), broadcasts=True)
 
 
 def shape_attr(name: str, shape: Any) -> tuple[int, ...]:
@@ -221,7 +237,10 @@ def broadcast_to(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 
 def spread(g: Any, x: Any) -> Any:
     """`g` broadcast to the shape of `x`."""
-    return spread_to(g, x.shape)
+    shape = known_shape(x)
+    if shape is None or known_shape(g) is None:
+        return apply(BROADCAST_LIKE, (g, x))
+    return spread_to(g, shape)
 
 
 def spread_to(g: Any, shape: tuple[int | None, ...]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from reactgrad.backend import Spec
 
@@ -12,6 +12,10 @@ Attrs = tuple[Any, ...]
 Infer = Callable[[tuple[Spec, ...], Attrs], Spec]
 # rule(g, ans, *operands, *attrs): the gradient for one operand, built of ops on Vars
 Vjp = Callable[..., Any]
+
+
+# All ops by name, for graphs that come from files.
+OPS: Final[dict[str, Op]] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -65,6 +69,10 @@ class Op:
                 self._known.clear()
             self._known[key] = found
         return found
+
+    def __post_init__(self) -> None:
+        # The first one keeps the name: what a saved graph says must not change its meaning.
+        OPS.setdefault(self.name, self)
 
     @property
     def has_rules(self) -> bool:

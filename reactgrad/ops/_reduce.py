@@ -12,7 +12,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import equal
-from reactgrad.ops._layout import spread
+from reactgrad.ops._layout import known_shape, spread
 from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
 
@@ -65,6 +65,9 @@ def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    if known_shape(x) is None:
+        ones = spread(g * 0 + 1.0, x)
+        return spread(_back(g / sum(ones, axis, keepdims=keepdims), x, axis, keepdims), x)
     count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
     return spread(_back(g / float(count or 1), x, axis, keepdims), x)
 
@@ -231,15 +234,17 @@ def _infer_sum_to(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 SUM_TO = Op("sum_to", _infer_sum_to, (lambda g, ans, x, shape: spread(g, x),))
 
 
-def sum_to(x: Any, shape: tuple[int | None, ...]) -> Any:
-    """`x` summed over the axes that broadcasting added or stretched from `shape`."""
-    return x if x.shape == shape else apply(SUM_TO, (x,), (shape,))
+def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(specs[1].shape, specs[1].dtype, specs[0].device)
 
 
-def broadcast_axes(long: tuple[int, ...], short: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of `long` over which a sum leads back to `short`."""
-    new = len(long) - len(short)
-    return (
-        *range(new),
-        *(new + i for i, n in enumerate(short) if n == 1 and long[new + i] != 1),
-    )
+# For results of Python functions: the second operand gives shape and dtype.
+SUM_LIKE = Op("sum_like", _infer_sum_like, (lambda g, ans, x, like: spread(g, x), None))
+
+
+def sum_to(x: Any, like: Any) -> Any:
+    """`x` summed over the axes that broadcasting added or stretched from the shape of `like`."""
+    shape = known_shape(like)
+    if shape is None:
+        return apply(SUM_LIKE, (x, like))
+    return x if known_shape(x) == shape else apply(SUM_TO, (x,), (shape,))

@@ -13,6 +13,7 @@ Map, from the bottom up:
 - ``executors``   how a plan is run
 - ``edit``        transactions
 - ``scheduler``   all of it together
+- ``watch``       hearing of all that happens, free when nobody listens
 - ``invariants``  what must always hold, as a check
 """
 
@@ -21,9 +22,13 @@ from reactgrad_scheduler.errors import Cancelled as Cancelled
 from reactgrad_scheduler.errors import CycleError as CycleError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
+from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
+from reactgrad_scheduler.executors.stopwatch import Timed as Timed
 from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.invariants import check_invariants as check_invariants
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
 from reactgrad_scheduler.plan import Step as Step
 from reactgrad_scheduler.run import Run as Run
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler
+from reactgrad_scheduler.watch import unwatch as unwatch
+from reactgrad_scheduler.watch import watch as watch

@@ -41,10 +41,14 @@ class UndoLog:
             yield
         except BaseException:
             # Closed first, so that the undoing is not noted in turn.
-            self._open.remove(notes)
+            self._close(notes)
             for undo in reversed(notes):
                 undo()
             raise
-        self._open.remove(notes)
+        self._close(notes)
         if self._open:
             self._open[-1].extend(notes)
+
+    def _close(self, notes: list[Undo]) -> None:
+        closed = self._open.pop()
+        assert closed is notes, "transactions end innermost first"

@@ -61,13 +61,13 @@ class Totals:
     rebuilt: int = 0
     failed: int = 0
 
-    def add(self, run: Run) -> None:
-        """Count one more run."""
-        self.runs += 1
-        self.ran += len(run.ran)
-        self.cut_off += len(run.cut_off)
-        self.rebuilt += len(run.rebuilt)
-        self.failed += len(run.failed)
+    def add(self, run: Run, times: int = 1) -> None:
+        """Count a run, or take it back."""
+        self.runs += times
+        self.ran += times * len(run.ran)
+        self.cut_off += times * len(run.cut_off)
+        self.rebuilt += times * len(run.rebuilt)
+        self.failed += times * len(run.failed)
 
     def with_replays(self, runs: int, ran: int) -> Totals:
         """These and so many replays, of so many nodes in all."""

@@ -293,6 +293,7 @@ class Scheduler:
         self.last_run = run
         if self.computing:
             self.inner.append(run)
+            self.totals.add(run, -1)  # it will be counted with the run of the node
         if self._orphans and not self.computing:
             orphans, self._orphans = self._orphans, []
             self.release(orphans)
@@ -349,7 +350,7 @@ class Scheduler:
         self._rebuild_targets(targets, run)
         run.retry = retry
         self._count(run, key[1])
-        self.totals.resolved += 1
+        self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
         fixed = not self.dynamic or self.dynamic.keys().isdisjoint(slots)

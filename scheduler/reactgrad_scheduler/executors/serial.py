@@ -254,7 +254,8 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         if dropped:
             sources = scheduler.topology.parents[slot]
             rebuild(scheduler, [parent for parent in sources if parent in dropped], run)
-        host.overwrite((slot,))
+        if slot not in scheduler.staleness.cutoffs:  # those see the old value first
+            host.overwrite((slot,))
         step = host.bind(slot)
         outcome = step() if step is not None else None
     except Exception as error:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 class Timed(NamedTuple):
     """One node that a run computed.
 
-    ``known`` are the versions of its parents that it had been computed from before; ``None``:
-    never, or it had to run whatever they are. ``began`` and ``ended`` are seconds of
+    ``known`` are the versions of its former parents, ``sources``, that it had been computed from
+    before; ``None``: never, or it had to run whatever they are. ``began`` and ``ended`` are seconds of
     ``time.perf_counter``; what the node itself read while it ran lies between them.
     """
 
     slot: int
+    sources: tuple[int, ...]
     known: tuple[int, ...] | None
     began: float
     ended: float
@@ -55,11 +56,12 @@ class Stopwatch:
 
         A view, which has no step, counts as computed where its turn comes.
         """
-        plan, steps, record = frame.plan, self.steps, scheduler.versions.record
+        plan, steps = frame.plan, self.steps
+        record, parents = scheduler.versions.record, scheduler.topology.parents
         step_slots = plan.step_slots
         due = 0
         for slot in plan.slots:
-            known = record[slot]
+            sources, known = parents[slot], record[slot]
             began = perf_counter()
             if due < len(step_slots) and step_slots[due] == slot:
                 due += 1
@@ -69,27 +71,27 @@ class Stopwatch:
                 try:
                     step()
                 finally:
-                    steps.append(Timed(slot, known, began, perf_counter()))
+                    steps.append(Timed(slot, sources, known, began, perf_counter()))
                 if frame.position is not None:  # it read other nodes; the rest runs checked
                     return
             else:
-                steps.append(Timed(slot, known, began, began))
+                steps.append(Timed(slot, sources, known, began, began))
 
     def run_node(self, scheduler: Scheduler, slot: int, run: Run) -> None:
         """Compute one node and write down what came of it."""
-        known = scheduler.versions.record[slot]
+        sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
         began = perf_counter()
         try:
             serial.run_node(scheduler, slot, run)
         finally:
-            self.steps.append(Timed(slot, known, began, perf_counter()))
+            self.steps.append(Timed(slot, sources, known, began, perf_counter()))
 
     def rebuild_each(self, scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
         """Compute the values of these nodes again, which are in topological order."""
         for slot in slots:
-            known = scheduler.versions.record[slot]
+            sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
             began = perf_counter()
             try:
                 serial.rebuild_each(scheduler, (slot,), run)
             finally:
-                self.steps.append(Timed(slot, known, began, perf_counter()))
+                self.steps.append(Timed(slot, sources, known, began, perf_counter()))

@@ -1,0 +1,211 @@
+"""Why a node has no gradient: where on the way the gradients stop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from reactgrad._site import site_text
+from reactgrad._store import CONST, INPUT, PARAM
+from reactgrad.autodiff import open_edges, sources
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+Reason = Literal[
+    "const", "input", "frozen", "not_float", "unused", "unreached", "never_backwarded", "no_param"
+]
+
+# Places named; the rest is only counted.
+MOST_BLOCKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An edge that gradients do not pass.
+
+    Attributes
+    ----------
+    kind : str
+        ``"detached"``, ``"no_grad"``, ``"not_float"`` or ``"pinned"``.
+    parent, node : str
+        Names of the ends of the edge, along the data.
+    line : str
+        The user's line that built `node`.
+    """
+
+    kind: Literal["detached", "no_grad", "not_float", "pinned"]
+    parent: str
+    node: str
+    line: str
+
+    def __str__(self) -> str:
+        how = {
+            "detached": f"{self.node} takes {self.parent} detached",
+            "no_grad": f"{self.node} was built from {self.parent} under no_grad",
+            "not_float": f"from {self.parent} to {self.node} the values are no floats",
+            "pinned": f"{self.node}, computed from {self.parent}, is pinned",
+        }[self.kind]
+        return f"{how} ({self.line})"
+
+
+@dataclass(frozen=True, slots=True)
+class NoGradient:
+    """Why ``.grad`` of a leaf is ``None``, or why nothing computed is differentiable.
+
+    Attributes
+    ----------
+    reason : str
+        ``"const"``, ``"input"``, ``"not_float"``: the kind of node. ``"frozen"``. ``"unused"``:
+        nothing is computed from it. ``"unreached"``: no gradient that was asked for passes it.
+        ``"never_backwarded"``: one would, but no backward has run since the last ``zero_grad``.
+        ``"no_param"``: a computed node that depends on no unfrozen param over open edges.
+    blocks : tuple of Block
+        Where gradients stop that else would come by.
+    more : int
+        How many such places are left out.
+    """
+
+    reason: Reason
+    blocks: tuple[Block, ...] = ()
+    more: int = 0
+
+    def __str__(self) -> str:
+        text = {
+            "const": "a constant has none",
+            "input": "backward fills .grad of params; this is an input (rg.grad(y, x) works)",
+            "frozen": "it is frozen; unfreeze() it",
+            "not_float": "only floats have gradients",
+            "unused": "nothing is computed from it",
+            "unreached": "no backward or rg.grad that was asked for reaches it",
+            "never_backwarded": "no backward has run since it was made or since zero_grad()",
+            "no_param": "no unfrozen param is reachable from here over edges that gradients pass",
+        }[self.reason]
+        lines = [f"no gradient: {text}", *[f"  {block}" for block in self.blocks]]
+        if self.more:
+            lines.append(f"  ... and {self.more} more such places")
+        return "\n".join(lines)
+
+
+def no_gradient(graph: Graph, slot: int) -> NoGradient | None:
+    """Why a node has no gradient; ``None`` if it has one, or would get one by ``backward``."""
+    host = graph._host
+    kind, found = host.ops[slot], host.specs[slot]
+    if kind is CONST:
+        return NoGradient("const")
+    if found is not None and not found.differentiable:
+        return NoGradient("not_float")
+    if host.grads.get(slot) is not None:
+        return None
+    if kind is PARAM:
+        return _of_param(graph, slot)
+    if kind is INPUT:
+        return NoGradient("input")
+    return _of_computed(graph, slot)
+
+
+def _of_param(graph: Graph, slot: int) -> NoGradient | None:
+    host, topology = graph._host, graph._scheduler.topology
+    if slot in host.frozen:
+        return NoGradient("frozen")
+    reached, blocks = _downstream(graph, slot)
+    if len(reached) == 1 and not blocks:
+        return NoGradient("unused")
+    outputs = [program.output for program in graph._programs.in_order()]
+    outputs = [output for output in outputs if topology.serial[output]]
+    if any(output in reached for output in outputs):
+        return NoGradient("never_backwarded")
+    if outputs:
+        # Only what stops gradients on the way from an output that someone differentiated.
+        before = _upstream(graph, outputs)
+        blocks = [block for block in blocks if block[2] in before]
+    elif len(reached) > 1:
+        return NoGradient("never_backwarded", *_shown(graph, blocks))
+    return NoGradient("unreached", *_shown(graph, blocks))
+
+
+def _of_computed(graph: Graph, slot: int) -> NoGradient | None:
+    """Walk back over open edges; note closed ones behind which there are unfrozen params."""
+    host, topology = graph._host, graph._scheduler.topology
+    found, blocks = {slot}, []
+    stack = [slot]
+    while stack:
+        at = stack.pop()
+        if host.ops[at] is PARAM and at not in host.frozen:
+            return None
+        if at in host.pins:
+            blocks += [("pinned", parent._slot, at) for parent in host.pins[at].parents]
+        passing = set(open_edges(graph, at))
+        for i, parent in enumerate(sources(graph, at)):
+            if i not in passing:
+                blocks.append((_kind(graph, at, i), parent, at))
+            elif parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    params = [p for p in topology.slots() if host.ops[p] is PARAM and p not in host.frozen]
+    trained = topology.descendants(params)
+    blocks = [block for block in blocks if block[1] in trained]
+    return NoGradient("no_param", *_shown(graph, blocks))
+
+
+_Edge = tuple[str, int, int]  # kind of block, parent, child
+
+
+def _downstream(graph: Graph, slot: int) -> tuple[set[int], list[_Edge]]:
+    """What gradients come back from to `slot`, and the edges out of it that they do not pass."""
+    host, topology = graph._host, graph._scheduler.topology
+    pinned: dict[int, list[int]] = {}
+    for child, pin in host.pins.items():
+        for parent in pin.parents:
+            pinned.setdefault(parent._slot, []).append(child)
+    reached, blocks = {slot}, []
+    stack = [slot]
+    while stack:
+        at = stack.pop()
+        blocks += [("pinned", at, child) for child in pinned.get(at, ())]
+        for child in {**topology.children[at], **dict.fromkeys(host.branch_users.get(at, ()))}:
+            if child in host.owners:  # the gradients themselves also use what they pass
+                continue
+            passing = set(open_edges(graph, child))
+            positions = [i for i, parent in enumerate(sources(graph, child)) if parent == at]
+            if any(i in passing for i in positions):
+                if child not in reached:
+                    reached.add(child)
+                    stack.append(child)
+            else:
+                blocks += [(_kind(graph, child, i), at, child) for i in positions[:1]]
+    return reached, blocks
+
+
+def _upstream(graph: Graph, outputs: Collection[int]) -> set[int]:
+    """All that these nodes are computed from, also over edges that gradients do not pass."""
+    found = set(outputs)
+    stack = list(found)
+    while stack:
+        at = stack.pop()
+        pin = graph._host.pins.get(at)
+        before = [p._slot for p in pin.parents] if pin is not None else sources(graph, at)
+        for parent in before:
+            if parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    return found
+
+
+def _kind(graph: Graph, child: int, position: int) -> str:
+    """Why gradients do not pass this edge."""
+    closed = graph._host.closed.get(child, frozenset())
+    if closed is None:
+        return "no_grad"
+    return "detached" if position in closed else "not_float"
+
+
+def _shown(graph: Graph, edges: list[_Edge]) -> tuple[tuple[Block, ...], int]:
+    host = graph._host
+    edges = list(dict.fromkeys(edges))
+    blocks = tuple(
+        Block(kind, host.name(parent), host.name(child), site_text(host.sites[child]))  # type: ignore[arg-type]
+        for kind, parent, child in edges[:MOST_BLOCKS]
+    )
+    return blocks, max(0, len(edges) - MOST_BLOCKS)

@@ -1,0 +1,123 @@
+"""A graph in figures, at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad.backend import owner as device_of
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What ``Graph.stats`` returns.
+
+    Attributes
+    ----------
+    nodes, leaves, edges : int
+        Present size; an operand that is used twice by a node is one edge.
+    bytes : int
+        Memory of the arrays that hold values: each buffer once, however many views show it.
+        Python objects and copies that callers hold are not counted.
+    runs : int
+        Reads that looked for stale nodes since the graph was made; clean values are handed out
+        without.
+    ran, cut_off, rebuilt, failed : int
+        Nodes in all these runs together.
+    plans : int
+        Cached plans.
+    plan_hits, plan_misses : int
+        Runs that followed a cached plan, and runs that had to find theirs.
+    observers : int
+        Callbacks attached to nodes.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0, 3.0])
+    >>> y = rg.tanh(x)
+    >>> _ = y.value
+    >>> stats = g.stats()
+    >>> stats.nodes, stats.leaves, stats.edges, stats.bytes, stats.ran
+    (2, 1, 1, 48, 1)
+    """
+
+    nodes: int
+    leaves: int
+    edges: int
+    bytes: int
+    runs: int
+    ran: int
+    cut_off: int
+    rebuilt: int
+    failed: int
+    plans: int
+    plan_hits: int
+    plan_misses: int
+    observers: int
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{self.nodes:,} nodes ({self.leaves:,} leaves), {self.edges:,} edges, "
+                f"{bytes_text(self.bytes)} of values",
+                f"{self.runs:,} runs: {self.ran:,} nodes ran ({self.cut_off:,} cut off), "
+                f"{self.rebuilt:,} rebuilt, {self.failed:,} failed",
+                f"{self.plans:,} cached plans: {self.plan_hits:,} hits, {self.plan_misses:,} misses",
+                f"{self.observers:,} observers",
+            ]
+        )
+
+
+def take_stats(graph: Graph) -> Stats:
+    """The figures of a graph; see ``Graph.stats``."""
+    with graph._lock:
+        graph._tidy()
+        scheduler = graph._scheduler
+        topology, totals = scheduler.topology, scheduler.counted()
+        slots = topology.slots()
+        return Stats(
+            nodes=len(slots),
+            leaves=sum(map(scheduler.leaf.__getitem__, slots)),
+            edges=sum(len(topology.children[slot]) for slot in slots),
+            bytes=buffer_bytes(graph._host.data[slot] for slot in slots),
+            runs=totals.runs,
+            ran=totals.ran,
+            cut_off=totals.cut_off,
+            rebuilt=totals.rebuilt,
+            failed=totals.failed,
+            plans=len(scheduler.plans),
+            plan_hits=totals.runs - totals.resolved,
+            plan_misses=totals.resolved,
+            observers=len(graph._observers),
+        )
+
+
+def buffer_bytes(values: Iterable[Any]) -> int:
+    """Bytes of the memory in which these values lie, each array's owner counted once."""
+    owners: dict[int, int] = {}
+    for value in values:
+        if not isinstance(value, np.ndarray | np.generic) and device_of(value) is None:
+            continue
+        holder: Any = value
+        while isinstance(getattr(holder, "base", None), type(value)):
+            holder = holder.base
+        owners[id(holder)] = holder.nbytes
+    return sum(owners.values())
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes for people: ``1.5 MiB``."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,0 +1,518 @@
+"""Why a node is in the state it is in: what changed, from which version to which, and who did it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from reactgrad._events import Event, EventLog
+from reactgrad._no_gradient import NoGradient, no_gradient
+from reactgrad._store import Leaf
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+Verdict = Literal["unset", "pinned", "failed", "stale", "cut_off", "ran", "clean"]
+CauseKind = Literal[
+    "set",
+    "touch",
+    "pin",
+    "unpin",
+    "edit",
+    "new",
+    "retry",
+    "failed",
+    "unset",
+    "ran",
+    "unknown",
+]
+
+# Longest lists in an explanation; what is beyond is counted.
+MOST_CHANGES = 24
+MOST_CAUSES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An operand that is not what a node was computed from before.
+
+    Attributes
+    ----------
+    node, parent : str
+        Names of the node and of its operand.
+    before : int or None
+        The operand's version that the node was computed from; ``None`` if that is not known any
+        more, which ``g.events`` prevents.
+    after : int or None
+        The operand's version that counts now; ``None``: it is stale itself.
+    """
+
+    node: str
+    parent: str
+    before: int | None
+    after: int | None
+
+    def __str__(self) -> str:
+        if self.after is None:
+            return f"{self.node} depends on {self.parent}, which is stale"
+        return f"{self.node} depends on {self.parent}: {_versions(self.before, self.after)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Where a change began.
+
+    Attributes
+    ----------
+    kind : str
+        What was done to the node: ``"set"`` (or touched, if ``g.events`` was off), ``"touch"``,
+        ``"pin"``, ``"unpin"``, ``"edit"``; or what it is: ``"new"``, ``"unset"``, ``"failed"``;
+        ``"retry"``: it had raised and ran again; ``"ran"``: another read computed it since;
+        ``"unknown"``: a change before an earlier read.
+    node : str
+        Its name.
+    before, after : int or None
+        Its versions, where a change of version is the cause and they are known.
+    line : str or None
+        The user's line that did it, if ``g.events`` was on.
+    error : str
+        Of a failed node: what it raised.
+    """
+
+    kind: CauseKind
+    node: str
+    before: int | None = None
+    after: int | None = None
+    line: str | None = None
+    error: str = ""
+
+    def __str__(self) -> str:
+        text = {
+            "set": "was set",
+            "touch": "was touched",
+            "pin": "was pinned",
+            "unpin": "was unpinned",
+            "edit": "was edited",
+            "new": "is new: it had never been computed",
+            "retry": "had raised and was run again",
+            "failed": f"raised {self.error}",
+            "unset": "has no value yet",
+            "ran": "was computed by another read since",
+            "unknown": "saw a change before an earlier read",
+        }[self.kind]
+        text = f"{self.node} {text}"
+        if self.after is not None:
+            text += f": {_versions(self.before, self.after)}"
+        return text + (f" ({self.line})" if self.line is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What ``Graph.why`` returns; ``str(why)`` says it in words.
+
+    Attributes
+    ----------
+    node : str
+        Name of the node.
+    verdict : str
+        The first that holds of: ``"unset"`` (an input without value), ``"pinned"``, ``"failed"``
+        (it raised, and its operands are as they were), ``"stale"``, ``"cut_off"`` or ``"ran"`` (in
+        the last run), ``"clean"``.
+    version : int
+        Its value version.
+    last_run : str or None
+        ``"ran"``, ``"cut_off"``, ``"skipped"``, ``"rebuilt"`` or ``"failed"`` in the last run;
+        ``None`` if that did not reach it.
+    computed_from : tuple of (str, int)
+        Names and versions of the operands that the value was computed from.
+    changes : tuple of Change
+        Why it is stale, or why it ran: operands that moved, nearest to the node first.
+    causes : tuple of Cause
+        Where these changes began.
+    more : int
+        How many changes and causes are left out.
+    error : str
+        What it raised, if it failed.
+    gradient : NoGradient or None
+        Why it has no gradient.
+    logged : bool
+        Whether ``g.events`` was on, so that lines and exact versions are known.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0, name="x")
+    >>> y = rg.exp(x)
+    >>> y.name = "y"
+    >>> _ = y.value
+    >>> x.set(2.0)
+    >>> why = g.why(y)
+    >>> why.verdict, why.changes
+    ('stale', (Change(node='y', parent='x', before=1, after=2),))
+    >>> why.causes[0].kind, why.causes[0].node
+    ('set', 'x')
+    """
+
+    node: str
+    verdict: Verdict
+    version: int
+    last_run: str | None = None
+    computed_from: tuple[tuple[str, int], ...] = ()
+    changes: tuple[Change, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    more: int = 0
+    error: str = ""
+    gradient: NoGradient | None = None
+    logged: bool = False
+    _operands: int = field(default=0, repr=False)
+
+    def __str__(self) -> str:
+        lines = [self._headline()]
+        lines += [f"  {change}" for change in self.changes]
+        if self.causes:
+            lines.append("because" if self.verdict in ("stale", "ran", "cut_off") else "by")
+            lines += [f"  {cause}" for cause in self.causes]
+        if self.more:
+            lines.append(f"  ... and {self.more} more")
+        if not self.logged and any(c.kind in ("set", "edit", "unknown") for c in self.causes):
+            lines.append("(g.events = True, before a change, keeps the line that made it)")
+        if self.gradient is not None and self._tells_gradient():
+            lines.append(str(self.gradient))
+        return "\n".join(lines)
+
+    def _tells_gradient(self) -> bool:
+        assert self.gradient is not None
+        reason = self.gradient.reason
+        return reason not in ("const", "no_param") or bool(self.gradient.blocks)
+
+    def _headline(self) -> str:
+        version = f"version {self.version}"
+        if self.verdict == "unset":
+            return f"{self.node} is unset: give it a value with set"
+        if self.verdict == "pinned":
+            return f"{self.node} is pinned at {version}: its operands do not matter until unpin()"
+        if self.verdict == "failed":
+            return (
+                f"{self.node} failed: {self.error}; raised again at every read until an operand "
+                "changes, or g.forward(..., retry=True)"
+            )
+        if self.verdict == "stale":
+            return (
+                f"{self.node} is stale ({version}):"
+                if self.version
+                else (f"{self.node} is stale (no value yet):")
+            )
+        if self.verdict == "cut_off":
+            return f"{self.node} ran in the last run and was cut off: its cutoff kept {version}"
+        if self.verdict == "ran":
+            return f"{self.node} ran in the last run: {_versions(self.version - 1, self.version)}"
+        text = f"{self.node} is clean at {version}"
+        if self.computed_from:
+            shown = ", ".join(f"{name} (version {n})" for name, n in self.computed_from)
+            more = self._operands - len(self.computed_from)
+            text += f": computed from {shown}{f' and {more} more' if more else ''}"
+            text += ", which are still at these versions"
+        if self.last_run == "skipped":
+            text += "; the last run checked it and found nothing changed"
+        if self.last_run == "rebuilt":
+            text += "; its released value was computed again in the last run"
+        return text
+
+
+def explain(graph: Graph, var: Var) -> Why:
+    """Why a node is in the state it is in; runs nothing. See ``Graph.why``."""
+    slot = graph._own(var, "why")
+    with graph._lock:
+        host, scheduler = graph._host, graph._scheduler
+        stale = scheduler.truly_stale([slot])
+        version, record = scheduler.versions.version, scheduler.versions.record
+        search = _Search(graph, stale)
+        last_run = search.outcome(slot)
+        failed = search.error(slot)
+        verdict: Verdict = "clean"
+        known: tuple[tuple[str, int], ...] = ()
+        operands = scheduler.topology.parents[slot]
+        if isinstance(host.ops[slot], Leaf):
+            if stale:
+                verdict = "unset"
+            else:
+                search.given(slot)
+        elif slot in host.pins:
+            verdict = "pinned"
+            search.given(slot)
+        elif failed:
+            verdict = "failed"
+        elif stale:
+            verdict = "stale"
+            search.follow_stale(slot)
+        elif last_run in ("cut_off", "ran"):
+            verdict = "cut_off" if last_run == "cut_off" else "ran"
+            search.follow_run(slot)
+        if verdict in ("clean", "cut_off", "ran"):
+            pairs = dict(zip(operands, record[slot] or ()))
+            known = tuple((host.name(p), n) for p, n in list(pairs.items())[:MOST_CAUSES])
+        return Why(
+            node=host.name(slot),
+            verdict=verdict,
+            version=version[slot],
+            last_run=last_run,
+            computed_from=known,
+            changes=tuple(search.changes),
+            causes=tuple(search.causes),
+            more=search.more,
+            error=failed,
+            gradient=no_gradient(graph, slot),
+            logged=search.log is not None,
+            _operands=len(set(operands)),
+        )
+
+
+class _Search:
+    """Follows changes back to where they began, breadth first, without recursion."""
+
+    def __init__(self, graph: Graph, stale: list[int]) -> None:
+        self._host, self._scheduler = graph._host, graph._scheduler
+        self._stale = set(stale)
+        self.changes: dict[Change, None] = {}
+        self.causes: dict[Cause, None] = {}
+        self.more = 0
+        self.log: _History | None = None if graph._events is None else _History(graph._events)
+        run = self._scheduler.last_run
+        serial = self._scheduler.topology.serial
+        self._run = run
+        self._cut_off = set(run.cut_off)
+        self._ran = {slot for slot in run.ran if run.serials[slot] == serial[slot]}
+        self._moved = self._ran - self._cut_off
+        self._leaves = {slot for slot in run.changed if run.serials[slot] == serial[slot]}
+        # Nodes that got a version: (serial, version), with the version before it where known.
+        self._versions: deque[tuple[int, int | None, int]] = deque()
+        self._seen: set[tuple[int, int]] = set()
+
+    # --- what is known of one node -------------------------------------------------------------
+
+    def outcome(self, slot: int) -> str | None:
+        """What the last run did with a node."""
+        run, serial = self._run, self._scheduler.topology.serial[slot]
+        if run.serials.get(slot) != serial:
+            return None
+        if slot in self._ran:
+            return "cut_off" if slot in self._cut_off else "ran"
+        for word, slots in (
+            ("rebuilt", run.rebuilt),
+            ("failed", run.failed),
+            ("skipped", run.skipped),
+        ):
+            if slot in slots:
+                return word
+        return None
+
+    def error(self, slot: int) -> str:
+        """What a node raised for the present versions of its parents."""
+        stored = self._scheduler.errors.get(slot)
+        if stored is None or stored.versions != self._scheduler.versions.current(slot):
+            return ""
+        return f"{type(stored.error).__name__}: {stored.error}"
+
+    # --- following -----------------------------------------------------------------------------
+
+    def given(self, slot: int) -> None:
+        """Say who gave a leaf or a pinned node its value, if that is known."""
+        event = self._event(slot, self._scheduler.versions.version[slot])
+        if event is not None and event.kind != "ran":
+            self._cause(Cause(event.kind, event.node, event.before, event.after, event.line))  # type: ignore[arg-type]
+
+    def follow_stale(self, start: int) -> None:
+        """Why a stale node will run."""
+        queue, seen = deque([start]), {start}
+        while queue:
+            slot = queue.popleft()
+            for parent in self._stale_node(slot):
+                if parent not in seen:
+                    seen.add(parent)
+                    queue.append(parent)
+        self._follow_versions()
+
+    def follow_run(self, slot: int) -> None:
+        """Why a node ran in the last run."""
+        event = None
+        if self.log is not None:
+            event = self.log.last_call(self._scheduler.topology.serial[slot])
+        if event is not None:
+            self._ran_event(event)
+        else:
+            self._ran_lately(slot)
+        self._follow_versions()
+
+    def _stale_node(self, slot: int) -> list[int]:
+        """Note why one node is stale; returns its parents that are stale themselves."""
+        host, versions = self._host, self._scheduler.versions
+        name = host.name(slot)
+        if isinstance(host.ops[slot], Leaf):
+            self._cause(Cause("unset", name))
+            return []
+        error = self.error(slot)
+        if error:
+            self._cause(Cause("failed", name, error=error))
+            return []
+        stored = self._scheduler.errors.get(slot)
+        known = versions.record[slot] if stored is None else stored.versions
+        if known is None:
+            self._cause(self._redefined(slot))
+            return []
+        behind: list[int] = []
+        version = versions.version
+        for parent, before in dict(zip(self._scheduler.topology.parents[slot], known)).items():
+            if parent in self._stale:
+                behind.append(parent)
+                self._change(Change(name, host.name(parent), before, None))
+            elif version[parent] != before:
+                self._change(Change(name, host.name(parent), before, version[parent]))
+                self._push(parent, before)
+        return behind
+
+    def _redefined(self, slot: int) -> Cause:
+        """Why a node has to run whatever its operands' versions are."""
+        name = self._host.name(slot)
+        if self.log is not None:
+            serial = self._scheduler.topology.serial[slot]
+            event = self.log.before(serial, None)
+            if event is not None:
+                return Cause(event.kind, name, line=event.line)  # type: ignore[arg-type]
+        if not self._scheduler.versions.version[slot]:
+            return Cause("new", name)
+        # An array op is stale on its own account only after an edit; a function may be touched.
+        return Cause("edit" if hasattr(self._host.ops[slot], "infer") else "touch", name)
+
+    def _follow_versions(self) -> None:
+        """Explain the versions that came up, back to where they were given."""
+        queue = self._versions
+        while queue:
+            slot, before, after = queue.popleft()
+            host, name = self._host, self._host.name(slot)
+            event = self._event(slot, after)
+            if event is not None and event.kind == "ran":
+                self._ran_event(event)
+            elif event is not None:
+                self._cause(Cause(event.kind, name, before, after, event.line))  # type: ignore[arg-type]
+            elif slot in host.pins:
+                self._cause(Cause("pin", name, before, after))
+            elif isinstance(host.ops[slot], Leaf):
+                self._cause(Cause("set", name, before, after))
+            elif slot in self._moved and self._scheduler.versions.version[slot] == after:
+                self._ran_lately(slot)
+            else:
+                self._cause(Cause("ran", name, before, after))
+
+    def _ran_event(self, event: Event) -> None:
+        """Why a node ran, from the log."""
+        assert self.log is not None
+        for moved in event.moved:
+            self._change(Change(event.node, moved.node, moved.before, moved.after))
+            slot = self.log.slot(self._scheduler.topology.serial, moved.serial)
+            if slot is None:
+                self._cause(Cause("ran", moved.node, moved.before, moved.after))
+            else:
+                self._push(slot, moved.before, moved.after)
+        if not event.moved:
+            retried = self.log.run_of(event)
+            origin = self.log.before(event.serial, event)
+            if retried is not None and retried.retry:
+                self._cause(Cause("retry", event.node, line=retried.line))
+            elif origin is not None:
+                self._cause(Cause(origin.kind, event.node, line=origin.line))  # type: ignore[arg-type]
+            else:
+                self._cause(Cause("unknown" if event.before else "new", event.node))
+
+    def _ran_lately(self, slot: int) -> None:
+        """Why a node ran in the last run, from the versions it left."""
+        host, version = self._host, self._scheduler.versions.version
+        name = host.name(slot)
+        if version[slot] == 1 and slot in self._moved:
+            self._cause(Cause("new", name))
+            return
+        found = False
+        for parent in dict.fromkeys(self._scheduler.topology.parents[slot]):
+            now = version[parent]
+            if parent in self._moved:
+                before: int | None = now - 1
+            elif parent in self._leaves:
+                before = None
+            else:
+                continue
+            found = True
+            self._change(Change(name, host.name(parent), before, now))
+            self._push(parent, before)
+        if not found:
+            self._cause(Cause("retry" if self._run.retry else "unknown", name))
+
+    def _event(self, slot: int, version: int) -> Event | None:
+        if self.log is None:
+            return None
+        return self.log.how.get((self._scheduler.topology.serial[slot], version))
+
+    def _push(self, slot: int, before: int | None, after: int | None = None) -> None:
+        after = self._scheduler.versions.version[slot] if after is None else after
+        if (slot, after) not in self._seen:
+            self._seen.add((slot, after))
+            self._versions.append((slot, before, after))
+
+    def _change(self, change: Change) -> None:
+        if len(self.changes) < MOST_CHANGES:
+            self.changes[change] = None
+        elif change not in self.changes:
+            self.more += 1
+
+    def _cause(self, cause: Cause) -> None:
+        if len(self.causes) < MOST_CAUSES:
+            self.causes[cause] = None
+        elif cause not in self.causes:
+            self.more += 1
+
+
+class _History:
+    """The log of events, looked up by node.
+
+    Attributes
+    ----------
+    how : dict
+        From (serial, version) of a node to the event that gave it this version.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._entries = log.snapshot()
+        self.how = {(e.serial, e.after): e for e in self._entries if e.after != e.before}
+        self._slots: dict[int, int] | None = None
+
+    def last_call(self, serial: int) -> Event | None:
+        """The latest call of a node."""
+        for event in reversed(self._entries):
+            if event.serial == serial and event.kind in ("ran", "cut_off"):
+                return event
+        return None
+
+    def before(self, serial: int, event: Event | None) -> Event | None:
+        """What last happened to the definition of a node (before an event)."""
+        end = len(self._entries) if event is None else self._index(event)
+        for earlier in reversed(self._entries[:end]):
+            if earlier.serial == serial and earlier.kind in ("new", "touch", "edit", "unpin"):
+                return earlier
+        return None
+
+    def run_of(self, event: Event) -> Event | None:
+        """The run that called a node."""
+        for earlier in reversed(self._entries[: self._index(event)]):
+            if earlier.kind == "run":
+                return earlier
+        return None
+
+    def _index(self, event: Event) -> int:
+        return event.number - self._entries[0].number
+
+    def slot(self, serials: list[int], serial: int) -> int | None:
+        """Where a node lies; ``None`` if it was dropped."""
+        if self._slots is None:
+            self._slots = {number: slot for slot, number in enumerate(serials) if number}
+        return self._slots.get(serial)
