@@ -11,6 +11,7 @@ Map of the package:
 - ``_respec``, ``_site``           another shape for a leaf; where a node was built
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
+- ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
 - ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
 - ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
 """
@@ -27,11 +28,15 @@ from reactgrad._errors import EditError as EditError
 from reactgrad._errors import GradientError as GradientError
 from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
+from reactgrad._errors import LoadError as LoadError
+from reactgrad._errors import MissingExtraError as MissingExtraError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning
+from reactgrad._errors import SaveError as SaveError
 from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
+from reactgrad._events import Event as Event
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._leaves import const as const
@@ -40,17 +45,21 @@ from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observe import Observer as Observer
 from reactgrad._observe import StabilizeError as StabilizeError
+from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import VarList as VarList
+from reactgrad._stats import Stats as Stats
 from reactgrad._store import NumberError as NumberError
 from reactgrad._switch import switch as switch
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
+from reactgrad._why import Why as Why
 from reactgrad.autodiff import grad as grad
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
+from reactgrad.io import load as load
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import IndexingError as IndexingError
 from reactgrad.ops import absolute as absolute

@@ -163,7 +163,7 @@ class EventLog:
         self.entries.append(
             Event(next(self._numbers), "run", names, retry=stopwatch.retry, _site=user_site())
         )
-        version, record = host.scheduler.versions.version, host.scheduler.versions.record
+        version = host.scheduler.versions.version
         states = dict.fromkeys(run.cut_off, "cut_off")
         states |= dict.fromkeys(run.rebuilt, "rebuilt")
         errors = dict(zip(run.failed, run.errors, strict=True))
@@ -179,18 +179,18 @@ class EventLog:
                 continue
             kind: Any = states.get(slot, "ran")
             before = now - 1 if kind == "ran" else now
-            moved = self._moved(step, record[slot])
+            moved = self._moved(step)
             self._note(kind, slot, before, now, None, moved=moved)
 
-    def _moved(self, step: Timed, record: tuple[int, ...] | None) -> tuple[Moved, ...]:
-        if step.known is None or record is None:
+    def _moved(self, step: Timed) -> tuple[Moved, ...]:
+        if step.known is None:
             return ()
-        topology = self._host.scheduler.topology
-        former = dict(zip(step.sources, step.known))
+        scheduler = self._host.scheduler
+        version, serial = scheduler.versions.version, scheduler.topology.serial
         return tuple(
-            Moved(self._host.name(parent), former[parent], now, topology.serial[parent])
-            for parent, now in dict(zip(topology.parents[step.slot], record)).items()
-            if former.get(parent, now) != now
+            Moved(self._host.name(source), known, version[source], serial[source])
+            for source, known in dict(zip(step.sources, step.known)).items()
+            if version[source] != known and serial[source]
         )
 
     def _admit(self) -> None:

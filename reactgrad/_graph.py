@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +16,17 @@ from reactgrad import _respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
 from reactgrad._errors import Cancelled, DTypeError, GraphError, SetError, ShapeError
+from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
+from reactgrad._record import Measured, Recording
 from reactgrad._run import Plan, Run, VarList
 from reactgrad._site import user_site
+from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
+from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, own_copy, read_value, spec
 from reactgrad.flow import is_grad_enabled
@@ -84,6 +89,8 @@ class Graph:
         self._host = Host(self)
         self._programs = Programs()
         self._observers = Observers()
+        self._events: EventLog | None = None
+        self._measured = Measured()
         self._lineage: list[tuple[weakref.ref[Graph], int]] = []
 
     def _adopt(self, scheduler: Scheduler) -> None:
@@ -971,7 +978,118 @@ class Graph:
                     program, held = find_program(target, None)
                     slots += [var._slot for var in program.adjoints(leaves, held)]
             stale = self._scheduler.truly_stale(slots)
-            return Plan([self._handle(slot) for slot in stale])
+            serial, mean = self._scheduler.topology.serial, self._measured.mean
+            times = [mean(slot, serial[slot]) for slot in stale]
+            return Plan([self._handle(slot) for slot in stale], times)
+
+    # --- explaining --------------------------------------------------------------------------
+
+    def why(self, var: Var) -> Why:
+        """Why a node is clean or stale, ran, was cut off, failed, or has no gradient.
+
+        Runs nothing. While ``events`` is on, it also knows the line of every set and edit, and
+        all versions exactly.
+
+        Parameters
+        ----------
+        var : Var
+            A node of this graph.
+
+        Returns
+        -------
+        Why
+
+        Raises
+        ------
+        DTypeError, GraphError
+            If `var` is no node of this graph.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> a = x * 2.0
+        >>> b = a + 1.0
+        >>> a.name, b.name = "a", "b"
+        >>> _ = b.value
+        >>> x.set(2.0)
+        >>> print(g.why(b))
+        b is stale (version 1):
+          b depends on a, which is stale
+          a depends on x: version 1 -> 2
+        because
+          x was set: version 1 -> 2
+        (g.events = True, before a change, keeps the line that made it)
+        """
+        return explain(self, var)
+
+    def record(self) -> Recording:
+        """Record every run of a ``with`` block, node by node.
+
+        Nothing is recorded, and nothing is paid, outside of such blocks.
+
+        Returns
+        -------
+        Recording
+            With ``runs``, ``calls``, ``table()``, ``str()`` and ``to_chrome_trace(path)``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.tanh(g.input(1.0)) + 1.0
+        >>> with g.record() as log:
+        ...     _ = y.value
+        >>> [call.op for call in log.calls], len(log.runs)
+        (['tanh', 'add'], 1)
+        """
+        return Recording(self)
+
+    def stats(self) -> Stats:
+        """The graph in figures: size, memory, and what all its runs did.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0])
+        >>> y = x.sum()
+        >>> _ = y.value
+        >>> print(g.stats())
+        nodes      2 (1 of them leaves), 1 edges
+        values     24 B
+        runs       1: ran 1, cut off 0, rebuilt 0, failed 0
+        plans      0 cached, 0 hits, 1 misses
+        observers  0
+        """
+        return take_stats(self)
+
+    @property
+    def events(self) -> tuple[Event, ...] | None:
+        """What happened to the graph, in order; ``None`` unless it was switched on.
+
+        ``g.events = True`` begins the log, ``g.events = 500`` also limits it to the latest 500
+        events (10,000 by default), ``g.events = False`` ends and drops it. Off, it costs nothing.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> y = x + 1.0
+        >>> y.name = "y"
+        >>> g.events = True
+        >>> x.set(2.0)
+        >>> _ = y.value
+        >>> [(event.kind, event.node, event.after) for event in g.events]
+        [('set', 'x', 2), ('run', 'y', 0), ('ran', 'y', 1)]
+        """
+        return events_of(self)
+
+    @events.setter
+    def events(self, on: bool | int) -> None:
+        switch_events(self, on)
 
     # --- edits ---------------------------------------------------------------------------------
 
@@ -1067,6 +1185,44 @@ class Graph:
         1.0
         """
         return WhatIf(self, dict(changes or {}))
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file, from which ``rg.load`` makes it again.
+
+        Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
+        as it is; ``.grad``, stored errors and gradients that nobody holds do not. Values of
+        computed nodes that have no form in a file are computed again when they are read. The file
+        is replaced all at once: whatever happens, the old one or the new one is there.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, in the safetensors format.
+
+        Raises
+        ------
+        SaveError
+            If a node calls a function that has no name to be found by (a lambda, a local function,
+            a partial, a bound method), or a leaf holds an object that has no form in a file.
+        OSError
+            If the file cannot be written; the old one is untouched then.
+        MissingExtraError
+            If the package safetensors is not installed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.lift(lambda a: a + 1.0)(g.input(1.0))
+        >>> g.save("graph.safetensors")  # doctest: +SKIP
+        Traceback (most recent call last):
+        SaveError: node 'lambda_2', function 'lambda', cannot be saved: it is a lambda, which ...
+        """
+        from reactgrad.io import save
+
+        save(self, path)
 
     # --- checks ------------------------------------------------------------------------------
 

@@ -79,6 +79,14 @@ class Lifted:
             )
         return result
 
+    def arguments(self, operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
+        """All arguments as they were written, and which of them are the operands."""
+        if self.layout is None:
+            return list(operands), list(range(len(operands)))
+        rest = iter(operands)
+        values = [next(rest) if v is OPERAND else v for v in self.layout]
+        return values, [i for i, v in enumerate(self.layout) if v is OPERAND]
+
     @staticmethod
     def keep(result: Any, arguments: Sequence[Any]) -> Any:
         """An array that a function returned, so that nobody can change it any more."""

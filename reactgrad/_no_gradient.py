@@ -112,7 +112,7 @@ def _of_param(graph: Graph, slot: int) -> NoGradient | None:
     reached, blocks = _downstream(graph, slot)
     if len(reached) == 1 and not blocks:
         return NoGradient("unused")
-    outputs = [program.output for program in graph._programs.in_order()]
+    outputs = [program._output for program in graph._programs.in_order()]
     outputs = [output for output in outputs if topology.serial[output]]
     if any(output in reached for output in outputs):
         return NoGradient("never_backwarded")

@@ -137,7 +137,8 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return ops.where(condition, x, y)
 
 
-def _dot(a: Any, b: Any) -> Any:
+def dot(a: Any, b: Any) -> Any:
+    """``np.dot`` of vectors and matrices."""
     for one in (a, b):
         if np.ndim(one) not in (1, 2):
             raise DTypeError(
@@ -176,7 +177,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.expand_dims: _expand_dims,
     np.squeeze: _squeeze,
     np.where: _where,
-    np.dot: _dot,
+    np.dot: dot,
     np.shape: _shape,
     np.ndim: _ndim,
     np.size: _size,

@@ -178,6 +178,11 @@ class Plan:
     ----------
     nodes : VarList
         The stale nodes in topological order. A cutoff may spare some of them.
+    cost : float or None
+        Estimated seconds: the mean times of the nodes that ``Graph.record`` has measured, added
+        up. ``None`` if it has measured none of them.
+    unknown : int
+        How many of the nodes were never measured, so that `cost` leaves them out.
 
     Examples
     --------
@@ -189,13 +194,19 @@ class Plan:
     2
     """
 
-    __slots__ = ("nodes",)
+    __slots__ = ("cost", "nodes", "unknown")
 
-    def __init__(self, nodes: Sequence[Var]) -> None:
+    def __init__(self, nodes: Sequence[Var], times: Sequence[float | None]) -> None:
         self.nodes = VarList(nodes)
+        known = [seconds for seconds in times if seconds is not None]
+        self.cost: float | None = sum(known, 0.0) if known or not nodes else None
+        self.unknown = len(nodes) - len(known)
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        return f"<Plan: {len(self)} to run: {self.nodes!r}>"
+        cost = "" if self.cost is None else f", about {self.cost * 1e3:.3g} ms"
+        if cost and self.unknown:
+            cost += f" and {self.unknown} never measured"
+        return f"<Plan: {len(self)} to run{cost}: {self.nodes!r}>"

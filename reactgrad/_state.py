@@ -41,6 +41,7 @@ from reactgrad._store import INPUT as INPUT
 from reactgrad._store import MISSING
 from reactgrad._store import PARAM as PARAM
 from reactgrad._store import Leaf as Leaf
+from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
@@ -51,11 +52,11 @@ from reactgrad.ops import Index as Index
 from reactgrad.ops import Op as Op
 from reactgrad.ops import Slot as Slot
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
+from reactgrad_scheduler.topology import RANK_GAP
 
 # Serials and versions stay far below what 64 bits hold, also multiplied by the gap of ranks.
 MOST_SERIAL = 1 << 42
 MOST_VERSION = 1 << 62
-RANK_GAP = 1 << 20
 
 # Shape rules of indices make arrays of this many elements at most when a graph is restored.
 MOST_SAMPLED = 1 << 20
@@ -81,7 +82,18 @@ class Computation:
     attrs: tuple[Any, ...]
 
 
-Definition = Leaf | Computation | Lifted
+class Choice(Enum):
+    """A node that passes on the value of one of two others; ``State.choices`` says which."""
+
+    SWITCH = "switch"
+
+    @property
+    def name(self) -> str:
+        """As ops have one."""
+        return self.value
+
+
+Definition = Leaf | Computation | Lifted | Choice
 Column = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -105,10 +117,11 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, frozen, retained, numbers, closed, cutoffs, patterns, pins, dynamic
+    names, kept, frozen, retained, numbers, closed, cutoffs, patterns, pins, choices, dynamic
         What some nodes have: names; being kept alive; frozen; ``retain_grad``; shared constants;
         detached edges (``None``: all); cutoffs; declared shapes; for pinned nodes, what they were
-        computed from; how many parents are arguments where the others were read on the way.
+        computed from; what nodes choose by and between; how many parents are arguments where the
+        others were read on the way.
     """
 
     seed: int
@@ -134,6 +147,7 @@ class State:
     cutoffs: tuple[tuple[int, Callable[[Any, Any], Any]], ...] = ()
     patterns: tuple[tuple[int, Spec], ...] = ()
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
+    choices: tuple[tuple[int, tuple[int, ...]], ...] = ()
     dynamic: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
@@ -206,10 +220,11 @@ def _capture(graph: Graph, slots: list[int]) -> State:
     for slot in slots:
         op, attrs = host.ops[slot], host.attrs[slot]
         # 1, 1.0 and True are equal keys, and not the same attribute.
-        key = (op, attrs, repr(attrs)) if attrs else op
+        one: Any = Choice.SWITCH if isinstance(op, Switch) else op
+        key = (one, attrs, repr(attrs)) if attrs else one
         place = definitions.setdefault(key, len(listed))
         if place == len(listed):
-            listed.append(Computation(op, attrs) if isinstance(op, Op) else op)
+            listed.append(Computation(op, attrs) if isinstance(op, Op) else one)
         definition.append(place)
         spec_of.append(specs.setdefault(host.specs[slot], len(specs)))
         parents += [number[parent] for parent in topology.parents[slot]]
@@ -256,6 +271,10 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         pins=tuple(
             (node, tuple(number[var._slot] for var in pin.parents), pin.fixed)
             for node, pin in by_node(host.pins)
+        ),
+        choices=tuple(
+            (node, tuple([number[operand] for operand in operands]))
+            for node, operands in by_node(host.branches)
         ),
         dynamic=pairs(scheduler.dynamic),
     )
@@ -309,28 +328,24 @@ _OWN = _references_of_a_local()
 def _wanted(graph: Graph) -> list[int]:
     """Slots of the nodes that are not there for gradient programs only, in order of creation."""
     host, scheduler, topology = graph._host, graph._scheduler, graph._scheduler.topology
-    # What programs and pins hold is not for that held by the user.
-    programs = graph._programs.in_order()
+    # What programs, pins and choices hold is not for that held by the user.
     holders: Counter[int] = Counter()
     seeds: set[int] = set()
-    for program in programs:
+    for program in graph._programs.in_order():
         seeds.add(program._seed._slot)
         holders[id(program._seed)] += 1
-        if isinstance(program.kept, dict):
-            holders.update(map(id, program.kept.values()))
+    for _, programs in graph._live_programs():
+        for seed, _, held in programs.values():
+            seeds.add(seed._slot)
+            holders[id(seed)] += 1
+            holders.update(map(id, held.values()))
     for pin in host.pins.values():
         holders.update(map(id, pin.parents))
-    for slot in topology.slots() if programs else ():
-        ref = host.handles[slot]
-        var = None if ref is None else ref()
-        for entry in getattr(var, "_programs", {}).values():
-            if isinstance(entry, tuple):
-                seeds.add(entry[0]._slot)
-                holders[id(entry[0])] += 1
-    del programs
+    for slot in host.branches:
+        holders.update(map(id, host.ops[slot].branches))
+    program = programs = seed = held = None  # they would be counted
     wanted: list[int] = []
     slots = topology.slots()
-    program = entry = var = None  # they would be counted
     for slot in slots:
         if slot not in host.name_of and slot not in host.kept:
             ref = host.handles[slot]
@@ -344,10 +359,9 @@ def _wanted(graph: Graph) -> list[int]:
     found = set(wanted)
     while wanted:
         slot = wanted.pop()
-        pinned = host.pins.get(slot)
-        for parent in (
-            topology.parents[slot] if pinned is None else [var._slot for var in pinned.parents]
-        ):
+        pin = host.pins.get(slot)
+        parents = topology.parents[slot] if pin is None else [var._slot for var in pin.parents]
+        for parent in (*parents, *host.branches.get(slot, ())):
             if parent not in found:
                 found.add(parent)
                 wanted.append(parent)
@@ -414,7 +428,9 @@ def check(state: State) -> None:
         cycle = _cycle(n, state.parents.tolist(), child.tolist())
         if cycle:
             raise LoadError(f"its nodes form a cycle: {' -> '.join(map(state.label, cycle))}")
-        raise LoadError(f"the rank of {state.label(child[wrong[0]])!r} contradicts its parents")
+        raise LoadError(
+            f"the rank of {state.label(int(child[wrong[0]]))!r} contradicts its parents"
+        )
     _check_some(state)
 
 
@@ -454,7 +470,7 @@ def _check_some(state: State) -> None:
     n = len(state)
     listed = {
         what: [entry[0] for entry in getattr(state, what)]
-        for what in ("names", "closed", "cutoffs", "patterns", "pins", "dynamic")
+        for what in ("names", "closed", "cutoffs", "patterns", "pins", "choices", "dynamic")
     }
     listed |= {what: getattr(state, what) for what in ("kept", "frozen", "retained", "numbers")}
     for what, nodes in listed.items():
@@ -472,6 +488,15 @@ def _check_some(state: State) -> None:
         if fixed is not None and not 0 <= fixed < len(parents):
             raise LoadError(f"the pinned node {state.label(node)!r} has fewer arguments than that")
         operands[node] = len(parents)
+    choosing = [
+        node for node, i in enumerate(state.definition) if type(state.definitions[i]) is Choice
+    ]
+    if choosing != sorted(listed["choices"]):
+        raise LoadError("a node chooses between others that are not named")
+    for node, chosen in state.choices:
+        if len(chosen) != 3 or not all(0 <= one < n for one in chosen):
+            raise LoadError(f"{state.label(node)!r} does not choose by one node between two others")
+        operands[node] = max(operands[node], 3)
     for node, positions in state.closed:
         if positions is not None and not (
             len(set(positions)) == len(positions)
@@ -479,7 +504,7 @@ def _check_some(state: State) -> None:
         ):
             raise LoadError(f"{state.label(node)!r} has no such operand to be detached")
     for node, count in state.dynamic:
-        lifted = isinstance(state.definitions[state.definition[node]], Lifted)
+        lifted = isinstance(state.definitions[state.definition[node]], Lifted | Choice)
         if not lifted or not 0 <= count < state.parent_count[node]:
             raise LoadError(f"{state.label(node)!r} cannot have read other nodes while it ran")
 
@@ -521,7 +546,7 @@ class _Restoring:
             else:
                 self.check_computed(node, value)
             scheduler.add((), leaf=leaf, valued=leaf and valued)
-            op: Any = definition
+            op: Any = definition  # a choice gets its own when the nodes that it knows are there
             attrs: tuple[Any, ...] = ()
             if isinstance(definition, Computation):
                 op, attrs = definition.op, definition.attrs
@@ -621,9 +646,25 @@ class _Restoring:
             if isinstance(self.of[node], Leaf):
                 raise self.wrong(node, "is pinned, and a leaf")
             host.pins[node] = Pin([graph._handle(parent) for parent in parents], fixed)
+        for node, (condition, *branches) in state.choices:
+            self.check_choice(node, condition)
+            switch = host.ops[node] = Switch(
+                (graph._handle(branches[0]), graph._handle(branches[1]))
+            )
+            switch.declared = self.specs[node]
+            graph._link_branches(node, (condition, *branches))
         graph._scheduler.dynamic.update(state.dynamic)
         for node, rule in state.cutoffs:
             graph._set_cutoff(node, rule)
+
+    def check_choice(self, node: int, condition: int) -> None:
+        """What a choice passes on is checked whenever it runs."""
+        found = self.specs[node]
+        if found is not None and (found.weak is not None or not found.known):
+            raise self.wrong(node, f"promises {found!r}, which is no array")
+        pin = next((parents for other, parents, _ in self.state.pins if other == node), None)
+        if (self.parents[node] if pin is None else pin)[:1] != (condition,):
+            raise self.wrong(node, "chooses by another node than its first operand")
 
     def check_pattern(self, node: int, pattern: Spec) -> None:
         found = self.specs[node]
@@ -641,7 +682,7 @@ class _Restoring:
         """Shapes and dtypes are those that the rules of the ops give."""
         for node in order:
             definition, found = self.of[node], self.specs[node]
-            if isinstance(definition, Leaf) or node in self.pinned:
+            if isinstance(definition, Leaf | Choice) or node in self.pinned:
                 continue
             if isinstance(definition, Lifted):
                 if found is not definition.declared:

@@ -64,16 +64,15 @@ class Stats:
     observers: int
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"{self.nodes:,} nodes ({self.leaves:,} leaves), {self.edges:,} edges, "
-                f"{bytes_text(self.bytes)} of values",
-                f"{self.runs:,} runs: {self.ran:,} nodes ran ({self.cut_off:,} cut off), "
-                f"{self.rebuilt:,} rebuilt, {self.failed:,} failed",
-                f"{self.plans:,} cached plans: {self.plan_hits:,} hits, {self.plan_misses:,} misses",
-                f"{self.observers:,} observers",
-            ]
-        )
+        rows = {
+            "nodes": f"{self.nodes:,} ({self.leaves:,} of them leaves), {self.edges:,} edges",
+            "values": bytes_text(self.bytes),
+            "runs": f"{self.runs:,}: ran {self.ran:,}, cut off {self.cut_off:,}, "
+            f"rebuilt {self.rebuilt:,}, failed {self.failed:,}",
+            "plans": f"{self.plans:,} cached, {self.plan_hits:,} hits, {self.plan_misses:,} misses",
+            "observers": f"{self.observers:,}",
+        }
+        return "\n".join(f"{word:<10} {text}" for word, text in rows.items())
 
 
 def take_stats(graph: Graph) -> Stats:

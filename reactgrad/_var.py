@@ -308,7 +308,7 @@ class Value(Handle):
 
     def transpose(self, *axes: Any) -> Any:
         """The value with its axes in another order; see ``rg.transpose``."""
-        return ops.transpose(self, _spread(axes) or None)
+        return ops.transpose(self, None if axes in ((), (None,)) else _spread(axes))
 
     def reshape(self, *shape: Any) -> Any:
         """The elements in another shape; see ``rg.reshape``."""
@@ -350,7 +350,7 @@ class Value(Handle):
 
     def dot(self, other: Any) -> Any:
         """Matrix product; see ``rg.matmul``."""
-        return ops.matmul(self, other)
+        return _protocols.dot(self, other)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _protocols.array_ufunc(ufunc, method, inputs, kwargs)

@@ -57,7 +57,7 @@ class Change:
     def __str__(self) -> str:
         if self.after is None:
             return f"{self.node} depends on {self.parent}, which is stale"
-        return f"{self.node} depends on {self.parent}: {_versions(self.before, self.after)}"
+        return f"{self.node} depends on {self.parent}: {versions_text(self.before, self.after)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Cause:
         }[self.kind]
         text = f"{self.node} {text}"
         if self.after is not None:
-            text += f": {_versions(self.before, self.after)}"
+            text += f": {versions_text(self.before, self.after)}"
         return text + (f" ({self.line})" if self.line is not None else "")
 
 
@@ -173,7 +173,7 @@ class Why:
         lines = [self._headline()]
         lines += [f"  {change}" for change in self.changes]
         if self.causes:
-            lines.append("because" if self.verdict in ("stale", "ran", "cut_off") else "by")
+            lines.append("because")
             lines += [f"  {cause}" for cause in self.causes]
         if self.more:
             lines.append(f"  ... and {self.more} more")
@@ -208,7 +208,9 @@ class Why:
         if self.verdict == "cut_off":
             return f"{self.node} ran in the last run and was cut off: its cutoff kept {version}"
         if self.verdict == "ran":
-            return f"{self.node} ran in the last run: {_versions(self.version - 1, self.version)}"
+            return (
+                f"{self.node} ran in the last run: {versions_text(self.version - 1, self.version)}"
+            )
         text = f"{self.node} is clean at {version}"
         if self.computed_from:
             shown = ", ".join(f"{name} (version {n})" for name, n in self.computed_from)
@@ -270,6 +272,11 @@ def explain(graph: Graph, var: Var) -> Why:
         )
 
 
+def versions_text(before: int | None, after: int) -> str:
+    """``version 1 -> 2``."""
+    return f"now version {after}" if before is None else f"version {before} -> {after}"
+
+
 class _Search:
     """Follows changes back to where they began, breadth first, without recursion."""
 
@@ -286,7 +293,7 @@ class _Search:
         self._cut_off = set(run.cut_off)
         self._ran = {slot for slot in run.ran if run.serials[slot] == serial[slot]}
         self._moved = self._ran - self._cut_off
-        self._leaves = {slot for slot in run.changed if run.serials[slot] == serial[slot]}
+        self._leaves = {slot for slot in self._scheduler.news if serial[slot]}
         # Nodes that got a version: (serial, version), with the version before it where known.
         self._versions: deque[tuple[int, int | None, int]] = deque()
         self._seen: set[tuple[int, int]] = set()
@@ -396,6 +403,8 @@ class _Search:
             if event is not None and event.kind == "ran":
                 self._ran_event(event)
             elif event is not None:
+                if event.kind == "touch":
+                    event = self._set_between(slot, before, after) or event
                 self._cause(Cause(event.kind, name, before, after, event.line))  # type: ignore[arg-type]
             elif slot in host.pins:
                 self._cause(Cause("pin", name, before, after))
@@ -448,6 +457,14 @@ class _Search:
         if not found:
             self._cause(Cause("retry" if self._run.retry else "unknown", name))
 
+    def _set_between(self, slot: int, before: int | None, after: int) -> Event | None:
+        """The latest set among the changes of a leaf: it says more than a touch after it."""
+        for version in range(after, after - 1 if before is None else before, -1):
+            event = self._event(slot, version)
+            if event is None or event.kind == "set":
+                return event
+        return None
+
     def _event(self, slot: int, version: int) -> Event | None:
         if self.log is None:
             return None
@@ -494,11 +511,14 @@ class _History:
         return None
 
     def before(self, serial: int, event: Event | None) -> Event | None:
-        """What last happened to the definition of a node (before an event)."""
+        """What happened to the definition of a node since its last call (before an event)."""
         end = len(self._entries) if event is None else self._index(event)
         for earlier in reversed(self._entries[:end]):
-            if earlier.serial == serial and earlier.kind in ("new", "touch", "edit", "unpin"):
-                return earlier
+            if earlier.serial == serial:
+                if earlier.kind in ("ran", "cut_off"):
+                    return None
+                if earlier.kind in ("new", "touch", "edit", "unpin"):
+                    return earlier
         return None
 
     def run_of(self, event: Event) -> Event | None:

@@ -11,4 +11,6 @@ from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad
 from reactgrad.autodiff._program import Program as Program
 from reactgrad.autodiff._program import Programs as Programs
+from reactgrad.autodiff._program import open_edges as open_edges
+from reactgrad.autodiff._program import sources as sources
 from reactgrad.autodiff._program import wanted_leaves as wanted_leaves

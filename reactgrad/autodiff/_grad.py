@@ -10,7 +10,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad.autodiff._program import ZERO, Program, wanted_leaves
-from reactgrad.backend import owner, spec
+from reactgrad.backend import owner, read_value, spec
 from reactgrad.flow import is_grad_enabled
 from reactgrad.ops import Handle
 
@@ -20,12 +20,23 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
 
     With it the adjoints that the output's handle keeps alive.
     """
+    graph, slot = output._graph, output._slot
     programs = output._programs_dict()
-    key = None if gradient is None else gradient._slot
-    found = programs.get(key)
-    if found is None or (gradient is not None and found[0] is not gradient):
-        seed = _ones(output) if gradient is None else gradient
-        found = programs[key] = (seed, Program(output, seed), {})
+    if gradient is not None:
+        # Kept by the gradients that were asked for only: another Var, another program.
+        key = gradient._graph._scheduler.topology.serial[gradient._slot]
+        program = graph._programs.find(slot, key)
+        if program is None:
+            program = Program(output, gradient)
+            graph._programs.name(slot, key, program)
+        return program, {}
+    found = programs.get(None)
+    if found is None:
+        program = graph._programs.find(slot, None)
+        if program is None:
+            program = Program(output, _ones(output))
+            graph._programs.name(slot, None, program)
+        found = programs[None] = (program.seed, program, dict(program.kept))
     return found[1], found[2]
 
 
@@ -86,6 +97,8 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
             "yet. Build y = f(x) from a Var x, then rg.grad(y, x)."
         )
     single = isinstance(xs, Handle)
+    if not single and not hasattr(xs, "__iter__"):
+        raise DTypeError(f"rg.grad takes Vars to differentiate for, not {type(xs).__name__}.")
     wanted: Sequence[Any] = [xs] if single else list(xs)
     _check_output(y, "rg.grad")
     graph = y._graph
@@ -207,7 +220,11 @@ def _seed(graph: Any, y: Any, gradient: Any) -> Any:
 
 
 def _gradient_array(y: Any, gradient: Any) -> Any:
-    value = gradient if owner(gradient) is not None else np.asarray(gradient)
+    seen, value = read_value(gradient, "gradient=")
+    if seen is None:
+        raise DTypeError(f"gradient= is {type(gradient).__name__}; gradients are floats.")
+    if owner(value) is None:
+        value = np.asarray(value)
     if value.shape != y.shape:
         raise ShapeError(
             f"gradient= has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
@@ -234,6 +251,10 @@ def _check_gradient(y: Any, gradient: Any) -> None:
 def _check_output(y: Any, what: str) -> None:
     if not isinstance(y, Handle):
         raise DTypeError(f"{what} takes a Var, not {type(y).__name__}.")
+    if not hasattr(y, "_programs_dict"):
+        raise GradientError(
+            f"{what}: {y.name!r} is detached, so no gradient leaves it; use its base."  # type: ignore[attr-defined]
+        )
     if y.dtype.kind != "f":  # type: ignore[attr-defined]
         raise DTypeError(
             f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
 from reactgrad.flow import enable_grad
 from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
 
@@ -25,10 +25,14 @@ ZERO = object()
 class Programs:
     """The live programs of a graph, and which one is building."""
 
-    __slots__ = ("_live", "_next", "building")
+    __slots__ = ("_by_output", "_live", "_next", "building")
 
     def __init__(self) -> None:
         self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
+        # Those for ones, and for the gradient of each backward, by output: handles come and go.
+        self._by_output: weakref.WeakValueDictionary[tuple[int, Any], Program] = (
+            weakref.WeakValueDictionary()
+        )
         self._next = 0
         self.building: int | None = None
 
@@ -37,6 +41,14 @@ class Programs:
         self._next += 1
         self._live[self._next] = program
         return self._next
+
+    def find(self, output: int, key: Any) -> Program | None:
+        """The live program of this output and seed."""
+        return self._by_output.get((output, key))
+
+    def name(self, output: int, key: Any, program: Program) -> None:
+        """Let ``find`` find a program."""
+        self._by_output[output, key] = program
 
     def in_order(self) -> list[Program]:
         """The live programs in order of creation."""
@@ -63,6 +75,7 @@ class Program:
         "_edges",
         "_graph",
         "_output",
+        "_rebuilding",
         "_seed",
         "_serials",
         "adjoint",
@@ -76,6 +89,7 @@ class Program:
         self._graph = output._graph
         self._output: int = output._slot
         self._seed = seed
+        self._rebuilding = False
         # the nodes between, with the positions of their parents that gradients may pass to
         self._edges: dict[int, list[int]] = {}
         self.adjoint: dict[int, Any] = {}
@@ -93,6 +107,7 @@ class Program:
         program._graph = graph
         program._output = self._output
         program._seed = graph._handle(self._seed._slot)
+        program._rebuilding = False
         program._anchor = graph._host.anchor(self._output)
         program._edges = self._edges.copy()
         program.adjoint = self.adjoint.copy()
@@ -121,6 +136,11 @@ class Program:
                 operands = sources(self._graph, slot)
                 stack += [operands[i] for i in edges[slot]]
         return edges
+
+    @property
+    def seed(self) -> Any:
+        """The gradient of the output."""
+        return self._seed
 
     def adjoints(self, wanted: Sequence[int], held: dict[int, Any] | None = None) -> list[Any]:
         """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on.
@@ -236,6 +256,7 @@ class Program:
         """What this node contributes to the gradients of its parents at these positions."""
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
+        self._refuse_complex(slot, edges)
         ans = graph._handle(slot)
         operands = operand_vars(graph, slot)
         lifted: Any = None
@@ -252,12 +273,58 @@ class Program:
                 if op.vjp is None:
                     raise _no_rule(graph, slot)
                 if lifted is None:
-                    lifted = _custom(graph, slot, op, op.vjp(g, ans, *operands), len(operands))
+                    arguments, places = op.arguments(operands)
+                    parts = op.vjp(g, ans, *arguments)
+                    lifted = _custom(graph, slot, op, parts, len(arguments))
+                    lifted = [lifted[place] for place in places]
                 part = lifted[i]
                 if part is not None:
-                    part = _checked(graph, slot, i, part)
+                    part = self._checked(slot, i, part)
             if part is not None:
                 yield i, self._fitted(slot, i, part, broadcasts=getattr(op, "broadcasts", False))
+
+    def _checked(self, slot: int, i: int, part: Any) -> Any:
+        """A gradient from a user's rule, held against the operand it belongs to."""
+        graph = self._graph
+        var = graph._handle(sources(graph, slot)[i])
+        who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
+        if not hasattr(part, "_slot"):
+            part = graph.const(part)
+        if part._graph is not graph:
+            raise GraphError(f"{who} returned a Var of another graph.")
+        specs = graph._host.specs
+        unknown = specs[part._slot] is None or specs[var._slot] is None
+        if unknown and not self._may_look(part, var):
+            return part  # shown when it runs
+        if part.shape != var.shape:
+            raise ShapeError(
+                f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "
+                f"{var.shape}. Sum over broadcast axes, or reshape."
+            )
+        if part.dtype.kind != "f":
+            raise DTypeError(f"{who} returned a gradient of {part.dtype}; gradients are floats.")
+        return part
+
+    def _may_look(self, *variables: Any) -> bool:
+        """Whether shapes that only values show can be had now."""
+        if self._rebuilding:  # in the middle of a set
+            return False
+        try:
+            self._graph.forward(*variables)
+        except Exception:  # shown to whoever reads them
+            return False
+        return True
+
+    def _refuse_complex(self, slot: int, edges: list[int]) -> None:
+        host = self._graph._host
+        for at in (slot, *[sources(self._graph, slot)[i] for i in edges]):
+            found = host.specs[at]
+            if found is not None and found.dtype.kind == "c":
+                raise GradientError(
+                    f"the gradient would pass {host.name(at)!r}, which is complex ({found!r}); only "
+                    "gradients of real numbers are defined here. Compute with real and imaginary "
+                    "parts, or detach the complex one."
+                )
 
     def _fitted(self, slot: int, i: int, part: Any, *, broadcasts: bool) -> Any:
         """A contribution in the shape and dtype of the operand it belongs to."""
@@ -287,6 +354,7 @@ class Program:
         state = self.adjoint, self._serials, self._edges, self.reads, self.observed
         self.kept.clear()
         self.observed = {}
+        self._rebuilding = True
         try:
             self._start()
             after = self._extend(before)
@@ -295,6 +363,8 @@ class Program:
             self.kept.clear()
             self.kept.update(before)
             raise
+        finally:
+            self._rebuilding = False
         redirected: dict[int, Any] = {}
         for slot, var in before.items():
             new = after.get(slot)
@@ -421,22 +491,3 @@ def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any
             f"gradients for {count} operands. Return one for each, None where there is none."
         )
     return tuple(parts)
-
-
-def _checked(graph: Any, slot: int, i: int, part: Any) -> Any:
-    """A gradient from a user's rule, held against the operand it belongs to."""
-    var = graph._handle(sources(graph, slot)[i])
-    who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
-    if not hasattr(part, "_slot"):
-        part = graph.const(part)
-    specs = graph._host.specs
-    if specs[part._slot] is None or specs[var._slot] is None:
-        return part  # shown when it runs
-    if part.shape != var.shape:
-        raise ShapeError(
-            f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "
-            f"{var.shape}. Sum over broadcast axes, or reshape."
-        )
-    if part.dtype.kind != "f":
-        raise DTypeError(f"{who} returned a gradient of {part.dtype}; gradients are floats.")
-    return part

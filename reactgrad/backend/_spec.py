@@ -55,8 +55,8 @@ class Spec:
 
     @property
     def differentiable(self) -> bool:
-        """Whether a gradient with respect to such a value exists."""
-        return self.dtype.kind == "f"
+        """Whether gradients pass such a value, or must be refused at it (complex numbers)."""
+        return self.dtype.kind in "fc"
 
 
 _interned: dict[tuple[Shape, DType, str, type | None], Spec] = {}

@@ -7,7 +7,15 @@ from typing import Any
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
-from reactgrad.ops._elementwise import greater, greater_equal, less, less_equal, logical_and
+from reactgrad.ops._elementwise import (
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+)
+from reactgrad.ops._layout import alias
 from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._shapes import broadcast, common_device, promote
 from reactgrad.ops._where import where
@@ -35,9 +43,12 @@ def _clip_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs
         return where(_inside(x, tuple(bounds), attrs), g, 0.0)
     bound, kind = bounds[i - 1], attrs[0][i - 1]
     if kind == "h":
-        return where(greater(x, bound), g, 0.0)
+        taken = greater(x, bound)
+        if "l" in attrs[0]:  # where the bounds cross the upper one wins
+            taken = logical_or(taken, less(bound, bounds[0]))
+        return where(taken, g, 0.0)
     taken = less(x, bound)
-    if "h" in attrs[0]:  # where the bounds cross the upper one wins
+    if "h" in attrs[0]:
         taken = logical_and(taken, less(bound, bounds[-1]))
     return where(taken, g, 0.0)
 
@@ -75,4 +86,4 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """
     bounds = [(kind, b) for kind, b in (("l", min), ("h", max)) if b is not None]
     kinds = "".join(kind for kind, _ in bounds)
-    return apply(CLIP, (x, *[b for _, b in bounds]), (kinds,)) if bounds else x + 0
+    return apply(CLIP, (x, *[b for _, b in bounds]), (kinds,)) if bounds else alias(x)

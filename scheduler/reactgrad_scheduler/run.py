@@ -26,7 +26,6 @@ class Run:
     raised: Exception | None = None
     serials: dict[int, int] = field(default_factory=dict[int, int])
     seconds: float = 0.0
-    changed: tuple[int, ...] = ()  # leaves replaced since an earlier read took note of changes
     retry: bool = False  # whether nodes that had raised were to run again
 
     def absorb(self, inner: list[Run]) -> None:
@@ -42,7 +41,7 @@ class Run:
 
     def seal(self, serial: Sequence[int]) -> None:
         """Remember which nodes these slots are."""
-        for slots in (self.ran, self.skipped, self.rebuilt, self.failed, self.changed):
+        for slots in (self.ran, self.skipped, self.rebuilt, self.failed):
             for slot in slots:
                 self.serials[slot] = serial[slot]
 

@@ -63,6 +63,7 @@ class Scheduler:
         self.cancelled = False  # whether the run under way shall stop before its next node
         self._orphans: list[int] = []  # parents that are no longer read
         self.last_run = Run()
+        self.news: tuple[int, ...] = ()  # leaves replaced between the last run and the one before
         self.totals = Totals()
         self.stopwatch: Stopwatch | None = None  # of the run under way, if someone watches
         self.distrust = False
@@ -285,12 +286,17 @@ class Scheduler:
             tuple(staleness.pending),
             tuple([serial[target] for target in targets]),
         )
+        if not self.computing:
+            flushed = staleness.flushed
+            self.news = (*flushed, *key[1]) if flushed else key[1]
         transition = None if retry else self.plans.get(key)
         if transition is None:
             run = self._resolve(targets, key, retry)
         else:
             run = self._replay(transition)
         self.last_run = run
+        if staleness.flushed and not self.computing:
+            staleness.flushed.clear()
         if self.computing:
             self.inner.append(run)
             self.totals.add(run, -1)  # it will be counted with the run of the node
@@ -314,7 +320,7 @@ class Scheduler:
             self.versions.settle()
             self.staleness.flush()
             run = executors.serial.run_checked(self, plan.slots)
-            self._count(run, plan.finished.changed)
+            self._count(run)
             return run
         run = executors.serial.run_certain(self, plan)
         if run is None:  # it ended as planned
@@ -326,12 +332,11 @@ class Scheduler:
                 for slot, mark in transition.marks:
                     staleness.put(slot, mark)
         else:
-            self._count(run, plan.finished.changed)
+            self._count(run)
         return run
 
-    def _count(self, run: Run, changed: tuple[int, ...]) -> None:
+    def _count(self, run: Run) -> None:
         """Complete the record of a run, and add it to the totals."""
-        run.changed = changed
         run.seal(self.topology.serial)
         self.totals.add(run)
 
@@ -349,7 +354,7 @@ class Scheduler:
         run = executors.serial.run_checked(self, slots, retry=retry)
         self._rebuild_targets(targets, run)
         run.retry = retry
-        self._count(run, key[1])
+        self._count(run)
         self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
@@ -369,7 +374,6 @@ class Scheduler:
         staleness = self.staleness
         plan = Plan(tuple(slots), certain, frozenset(slots))
         plan.finished = Run(slots)
-        plan.finished.changed = key[1]
         plan.finished.seal(self.topology.serial)
         marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
         self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))

@@ -30,6 +30,7 @@ class Staleness:
         "_random",
         "_topology",
         "cutoffs",
+        "flushed",
         "mark",
         "pending",
         "salt",
@@ -44,6 +45,7 @@ class Staleness:
         self.mark = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
         self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
+        self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
         self.state = 0
         self.salt = 0  # the part of the state that marks do not explain
         self.trace: dict[int, int] | None = None  # marks before their first change, if wanted
@@ -77,6 +79,7 @@ class Staleness:
         self._keys[slot] = 0
         self.cutoffs.discard(slot)
         self.pending.pop(slot, None)
+        self.flushed.pop(slot, None)
 
     def put(self, slot: int, mark: int) -> None:
         """Give `slot` this mark."""
@@ -101,6 +104,7 @@ class Staleness:
         """Turn the pending changes into marks."""
         if self.pending:
             self.push(self.pending)
+            self.flushed.update(self.pending)
             self.pending.clear()
 
     def push(self, changed: Iterable[int]) -> None:

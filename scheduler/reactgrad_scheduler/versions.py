@@ -93,10 +93,9 @@ class Versions:
         if isinstance(event, int):
             version[event] += times
         else:
-            slots = event
-            if isinstance(event, Plan):
-                slots = event.slots
-                self.replays += times
-                self.replayed += times * len(slots)
+            slots = event.slots if isinstance(event, Plan) else event
             for slot in slots:
                 version[slot] += times
+            if isinstance(event, Plan):
+                self.replays += times
+                self.replayed += times * len(slots)

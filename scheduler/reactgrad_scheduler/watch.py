@@ -140,7 +140,7 @@ class Watched(Scheduler):
 def watch(scheduler: Scheduler, listener: Listener) -> None:
     """Let `listener` hear of everything from now on."""
     if not isinstance(scheduler, Watched):
-        scheduler.__class__ = Watched
+        _become(scheduler, Watched)
         assert isinstance(scheduler, Watched)
     scheduler.listeners = (*scheduler.listeners, listener)
 
@@ -150,4 +150,8 @@ def unwatch(scheduler: Scheduler, listener: Listener) -> None:
     if isinstance(scheduler, Watched):
         scheduler.listeners = tuple(one for one in scheduler.listeners if one is not listener)
         if not scheduler.listeners:
-            scheduler.__class__ = Scheduler
+            _become(scheduler, Scheduler)
+
+
+def _become(scheduler: Scheduler, kind: type[Scheduler]) -> None:
+    scheduler.__class__ = kind

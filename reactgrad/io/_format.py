@@ -1,0 +1,109 @@
+"""What a saved graph looks like.
+
+The file is a safetensors file. Its metadata hold ``format``, ``format_version``, ``checksum`` and
+``manifest``, a JSON object. Its tensors are
+
+- ``graph/...``    one column of integers for each thing that every node has (see ``State``)
+- ``values/NAME``  the value of a named node; ``nodes/SERIAL`` that of a large one without a name
+- ``pool/DTYPE``   all other values of a dtype, flattened, one after the other in order of the nodes
+- ``arrays/N``     arrays inside of attributes and Python objects
+- ``manifest``     the manifest in UTF-8, where it is too large for the metadata
+
+Complex numbers are stored as pairs of floats along an additional last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from reactgrad._errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+FORMAT: Final = "reactgrad.graph"
+VERSION: Final = 1
+
+# The header of a safetensors file holds 100 MB at most, the manifest is part of it.
+MOST_MANIFEST = 30_000_000
+# Values of more bytes than this get a tensor of their own, and so do named ones, up to so many.
+POOLED_BYTES = 4096
+MOST_NAMED = 10_000
+
+COLUMNS: Final = (
+    "definition",
+    "spec",
+    "form",
+    "serial",
+    "rank",
+    "version",
+    "parents",
+    "parent_count",
+    "records",
+    "record_count",
+)
+
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+PAIRS: Final = {"complex64": "float32", "complex128": "float64"}
+# What safetensors calls the dtypes that a file of ours holds.
+TENSOR_DTYPES: Final = {
+    "BOOL": "bool",
+    **{f"{kind}{bits}": f"{name}{bits}" for kind, name in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)},
+    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
+}  # fmt: skip
+
+
+def tensor_name(serial: int, name: str | None) -> str:
+    """The tensor of a value that has one of its own."""
+    if name is not None:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            name = None
+    return f"nodes/{serial}" if name is None else f"values/{name}"
+
+
+def to_tensor(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`array` as it is stored: contiguous, complex numbers as pairs."""
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    pair = PAIRS.get(array.dtype.name)
+    return array if pair is None else array.reshape(*array.shape, 1).view(pair)
+
+
+def from_tensor(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """The array that ``to_tensor`` was given."""
+    return array if dtype not in PAIRS else array.view(dtype).reshape(array.shape[:-1])
+
+
+def checksum(manifest: bytes, tensors: Mapping[str, np.ndarray[Any, Any]]) -> str:
+    """Of everything in the file that has a meaning; finds damage, not malice."""
+    import hashlib  # takes longer to import than all of this package
+
+    digest = hashlib.sha256(manifest)
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"\0{name}\0{array.dtype.name}{array.shape}\0".encode())
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        digest.update(little.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def import_safetensors() -> ModuleType:
+    """The package that reads and writes the format."""
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise MissingExtraError(
+            "saving and loading graphs needs the package safetensors, which is not installed: "
+            'pip install "reactgrad[io]"'
+        ) from error
+    return safetensors

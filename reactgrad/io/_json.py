@@ -1,0 +1,388 @@
+"""Attributes, Python values, specs and functions as JSON, and back without trusting it.
+
+What JSON has no form for is an object with one key that says what it is: ``{"tuple": [...]}``,
+``{"slice": [0, null, 2]}``. Floats are written so that they read back the same; those that JSON
+cannot write, and so NaN with all its bits, as the hexadecimal digits of their bits.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import LoadError
+from reactgrad._state import (
+    OPERAND,
+    WEAK_DTYPES,
+    FunctionName,
+    Index,
+    Slot,
+    Spec,
+    Tolerance,
+    UnnamedError,
+    UntrustedError,
+    equal,
+    find,
+    name_of,
+    spec,
+    weak_spec,
+)
+from reactgrad.io._format import DTYPES, from_tensor, to_tensor
+
+# Lists in lists in lists ...: deeper ones are refused in both directions.
+MOST_NESTED = 50
+MOST_AXES = 64
+MOST_LENGTH = 1 << 60
+
+
+class UnwritableError(Exception):
+    """What cannot be written, and why."""
+
+
+def _bits(number: float) -> str:
+    return struct.pack(">d", number).hex()
+
+
+class Writer:
+    """Things as JSON; arrays inside of them are collected."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self._names: dict[int, tuple[Any, list[Any]]] = {}
+
+    def value(self, thing: Any, depth: int = 0) -> Any:
+        """Any value that can be written."""
+        kind = type(thing)
+        if depth > MOST_NESTED:
+            raise UnwritableError(f"it is nested more than {MOST_NESTED} deep")
+        if thing is None or kind is bool or kind is str:
+            return thing
+        if kind is int:
+            return thing if abs(thing) < 1 << 63 else {"int": hex(thing)}
+        if kind is float:
+            return thing if math.isfinite(thing) else {"float": _bits(thing)}
+        if kind is complex:
+            return {"complex": [_bits(thing.real), _bits(thing.imag)]}
+        if kind is bytes:
+            return {"bytes": thing.hex()}
+        if kind is tuple or kind is list:
+            items = [self.value(item, depth + 1) for item in thing]
+            return items if kind is list else {"tuple": items}
+        if kind is dict:
+            below = depth + 1
+            return {
+                "dict": [[self.value(k, below), self.value(v, below)] for k, v in thing.items()]
+            }
+        if kind is slice:
+            return {
+                "slice": [self.value(e, depth + 1) for e in (thing.start, thing.stop, thing.step)]
+            }
+        if thing is Ellipsis:
+            return {"ellipsis": None}
+        if thing is OPERAND:
+            return {"argument": None}
+        if isinstance(thing, np.dtype):
+            return {"dtype": self.dtype(thing)}
+        if isinstance(thing, np.generic):
+            return {"scalar": [self.array(np.asarray(thing)), self.dtype(thing.dtype)]}
+        if kind is np.ndarray:
+            axes = axes_in_memory(thing)
+            if axes is None:
+                thing, axes = np.ascontiguousarray(thing), tuple(range(thing.ndim))
+            return {"array": [self.array(thing.transpose(axes)), self.dtype(thing.dtype), [*axes]]}
+        if kind is Index:
+            return {"index": [self.value(part, depth + 1) for part in thing.parts]}
+        if kind is Slot:
+            return {"operand": thing.number}
+        raise UnwritableError(f"a {kind.__module__}.{kind.__qualname__} has no form in a file")
+
+    def array(self, array: np.ndarray[Any, Any]) -> int:
+        """The place of an array among those collected."""
+        self.dtype(array.dtype)
+        self.arrays.append(to_tensor(array))
+        return len(self.arrays) - 1
+
+    @staticmethod
+    def dtype(dtype: np.dtype[Any]) -> str:
+        """The name of a dtype."""
+        if DTYPES.get(dtype.name) != dtype:
+            raise UnwritableError(
+                f"arrays of dtype {dtype} have no form in a file that every machine reads alike"
+            )
+        return dtype.name
+
+    def spec(self, found: Spec | None) -> Any:
+        """What is known of a value."""
+        if found is None:
+            return None
+        if found.weak is not None:
+            return {"number": found.weak.__name__, "device": found.device}
+        return {
+            "dtype": self.dtype(found.dtype),
+            "shape": [*found.shape],
+            "device": found.device,
+        }
+
+    def function(self, function: Callable[..., Any]) -> list[Any]:
+        """A function by its name."""
+        known = self._names.get(id(function))
+        if known is None:
+            try:
+                known = (function, [*name_of(function)])
+            except UnnamedError as error:
+                raise UnwritableError(str(error)) from None
+            self._names[id(function)] = known
+        return known[1]
+
+    def cutoff(self, rule: Callable[..., Any]) -> Any:
+        """A cutoff rule."""
+        if rule is equal:
+            return "equal"
+        if type(rule) is Tolerance:
+            return {"tolerance": [self.value(rule.rtol), self.value(rule.atol)]}
+        return {"function": self.function(rule)}
+
+
+def axes_in_memory(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """Its axes from the slowest to the fastest, if the array fills its memory without gaps."""
+    strides = array.strides
+    axes = tuple(sorted(range(array.ndim), key=lambda axis: -strides[axis]))
+    return axes if array.transpose(axes).flags.c_contiguous else None
+
+
+class Reader:
+    """Things from JSON; nothing is called or imported that is not allowed.
+
+    Parameters
+    ----------
+    arrays
+        Gives the stored array of this number, and that of a dtype that it must have.
+    trust
+        Modules whose functions may be used.
+    """
+
+    def __init__(
+        self, arrays: Callable[[int, str], np.ndarray[Any, Any]], trust: Collection[str]
+    ) -> None:
+        self._arrays = arrays
+        self._trust = trust
+        self._functions: dict[FunctionName, Callable[..., Any]] = {}
+
+    def value(self, form: Any, depth: int = 0) -> Any:
+        """What ``Writer.value`` was given."""
+        if depth > MOST_NESTED:
+            raise LoadError(f"a value is nested more than {MOST_NESTED} deep")
+        if form is None or isinstance(form, bool | str | int | float):
+            return form
+        if isinstance(form, list):
+            return [self.value(item, depth + 1) for item in form]
+        what, given = only(form, "a value")
+        if what in ("tuple", "slice", "dict", "index"):
+            items = many(given, f"a {what}")
+            if what == "dict":
+                pairs = [items_of(pair, 2, "an entry of a dict") for pair in items]
+                return {self.key(k, depth): self.value(v, depth + 1) for k, v in pairs}
+            parts = tuple([self.value(item, depth + 1) for item in items])
+            if what == "tuple":
+                return parts
+            return _slice(parts) if what == "slice" else _index(parts)
+        if what == "int":
+            return _from_hex(given)
+        if what == "float":
+            return _from_bits(given)
+        if what == "complex":
+            real, imaginary = items_of(given, 2, "a complex number")
+            return complex(_from_bits(real), _from_bits(imaginary))
+        if what == "bytes":
+            try:
+                return bytes.fromhex(text(given, "bytes"))
+            except ValueError:
+                raise LoadError("bytes are not written in hexadecimal digits") from None
+        if what == "ellipsis":
+            return Ellipsis
+        if what == "argument":
+            return OPERAND
+        if what == "operand":
+            return Slot(whole(given, "the number of an operand", 0, MOST_LENGTH))
+        if what == "dtype":
+            return self.dtype(given)
+        if what == "scalar":
+            place, dtype = items_of(given, 2, "a scalar")
+            array = self.array(place, dtype)
+            if array.shape != ():
+                raise LoadError("a scalar is stored as more than one number")
+            return array[()]
+        if what == "array":
+            place, dtype, axes = items_of(given, 3, "an array")
+            return in_order(self.array(place, dtype), axes)
+        raise LoadError(f"{what!r:.60} is no kind of value")
+
+    def key(self, form: Any, depth: int) -> Any:
+        key = self.value(form, depth + 1)
+        try:
+            hash(key)
+        except TypeError:
+            raise LoadError("a key of a dict is not hashable") from None
+        return key
+
+    def array(self, place: Any, dtype: Any) -> np.ndarray[Any, Any]:
+        name = self.dtype(dtype).name
+        array = self._arrays(whole(place, "the number of an array", 0, MOST_LENGTH), name)
+        array.flags.writeable = False
+        return from_tensor(array, name)
+
+    @staticmethod
+    def dtype(name: Any) -> np.dtype[Any]:
+        """The dtype of this name."""
+        try:
+            return DTYPES[name]
+        except (KeyError, TypeError):
+            raise LoadError(f"{name!r:.60} is no dtype of a value") from None
+
+    def spec(self, form: Any) -> Spec | None:
+        """What ``Writer.spec`` was given."""
+        if form is None:
+            return None
+        fields = record(form, "what is known of a value")
+        device = text(fields.get("device"), "the device of a value")
+        if "number" in fields:
+            for number in WEAK_DTYPES:
+                if number.__name__ == fields["number"]:
+                    return weak_spec(number, device)
+            raise LoadError(f"{fields['number']!r:.60} is no kind of Python number")
+        shape = many(fields.get("shape"), "a shape")
+        if len(shape) > MOST_AXES:
+            raise LoadError(f"a shape has {len(shape)} axes; NumPy has at most {MOST_AXES}")
+        lengths = tuple(
+            [None if n is None else whole(n, "a length of a shape", 0, MOST_LENGTH) for n in shape]
+        )
+        if math.prod(max(n or 0, 1) for n in lengths) > MOST_LENGTH:
+            raise LoadError(f"an array of shape {shape} does not fit any memory")
+        return spec(lengths, self.dtype(fields.get("dtype")), device)
+
+    def function(self, form: Any, user: str) -> Callable[..., Any]:
+        """The function of this name, for the node or rule that wants it."""
+        name, wrappers = items_of(form, 2, "the name of a function")
+        key = FunctionName(
+            text(name, "the name of a function"), whole(wrappers, "a number of wrappers", 0, 8)
+        )
+        found = self._functions.get(key)
+        if found is None:
+            try:
+                found = self._functions[key] = find(key, self._trust)
+            except UntrustedError:
+                module = key.text.partition(":")[0]
+                raise LoadError(
+                    f"{user} calls {key.text!r}, a function that this program has not used in a "
+                    "graph itself. Whoever wrote the file would choose what runs here. If you "
+                    f"trust this module, write rg.load(path, trust=[{module!r}]), or import the "
+                    "part of your program that gives the function to rg.lift before you load"
+                ) from None
+            except LookupError as error:
+                raise LoadError(f"{user} calls {key.text!r:.200}: {error.args[0]}") from error
+        return found
+
+    def cutoff(self, form: Any) -> Callable[..., Any]:
+        """What ``Writer.cutoff`` was given."""
+        if form == "equal":
+            return equal
+        what, given = only(form, "a cutoff")
+        if what == "function":
+            return self.function(given, "a cutoff")
+        if what != "tolerance":
+            raise LoadError(f"{what!r:.60} is no kind of cutoff")
+        sizes = [self.value(size) for size in items_of(given, 2, "a tolerance")]
+        if not all(type(size) in (int, float, bool) and size >= 0 for size in sizes):
+            raise LoadError("a tolerance is negative, or no number")
+        return Tolerance(sizes[0], sizes[1])
+
+
+def in_order(array: np.ndarray[Any, Any], axes: Any) -> np.ndarray[Any, Any]:
+    """An array that was stored with its axes in this order, as it was."""
+    order = [whole(a, "an axis", 0, MOST_AXES) for a in many(axes, "the axes of an array")]
+    if sorted(order) != list(range(array.ndim)):
+        raise LoadError(f"an array with {array.ndim} axes has them in the order {order}")
+    return array.transpose([order.index(axis) for axis in range(array.ndim)])
+
+
+def _slice(parts: tuple[Any, ...]) -> slice:
+    if len(parts) != 3:
+        raise LoadError("a slice has not three parts")
+    return slice(*parts)
+
+
+def _index(parts: tuple[Any, ...]) -> Index:
+    for part in parts:
+        if isinstance(part, slice):
+            ends = (part.start, part.stop, part.step)
+            fits = all(e is None or type(e) is int for e in ends) and part.step != 0
+        elif isinstance(part, np.ndarray):
+            fits = part.dtype.kind in "biu"
+        else:
+            fits = part is None or part is Ellipsis or type(part) in (int, Slot)
+        if not fits:
+            raise LoadError(f"{part!r:.60} is no part of an index")
+    return Index(parts)
+
+
+def _from_bits(digits: Any) -> float:
+    try:
+        return struct.unpack(">d", bytes.fromhex(text(digits, "a float")))[0]
+    except (ValueError, struct.error):
+        raise LoadError(f"{digits!r:.60} is not the bits of a float") from None
+
+
+def _from_hex(digits: Any) -> int:
+    try:
+        return int(text(digits, "an integer"), 16)
+    except ValueError:
+        raise LoadError(f"{digits!r:.60} is no integer") from None
+
+
+# --- what the manifest must be made of -----------------------------------------------------------
+
+
+def whole(number: Any, what: str, least: int, most: int) -> int:
+    """An integer in these bounds."""
+    if type(number) is not int or not least <= number <= most:
+        raise LoadError(f"{what} is {number!r:.60}, and should be from {least} to {most}")
+    return number
+
+
+def text(string: Any, what: str) -> str:
+    """A string."""
+    if type(string) is not str:
+        raise LoadError(f"{what} is {string!r:.60}, and should be a string")
+    return string
+
+
+def many(items: Any, what: str) -> list[Any]:
+    """A list."""
+    if type(items) is not list:
+        raise LoadError(f"{what} is {items!r:.60}, and should be a list")
+    return items
+
+
+def items_of(items: Any, count: int, what: str) -> list[Any]:
+    """A list of so many items."""
+    if len(many(items, what)) != count:
+        raise LoadError(f"{what} has {len(items)} parts, and should have {count}")
+    return items
+
+
+def record(fields: Any, what: str) -> dict[str, Any]:
+    """A JSON object."""
+    if type(fields) is not dict:
+        raise LoadError(f"{what} is {fields!r:.60}, and should be an object")
+    return fields
+
+
+def only(fields: Any, what: str) -> tuple[str, Any]:
+    """The key and the content of a JSON object with one key."""
+    if len(record(fields, what)) != 1:
+        raise LoadError(f"{what} is {fields!r:.60}, and should be an object with one key")
+    return next(iter(fields.items()))

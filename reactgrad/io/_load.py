@@ -1,0 +1,436 @@
+"""From a file, trusted in nothing, to a graph.
+
+The package that knows the format first holds its header against the real size of the file; after
+that nothing is larger than the file. Then comes the checksum, then every number of the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import LoadError
+from reactgrad._state import (
+    CONST,
+    INPUT,
+    OPS,
+    PARAM,
+    Absent,
+    Choice,
+    Computation,
+    Definition,
+    Lifted,
+    Spec,
+    State,
+    column,
+    restore,
+)
+from reactgrad.io._format import (
+    COLUMNS,
+    FORMAT,
+    PAIRS,
+    TENSOR_DTYPES,
+    VERSION,
+    checksum,
+    from_tensor,
+    import_safetensors,
+    tensor_name,
+)
+from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, record, text, whole
+
+# What the packages that read the header allow, too.
+MOST_HEADER = 100_000_000
+
+_FIELDS = (
+    *("seed", "next_serial", "definitions", "specs", "forms", "objects", "names", "kept"),
+    *(
+        "frozen",
+        "retained",
+        "numbers",
+        "closed",
+        "cutoffs",
+        "patterns",
+        "pins",
+        "choices",
+        "dynamic",
+    ),
+)
+
+
+def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> Any:
+    """Read a graph that ``Graph.save`` wrote.
+
+    Values, versions and what is stale are as they were: reading a clean node runs nothing,
+    reading a stale one what it would have run. The graph keeps its named nodes alive; take and
+    hold the Vars of others (``graph.nodes``) that you need. Python functions are found by name,
+    and only those that this program itself has given to ``rg.lift`` (or as a cutoff) by then, or
+    that you allow. Nothing else in the file is code.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    trust : str or sequence of str
+        Modules, or packages with all their modules, whose functions the file may name; they are
+        imported if need be. Trust only what does no harm with any arguments.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    LoadError
+        If the file is damaged, contradicts itself, was written by a newer version, or names a
+        function that is not there or not allowed.
+    OSError
+        If the file cannot be read.
+    MissingExtraError
+        If the package safetensors is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0], name="x")
+    >>> total = x.sum()
+    >>> total.name = "total"
+    >>> total.value
+    np.float64(3.0)
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     g.save(os.path.join(folder, "graph.safetensors"))
+    ...     h = rg.load(os.path.join(folder, "graph.safetensors"))
+    >>> h["total"].is_stale  # doctest: +SKIP
+    False
+    """
+    try:
+        manifest, tensors = read(path)
+        trusted = (trust,) if isinstance(trust, str) else tuple(trust)
+        return restore(unpack(manifest, tensors, trusted), adopt=True)
+    except LoadError as error:
+        raise LoadError(f"{os.fspath(path)} cannot be loaded: {error}.") from error.__cause__
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """The manifest and the tensors of a file, whole and undamaged."""
+    package = import_safetensors()
+    _read_header(path)
+    tensors: dict[str, np.ndarray[Any, Any]] = {}
+    try:
+        with package.safe_open(os.fspath(path), "np") as file:
+            metadata = dict(file.metadata() or {})
+            _check_format(metadata)
+            for name in file.keys():  # noqa: SIM118 - not a mapping
+                tensors[name] = file.get_tensor(name)
+    except package.SafetensorError as error:
+        raise LoadError(f"it is damaged, or no safetensors file: {error}") from error
+    stored = metadata.get("manifest")
+    if stored is None and "manifest" in tensors:
+        content = tensors.pop("manifest").tobytes()
+    elif stored is not None and "manifest" not in tensors:
+        content = stored.encode()
+    else:
+        raise LoadError("it has not one manifest")
+    if checksum(content, tensors) != metadata.get("checksum"):
+        raise LoadError("it is damaged: its checksum is not that of its content")
+    for name, array in tensors.items():
+        if array.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
+            raise LoadError(f"tensor {name!r:.60} holds booleans that are neither true nor false")
+    return record(_strict_json(content), "the manifest"), tensors
+
+
+def _read_header(path: str | os.PathLike[str]) -> None:
+    """What the package does not look at: names that stand there twice, dtypes of other uses."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, MOST_HEADER):
+            raise LoadError("it is truncated, or no safetensors file")
+        header = file.read(length)
+    for name, entry in record(_strict_json(header), "the header").items():
+        if name != "__metadata__":
+            dtype = record(entry, "an entry of the header").get("dtype")
+            if not isinstance(dtype, str) or dtype not in TENSOR_DTYPES:
+                raise LoadError(f"tensor {name!r:.60} has the dtype {dtype!r:.60}")
+
+
+def _strict_json(content: bytes) -> Any:
+    """JSON without what JSON lacks, and without names that stand there twice."""
+    try:
+        return json.loads(
+            content.decode(), object_pairs_hook=_once_each, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, LoadError):
+            raise
+        raise LoadError(f"it is damaged: what should be JSON is none ({error})") from error
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise LoadError(f"the name {twice!r:.60} stands twice where names are unique")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise LoadError(f"it is damaged: {name} is no JSON")
+
+
+def _check_format(metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise LoadError("it is no saved graph: rg.load reads what Graph.save wrote")
+    version = metadata.get("format_version", "")
+    if not (version.isascii() and version.isdigit()) or len(version) > 9 or not int(version):
+        raise LoadError(f"it has no format version that exists, but {version!r:.60}")
+    if int(version) > VERSION:
+        raise LoadError(
+            f"it has format version {version}, and this reactgrad reads up to {VERSION}. A newer "
+            "one wrote it: pip install --upgrade reactgrad"
+        )
+
+
+# --- the state -----------------------------------------------------------------------------------
+
+
+def unpack(
+    manifest: dict[str, Any], tensors: dict[str, np.ndarray[Any, Any]], trust: tuple[str, ...]
+) -> State:
+    """The state that ``pack`` was given, as far as a file can be believed."""
+    return _Unpacking(manifest, tensors, trust).state()
+
+
+class _Unpacking:
+    """One unpacking; tensors are taken out as they are used, and none may be left."""
+
+    def __init__(
+        self,
+        manifest: dict[str, Any],
+        tensors: dict[str, np.ndarray[Any, Any]],
+        trust: tuple[str, ...],
+    ) -> None:
+        if set(manifest) != set(_FIELDS):
+            odd = sorted(set(manifest) ^ set(_FIELDS))
+            raise LoadError(f"its manifest lacks or does not know {odd[0]!r:.60}")
+        self.manifest = manifest
+        self.tensors = tensors
+        self.reader = Reader(self.array, trust)
+        self.pools: dict[str, np.ndarray[Any, Any]] = {}
+        self.used: dict[str, int] = {}
+        self.count = 0
+
+    def state(self) -> State:
+        manifest, reader, node, nodes = self.manifest, self.reader, self.node, self.nodes
+        columns = {name: self.column(name) for name in COLUMNS}
+        form, serial = columns.pop("form"), columns["serial"]
+        self.count = len(serial)
+        names = [(node(i), text(name, "a name")) for i, name in self.entries("names", 2)]
+        values = self.values(form.tolist(), serial.tolist(), dict(names))
+        state = State(
+            **columns,
+            seed=whole(manifest["seed"], "the seed", 0, 1 << 128),
+            next_serial=whole(manifest["next_serial"], "the next serial", 1, MOST_LENGTH),
+            definitions=tuple(
+                [self.definition(one) for one in many(manifest["definitions"], "definitions")]
+            ),
+            specs=tuple([reader.spec(one) for one in many(manifest["specs"], "specs")]),
+            values=tuple(values),
+            names=tuple(names),
+            kept=nodes(manifest["kept"]),
+            frozen=nodes(manifest["frozen"]),
+            retained=nodes(manifest["retained"]),
+            numbers=nodes(manifest["numbers"]),
+            closed=tuple(
+                [
+                    (node(i), None if positions is None else nodes(positions))
+                    for i, positions in self.entries("closed", 2)
+                ]
+            ),
+            cutoffs=tuple(
+                [(node(i), reader.cutoff(rule)) for i, rule in self.entries("cutoffs", 2)]
+            ),
+            patterns=tuple(
+                [(node(i), self.pattern(form)) for i, form in self.entries("patterns", 2)]
+            ),
+            pins=tuple(
+                [
+                    (node(i), nodes(parents), None if fixed is None else node(fixed))
+                    for i, parents, fixed in self.entries("pins", 3)
+                ]
+            ),
+            choices=tuple([(node(i), nodes(chosen)) for i, chosen in self.entries("choices", 2)]),
+            dynamic=tuple([(node(i), node(count)) for i, count in self.entries("dynamic", 2)]),
+        )
+        if self.tensors:
+            raise LoadError(f"tensor {min(self.tensors)!r:.60} belongs to nothing")
+        return state
+
+    def node(self, number: Any) -> int:
+        """The number of a node, or one that is below their count."""
+        return whole(number, "the number of a node", 0, self.count - 1)
+
+    def nodes(self, numbers: Any) -> tuple[int, ...]:
+        return tuple([self.node(number) for number in many(numbers, "a list of nodes")])
+
+    def take(self, name: str) -> np.ndarray[Any, Any]:
+        array = self.tensors.pop(name, None)
+        if array is None:
+            raise LoadError(f"tensor {name!r:.60} is missing")
+        return array
+
+    def column(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+        array = self.take(f"graph/{name}")
+        if array.ndim != 1 or array.dtype not in (np.int32, np.int64):
+            raise LoadError(f"column {name!r} is {array.dtype} with {array.ndim} axes")
+        return column(array)
+
+    def array(self, place: int, dtype: str) -> np.ndarray[Any, Any]:
+        """The array inside of something else of this number."""
+        array = self.take(f"arrays/{place}")
+        self.check_dtype(f"arrays/{place}", array, dtype)
+        return array
+
+    @staticmethod
+    def check_dtype(name: str, array: np.ndarray[Any, Any], dtype: str) -> None:
+        pairs = dtype in PAIRS
+        if array.dtype.name != PAIRS.get(dtype, dtype) or (pairs and array.shape[-1:] != (2,)):
+            raise LoadError(f"tensor {name!r:.60} should hold {dtype}, and holds {array.dtype}")
+
+    def entries(self, what: str, count: int) -> list[list[Any]]:
+        listed = many(self.manifest[what], f"the list of {what}")
+        return [items_of(entry, count, f"an entry of {what}") for entry in listed]
+
+    def pattern(self, form: Any) -> Spec:
+        pattern = self.reader.spec(form)
+        if pattern is None:
+            raise LoadError("a declared shape is missing")
+        return pattern
+
+    def definition(self, form: Any) -> Definition:
+        """What a node is."""
+        fields = record(form, "what a node is")
+        if set(fields) == {"leaf"}:
+            for leaf in (INPUT, PARAM, CONST):
+                if leaf.name == fields["leaf"]:
+                    return leaf
+            raise LoadError(f"{fields['leaf']!r:.60} is no kind of leaf")
+        if fields == {"choice": Choice.SWITCH.value}:
+            return Choice.SWITCH
+        if set(fields) == {"op", "attrs"}:
+            op = OPS.get(text(fields["op"], "the name of an op"))
+            if op is None:
+                raise LoadError(
+                    f"there is no op {fields['op']!r:.60} here. Import the package that defines it "
+                    "before you load the graph"
+                )
+            attrs = [self.reader.value(one) for one in many(fields["attrs"], "attributes")]
+            return Computation(op, tuple(attrs))
+        if set(fields) == {"function", "vjp", "declared", "layout", "keywords"}:
+            return self.lifted(fields)
+        raise LoadError(f"{form!r:.60} does not say what a node is")
+
+    def lifted(self, fields: dict[str, Any]) -> Lifted:
+        reader = self.reader
+        function, vjp = reader.function(fields["function"], "a node"), fields["vjp"]
+        keywords = tuple([text(k, "a keyword") for k in many(fields["keywords"], "keywords")])
+        layout = fields["layout"]
+        if layout is not None:
+            layout = tuple([reader.value(fixed) for fixed in many(layout, "arguments")])
+        if len(keywords) > len(layout or ()) or len(set(keywords)) != len(keywords):
+            raise LoadError("a function has keywords without arguments, or one twice")
+        declared = reader.spec(fields["declared"])
+        if declared is not None and (declared.weak is not None or not declared.known):
+            raise LoadError(f"a function declares {declared!r}, which is no array")
+        return Lifted(
+            function,
+            declared,
+            None if vjp is None else reader.function(vjp, "the gradient of a node"),
+            layout,
+            keywords,
+        )
+
+    # --- values
+
+    def values(self, form: list[int], serial: list[int], names: dict[int, str]) -> list[Any]:
+        forms = [self.form(one) for one in many(self.manifest["forms"], "forms")]
+        objects = iter(many(self.manifest["objects"], "objects"))
+        if len(form) != len(serial):
+            raise LoadError("column 'form' has not one row for each node")
+        values: list[Any] = []
+        for node, place in enumerate(form):
+            if not 0 <= place < len(forms):
+                raise LoadError("column 'form' points to nothing")
+            kind, *rest = forms[place]
+            if kind == "object":
+                try:
+                    values.append(self.reader.value(next(objects)))
+                except StopIteration:
+                    raise LoadError("there are fewer objects than nodes that hold one") from None
+            elif kind == "own":
+                values.append(self.own(serial[node], names.get(node), *rest))
+            elif kind == "pooled":
+                values.append(self.pooled(*rest))
+            else:
+                values.append(Absent(kind))
+        if next(objects, self) is not self:
+            raise LoadError("there are more objects than nodes that hold one")
+        if any(len(pool) != self.used[dtype] for dtype, pool in self.pools.items()):
+            raise LoadError("a pool of values holds more than its nodes")
+        return values
+
+    def form(self, form: Any) -> tuple[Any, ...]:
+        """How a value is stored."""
+        kind = many(form, "the form of a value")[:1]
+        if kind in (["own"], ["pooled"]):
+            _, dtype, shape, axes = items_of(form, 4, "the form of a value")
+            name = self.reader.dtype(dtype).name
+            lengths = [whole(m, "a length", 0, MOST_LENGTH) for m in many(shape, "a shape")]
+            if axes is not None and len(many(axes, "axes")) != len(lengths):
+                raise LoadError("an array has not as many axes as lengths")
+            return kind[0], name, tuple(lengths), axes
+        if form not in (["missing"], ["view"], ["object"]):
+            raise LoadError(f"{form!r:.60} is no form of a value")
+        return (kind[0],)
+
+    def own(self, serial: int, name: str | None, dtype: str, shape: Any, axes: Any) -> Any:
+        for tensor in (tensor_name(serial, name), tensor_name(serial, None)):
+            array = self.tensors.pop(tensor, None)
+            if array is not None:
+                break
+        else:
+            raise LoadError(f"tensor {tensor_name(serial, name)!r:.60} is missing")
+        self.check_dtype(tensor, array, dtype)
+        array = from_tensor(array, dtype)
+        if array.shape != shape:
+            raise LoadError(f"tensor {tensor!r:.60} has shape {array.shape}, not {shape}")
+        return array if axes is None else in_order(array, axes)
+
+    def pooled(self, dtype: str, shape: tuple[int, ...], axes: Any) -> Any:
+        stored = PAIRS.get(dtype, dtype)
+        pool = self.pools.get(stored)
+        if pool is None:
+            pool = self.take(f"pool/{stored}")
+            if pool.ndim != 1 or pool.dtype.name != stored:
+                raise LoadError(f"the pool of {stored} holds {pool.dtype}")
+            pool.flags.writeable = False
+            self.pools[stored] = pool
+        start = self.used.get(stored, 0)
+        count = math.prod(shape) * (2 if dtype in PAIRS else 1)
+        if start + count > len(pool):
+            raise LoadError(f"the pool of {stored} holds less than its nodes")
+        self.used[stored] = start + count
+        array = from_tensor(
+            pool[start : start + count].reshape(*shape, *((2,) if dtype in PAIRS else ())), dtype
+        )
+        return array if axes is None else in_order(array, axes)

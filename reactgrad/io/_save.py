@@ -1,0 +1,262 @@
+"""From a snapshot of a graph to a file, all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import SaveError
+from reactgrad._state import OPS, Absent, Computation, Leaf, Op, State, capture
+from reactgrad.io import _format
+from reactgrad.io._format import (
+    FORMAT,
+    VERSION,
+    checksum,
+    import_safetensors,
+    tensor_name,
+    to_tensor,
+)
+from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
+
+Tensors = dict[str, np.ndarray[Any, Any]]
+
+
+def save(graph: Any, path: str | os.PathLike[str]) -> None:
+    """Write `graph` to a file; see ``Graph.save``."""
+    import_safetensors()
+    manifest, tensors = pack(capture(graph))
+    write(path, manifest, tensors)
+
+
+# --- what the file holds -------------------------------------------------------------------------
+
+
+def pack(state: State) -> tuple[dict[str, Any], Tensors]:
+    """A state as a manifest and tensors."""
+    return _Packing(state).packed()
+
+
+class _Packing:
+    """One packing of a state."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.writer = Writer()
+        self.names = dict(state.names)
+        self.tensors: Tensors = {}
+        self.pools: dict[str, list[np.ndarray[Any, Any]]] = defaultdict(list)
+        self.forms: dict[str, int] = {}
+        self.objects: list[Any] = []
+
+    def packed(self) -> tuple[dict[str, Any], Tensors]:
+        state, writer, tensors = self.state, self.writer, self.tensors
+        definitions, definition = self.definitions()
+        pinned = {node for node, _, _ in state.pins}
+        given = pinned | {
+            node
+            for node, place in enumerate(state.definition.tolist())
+            if isinstance(state.definitions[place], Leaf)
+        }
+        form = [self.value(node, value, node in given) for node, value in enumerate(state.values)]
+        manifest = {
+            "seed": state.seed,
+            "next_serial": state.next_serial,
+            "definitions": definitions,
+            "specs": [self.tried(writer.spec, found, "a value") for found in state.specs],
+            "forms": [json.loads(text) for text in self.forms],
+            "objects": self.objects,
+            "names": state.names,
+            "kept": state.kept,
+            "frozen": state.frozen,
+            "retained": state.retained,
+            "numbers": state.numbers,
+            "closed": state.closed,
+            "cutoffs": [[node, self.cutoff(node, rule)] for node, rule in state.cutoffs],
+            "patterns": [[node, writer.spec(found)] for node, found in state.patterns],
+            "pins": state.pins,
+            "dynamic": state.dynamic,
+        }
+        for name in _format.COLUMNS:
+            column = {"definition": definition, "form": form}.get(name)
+            numbers = getattr(state, name) if column is None else np.array(column, np.int64)
+            tensors[f"graph/{name}"] = _narrow(numbers)
+        for dtype, parts in self.pools.items():
+            tensors[f"pool/{dtype}"] = np.concatenate(parts)
+        for place, array in enumerate(writer.arrays):
+            tensors[f"arrays/{place}"] = array
+        return manifest, tensors
+
+    def tried(self, write: Any, thing: Any, what: str) -> Any:
+        try:
+            return write(thing)
+        except UnwritableError as error:
+            raise SaveError(f"{what} cannot be saved: {error}.") from None
+
+    def definitions(self) -> tuple[list[Any], list[int]]:
+        """What nodes are, each once, and for each node the place of it."""
+        places: dict[str, int] = {}
+        column: list[int] = []
+        place_of: dict[int, int] = {}
+        for node, number in enumerate(self.state.definition.tolist()):
+            place = place_of.get(number)
+            if place is None:
+                text = json.dumps(self.definition(node, self.state.definitions[number]))
+                place = place_of[number] = places.setdefault(text, len(places))
+            column.append(place)
+        return [json.loads(text) for text in places], column
+
+    def definition(self, node: int, definition: Any) -> dict[str, Any]:
+        writer, label = self.writer, f"node {self.state.label(node)!r}"
+        if isinstance(definition, Leaf):
+            return {"leaf": definition.name}
+        if isinstance(definition, Computation):
+            op: Op = definition.op
+            if OPS.get(op.name) is not op:
+                raise SaveError(
+                    f"{label} cannot be saved: it computes an op {op.name!r} which is not the one "
+                    "known by that name. Give each op a name of its own."
+                )
+            what = f"{label}, op {op.name!r}, with the attributes {definition.attrs!r:.200}"
+            return {"op": op.name, "attrs": self.tried(writer.value, [*definition.attrs], what)}
+        what = f"{label}, function {definition.name!r},"
+        layout = definition.layout
+        if layout is not None:
+            layout = [
+                self.tried(writer.value, fixed, f"{what} with the fixed argument {fixed!r:.80}")
+                for fixed in layout
+            ]
+        vjp = definition.vjp
+        return {
+            "function": self.tried(writer.function, definition.function, what),
+            "vjp": None
+            if vjp is None
+            else self.tried(writer.function, vjp, f"{what} with its vjp"),
+            "declared": self.tried(writer.spec, definition.declared, what),
+            "layout": layout,
+            "keywords": [*definition.keywords],
+        }
+
+    def cutoff(self, node: int, rule: Any) -> Any:
+        label = f"node {self.state.label(node)!r} with the cutoff {rule!r:.80}"
+        return self.tried(self.writer.cutoff, rule, label)
+
+    # --- values
+
+    def value(self, node: int, value: Any, given: bool) -> int:
+        """The place of the form of a value, which is stored."""
+        if value is Absent.MISSING:
+            return self.form("missing")
+        if value is Absent.VIEW:
+            return self.form("view")
+        if type(value) is np.ndarray:
+            axes = axes_in_memory(value)
+            if axes is not None and value.dtype.name in _format.DTYPES:
+                return self.array(node, value, axes)
+            if axes is not None or not given:
+                # What was computed is computed again when it is read, at its version; a copy in
+                # another layout might add up to other bits.
+                if given:
+                    self.tried(self.writer.dtype, value.dtype, f"node {self.state.label(node)!r}")
+                return self.form("missing")
+        try:
+            form = self.writer.value(value)
+        except UnwritableError as error:
+            if not given:
+                return self.form("missing")
+            raise SaveError(
+                f"node {self.state.label(node)!r} holds {value!r:.80} and cannot be saved: "
+                f"{error}. Numbers, strings, arrays and lists, tuples and dicts of them can be."
+            ) from None
+        self.objects.append(form)
+        return self.form("object")
+
+    def array(self, node: int, value: np.ndarray[Any, Any], axes: tuple[int, ...]) -> int:
+        stored = to_tensor(value.transpose(axes))
+        name = self.names.get(node)
+        if len(self.names) > _format.MOST_NAMED:
+            name = None
+        own = name is not None or stored.nbytes > _format.POOLED_BYTES
+        if own:
+            self.tensors[tensor_name(int(self.state.serial[node]), name)] = stored
+        else:
+            self.pools[stored.dtype.name].append(stored.reshape(-1))
+        order = None if axes == tuple(range(value.ndim)) else [*axes]
+        shape = [value.shape[axis] for axis in axes]
+        return self.form("own" if own else "pooled", value.dtype.name, shape, order)
+
+    def form(self, *form: Any) -> int:
+        return self.forms.setdefault(json.dumps(form), len(self.forms))
+
+
+def _narrow(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Integers in 32 bits if they fit."""
+    fits = not len(numbers) or (numbers.min() >= -(1 << 31) and numbers.max() < 1 << 31)
+    return numbers.astype(np.int32 if fits else np.int64)
+
+
+def seal(manifest: dict[str, Any], tensors: Tensors) -> tuple[dict[str, str], Tensors]:
+    """Metadata and tensors of the file, with their checksum."""
+    text = json.dumps(manifest, separators=(",", ":"))
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(VERSION),
+        "checksum": checksum(text.encode(), tensors),
+    }
+    if len(text) <= _format.MOST_MANIFEST:
+        return {**metadata, "manifest": text}, tensors
+    return metadata, {**tensors, "manifest": np.frombuffer(text.encode(), np.uint8)}
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tensors) -> None:
+    """Put a new file in place of the one at `path`: at every moment one of them is there, whole."""
+    package = import_safetensors()
+    metadata, tensors = seal(manifest, tensors)
+    target = Path(os.path.realpath(path))
+    # A folder of our own beside the target: safetensors, too, puts its file in place by renaming.
+    folder = Path(
+        tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+    )
+    try:
+        made = folder / "graph"
+        mode = _mode(target, folder / "mode")
+        try:
+            package.numpy.save_file(tensors, made, metadata)
+        except package.SafetensorError as error:
+            raise SaveError(f"{path} cannot be written: {error}.") from error
+        os.chmod(made, mode)
+        _sync(made)
+        os.replace(made, target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mode(target: Path, probe: Path) -> int:
+    """The permissions of the present file, or those that any new file gets."""
+    try:
+        return target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        probe.touch()
+        return probe.stat().st_mode & 0o777
+
+
+def _sync(path: Path) -> None:
+    """Have what was written reach the disk; folders cannot be opened for that everywhere."""
+    try:
+        opened = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
