@@ -46,7 +46,10 @@ def equal(old: Any, new: Any) -> bool:
         return equal(device.to_numpy(old), device.to_numpy(new))
     if old is None or new is None:
         return old is new
-    return type(old) is type(new) and (old == new) is True
+    try:
+        return type(old) is type(new) and (old == new) is True
+    except Exception:  # objects that cannot say, such as lists of arrays
+        return False
 
 
 def _same_bits(old: Any, new: Any) -> bool:

@@ -46,7 +46,7 @@ class Moved:
     node : str
         Name of the operand.
     before, after : int
-        Its versions at the previous and at this computation.
+        Its versions at the previous and at this computation; `before` is 0 if it had raised.
     serial : int
         The number of the operand's creation, never used again.
     """
@@ -188,9 +188,9 @@ class EventLog:
         scheduler = self._host.scheduler
         version, serial = scheduler.versions.version, scheduler.topology.serial
         return tuple(
-            Moved(self._host.name(source), known, version[source], serial[source])
+            Moved(self._host.name(source), max(known, 0), version[source], serial[source])
             for source, known in dict(zip(step.sources, step.known)).items()
-            if version[source] != known and serial[source]
+            if serial[source] and scheduler.seen(source) != known
         )
 
     def _admit(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from reactgrad import _respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
-from reactgrad._errors import Cancelled, DTypeError, GraphError, SetError, ShapeError
+from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, SetError, ShapeError
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host, number_key
@@ -24,11 +24,11 @@ from reactgrad._record import Measured, Recording
 from reactgrad._run import Plan, Run, VarList
 from reactgrad._site import user_site
 from reactgrad._stats import Stats, take_stats
-from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
+from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
-from reactgrad.backend import Spec, own_copy, read_value, spec
+from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.flow import is_grad_enabled
 from reactgrad.ops import (
     ALIAS,
@@ -91,6 +91,8 @@ class Graph:
         self._observers = Observers()
         self._events: EventLog | None = None
         self._measured = Measured()
+        # What the leaves that open transactions have set were before, innermost last.
+        self._noted: list[dict[int, tuple[int, Spec | None, Any]]] = []
         self._lineage: list[tuple[weakref.ref[Graph], int]] = []
 
     def _adopt(self, scheduler: Scheduler) -> None:
@@ -101,6 +103,15 @@ class Graph:
         self._mark = scheduler.staleness.mark
         self._computing = scheduler.computing
         self._pending = scheduler.staleness.pending
+
+    def __copy__(self) -> Graph:
+        raise DTypeError("a graph is copied with g.fork(), which shares all values.")
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        raise DTypeError("a graph is copied with g.fork(), which shares all values.")
+
+    def __reduce__(self) -> Any:
+        raise DTypeError("a graph is not pickled; write it with g.save(path).")
 
     def __del__(self) -> None:
         # The scheduler and its host know each other: without this, arrays would wait for the
@@ -250,8 +261,13 @@ class Graph:
                     "v.snapshot() for a constant; to compute from v, just use v."
                 )
             found, value = read_value(value, what)
-            if dtype is not None and found is not None:
-                value = _cast(what, np.asarray(value), np.dtype(dtype).newbyteorder("="))
+            if dtype is not None:
+                if found is None:
+                    raise DTypeError(
+                        f"{what} was given {type(value).__name__} ({value!r:.60}), which is no number "
+                        f"or array and cannot have dtype={dtype!r}."
+                    )
+                value = _cast(what, value, np.dtype(dtype).newbyteorder("="))
                 found, value = read_value(value, what)
             if kind is PARAM:
                 if found is None or found.dtype.kind != "f":
@@ -271,6 +287,8 @@ class Graph:
             self._host.add_node(slot, kind, (), found, data, user_site())
             if shape is not None and pattern is not None:
                 self._host.patterns[slot] = pattern
+            elif dtype is not None and value is _UNSET:
+                self._host.dtypes[slot] = np.dtype(dtype).newbyteorder("=")
             if rule is not None:
                 self._host.cutoffs[slot] = rule
             var = self._new_var(slot)
@@ -445,7 +463,7 @@ class Graph:
         if not isinstance(name, str) or not name:
             raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
         self._tidy()
-        if self._host.named.get(name, slot) != slot:
+        if (self._host.named.get(name) or self._by_given_name(name) or slot) != slot:
             raise GraphError(
                 f"the name {name!r} is taken by another node of this graph; names are unique. "
                 f"Choose another one, or g[{name!r}] to get that node."
@@ -647,7 +665,7 @@ class Graph:
         specs = self._host.specs
         respec = {slot: found for slot, found, _ in ready if found is not specs[slot]}
         changes = _respec.check(self, respec) if respec else {}
-        if self._scheduler.undo:
+        if self._noted:
             for slot, _, _ in ready:
                 self._note_leaf(slot)
         if respec:
@@ -696,7 +714,12 @@ class Graph:
         found, new = read_value(value, what)
         pattern = host.patterns.get(slot)
         if old is None:  # an input of any object, or one that was never set
-            return (found, new) if host.data[slot] is MISSING else (None, value)
+            if host.data[slot] is MISSING:
+                wanted = host.dtypes.get(slot)
+                return (
+                    (found, new) if wanted is None else read_value(_cast(what, new, wanted), what)
+                )
+            return None, value if found is None or found.weak is not None else frozen_copy(new)
         if found is None:
             raise DTypeError(
                 f"{what} holds {old!r} and was given {type(value).__name__} ({value!r:.60}), "
@@ -705,7 +728,11 @@ class Graph:
         if old.weak is not None and pattern is None:
             # A number stays a Python number, also where NumPy's scalar types bring it.
             if found.weak is None and not found.shape and found.kind == "cpu":
-                return read_value(np.asarray(new).item(), what)
+                found, new = read_value(np.asarray(new).item(), what)
+            # Where gradients exist an integer counts as the float that it stands for.
+            integer = found is not None and found.weak in (int, bool)
+            if integer and old.weak is float and self._programs.read(slot):
+                return old, new
             return found, new
         if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
             raise DTypeError(
@@ -713,9 +740,19 @@ class Graph:
                 f"cannot hold. Convert it first, value.astype('{old.dtype}'), or make the "
                 f"{kind.name} with dtype='{found.dtype}'."
             )
-        if found.weak is int and old.dtype.kind in "iu":
+        if old.dtype.kind in "iu" and found.kind == "cpu":
             new = _cast(what, new, old.dtype)
-        found = spec(found.shape, old.dtype, found.device)
+        if found.kind != old.kind and found.kind != "cpu":
+            raise DeviceError(
+                f"{what} lives on {old.device} and was given a value on {found.device}."
+            )
+        if old.kind != "cpu":
+            new = device_of_kind(old.kind).asarray(new, old.dtype)
+        elif found.dtype != old.dtype:
+            # Here, where nothing has changed yet; overflow to infinity is no error.
+            with np.errstate(all="ignore"):
+                new = np.asarray(new).astype(old.dtype)
+        found = spec(found.shape, old.dtype, old.device)
         if pattern is not None:
             _check_pattern(what, pattern, found)
         return found, new
@@ -727,30 +764,35 @@ class Graph:
             return False
         if found is not None and found.weak is None and found.kind == "cpu":
             new = np.asarray(new, found.dtype)[()]
-        return bool(rule(self._host.hand_out(slot), new))
+        return unchanged(rule, self._host.hand_out(slot), new)
 
     def _note_leaf(self, slot: int) -> None:
-        """Note in the open transaction how to give a leaf its present value back."""
+        """Note the present value of a leaf, once for each open transaction."""
+        noted = self._noted[-1]
+        if slot in noted:
+            return
         host = self._host
         found, value = host.specs[slot], host.data[slot]
-        serial = self._scheduler.topology.serial[slot]
         plain = value is MISSING or found is None or found.weak is not None
         kept = value if plain else own_copy(found, value)  # type: ignore[arg-type]
+        noted[slot] = (self._scheduler.topology.serial[slot], found, kept)
 
-        def undo() -> None:
-            if self._scheduler.topology.serial[slot] != serial:
-                return
-            respec = {} if found is host.specs[slot] else {slot: found}
-            if respec:
-                _respec.commit(self, respec, _respec.check(self, respec))
+    def _restore(self, noted: dict[int, tuple[int, Spec | None, Any]]) -> None:
+        """Give leaves back the values that were noted, all at once and without refusing."""
+        host, scheduler = self._host, self._scheduler
+        serial = scheduler.topology.serial
+        live = {slot: note for slot, note in noted.items() if serial[slot] == note[0]}
+        respec = {slot: n[1] for slot, n in live.items() if n[1] is not host.specs[slot]}
+        if respec:
+            _respec.commit(self, respec, _respec.check(self, respec, lenient=True))
+        for slot, (_, found, kept) in live.items():
             if kept is MISSING:
+                host.overwrite((slot,))
                 host.discard(slot)
-                self._scheduler.unset(slot)
+                scheduler.unset(slot)
             else:
                 host.write_leaf(slot, found, kept, adopt=False)
-                self._scheduler.changed(slot)
-
-        self._scheduler.undo.note(undo)
+                scheduler.changed(slot)
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
         cutoffs = self._scheduler.staleness.cutoffs
@@ -764,7 +806,7 @@ class Graph:
             if not self._scheduler.leaf[slot]:
                 cutoffs.add(slot)
         self._host.moved(slot)
-        self._scheduler.plans.clear()
+        self._scheduler.doubt()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -797,7 +839,15 @@ class Graph:
             told = set(observers.changed)
             try:
                 with self._scheduler.transaction():
-                    yield
+                    self._noted.append({})
+                    try:
+                        yield
+                    except BaseException:
+                        self._restore(self._noted.pop())
+                        raise
+                    noted = self._noted.pop()
+                    if self._noted:
+                        self._noted[-1] = noted | self._noted[-1]
             except BaseException:
                 observers.changed = told
                 raise
@@ -876,7 +926,7 @@ class Graph:
                 notify(self)
         if self._scheduler.cancelled:
             self._check_cancelled(slots)
-        if run.failed:
+        if run.failed and any(self._mark[slot] for slot in slots):
             raised, run.raised = run.raised, None
             try:
                 raise raised if raised is not None else self._scheduler.error_again(run)
@@ -1278,14 +1328,19 @@ class Graph:
     def _release_between(self, program: Program, root: int) -> None:
         """Release the intermediate values between an output and its leaves (rule D6)."""
         scheduler, host = self._scheduler, self._host
-        adjoints = {a for a in program.adjoint.values() if isinstance(a, int)}
-        between = scheduler.topology.ancestors(adjoints | {root})
+        owners = host.owners
+        between = set(program.adjoint)
+        between.update(slot for slot, number in owners.items() if number == program.number)
         mark, leaf = scheduler.staleness.mark, scheduler.leaf
         scheduler.attend()
         slots = [
             slot
             for slot in between
-            if slot != root and not leaf[slot] and not mark[slot] and host.data[slot] is not MISSING
+            if slot != root
+            and not leaf[slot]
+            and not mark[slot]
+            and host.data[slot] is not MISSING
+            and slot not in host.cutoffs  # what it keeps could not be computed again
         ]
         for slot in slots:
             host.discard(slot)
@@ -1314,24 +1369,34 @@ def _not_float(what: str, found: object) -> DTypeError:
     )
 
 
+def _read_dtype(what: str, dtype: Any) -> Any:
+    try:
+        wanted = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise DTypeError(
+            f"{what}: dtype={dtype!r} is no dtype; write for example 'float64'."
+        ) from None
+    if wanted.kind not in "biufc":
+        raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
+    return wanted
+
+
 def _read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
     if shape is None:
         if dtype is not None:
-            wanted = np.dtype(dtype)
-            if wanted.kind not in "biufc":
-                raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
+            _read_dtype(what, dtype)
         return None
     lengths = shape if isinstance(shape, tuple | list) else (shape,)
     for n in lengths:
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
             raise ShapeError(
                 f"{what}: shape={shape!r} must be made of integers of at least 0, or None for a "
                 "length that may vary."
             )
-    wanted = np.dtype(np.float64 if dtype is None else dtype).newbyteorder("=")
+    wanted = _read_dtype(what, np.float64 if dtype is None else dtype)
     if wanted.kind not in "biufc":
         raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
-    return spec(tuple(lengths), wanted)
+    return spec(tuple(None if n is None else int(n) for n in lengths), wanted)
 
 
 def _check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
@@ -1354,17 +1419,23 @@ def _castable(found: Spec, value: Any) -> Any:
 
 
 def _cast(what: str, value: Any, dtype: Any) -> Any:
+    """A numeric value as an array of this dtype; only precision may be lost."""
     array = np.asarray(value)
-    if array.dtype.kind not in "biufc":
-        array = np.asarray(value, dtype=object)
+    whole = array.dtype.kind in "iub" or array.dtype.kind == "O"
     try:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return np.array(value, dtype)
-        if not np.can_cast(array.dtype, dtype, "same_kind"):
+        if dtype.kind in "iu" and whole:
+            limits = np.iinfo(dtype)
+            if array.size and not (limits.min <= array.min() and array.max() <= limits.max):
+                raise DTypeError(
+                    f"{what} was given numbers from {array.min()} to {array.max()}, which do not fit "
+                    f"{dtype} ({limits.min} to {limits.max}). Choose a wider dtype."
+                )
+        elif not whole and not np.can_cast(array.dtype, dtype, "same_kind"):
             raise DTypeError(
                 f"{what} was given {array.dtype}, which dtype={dtype} cannot hold without loss. "
                 "Convert the value yourself with .astype if that is meant."
             )
-        return array.astype(dtype)
+        with np.errstate(all="ignore"):
+            return array.astype(dtype)
     except OverflowError as error:
         raise DTypeError(f"{what}: {error}. Choose a wider dtype.") from None

@@ -60,6 +60,7 @@ class Host(Store):
         self.grads: dict[int, Any] = {}
         self.retained: set[int] = set()
         self.frozen: set[int] = set()
+        self.dtypes: dict[int, Any] = {}  # for inputs that were declared by dtype alone
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
         self.pins: dict[int, Pin] = {}
@@ -127,6 +128,7 @@ class Host(Store):
         self.retained.discard(slot)
         self.frozen.discard(slot)
         self.patterns.pop(slot, None)
+        self.dtypes.pop(slot, None)
         self.pins.pop(slot, None)
         self.owners.pop(slot, None)
         for branch in self.branches.pop(slot, ()):

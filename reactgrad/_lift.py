@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._cutoff import read_cutoff
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._names import remember
 from reactgrad.backend import Spec, spec
 from reactgrad.ops import Handle, current_graph
@@ -122,6 +122,22 @@ def _refuse_hidden(function: Any, value: Any) -> None:
 OPERAND = object()
 
 
+def _declared(shape: Any, dtype: Any) -> Spec:
+    lengths = () if shape is None else shape if isinstance(shape, tuple | list) else (shape,)
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths):
+        raise ShapeError(
+            f"rg.lift(shape={shape!r}): declare integers of at least 0, or leave shape= out where it "
+            "varies."
+        )
+    try:
+        wanted = np.dtype(np.float64 if dtype is None else dtype).newbyteorder("=")
+    except TypeError:
+        wanted = np.dtype(object)
+    if wanted.kind not in "biufc":
+        raise DTypeError(f"rg.lift(dtype={dtype!r}): declare a numeric dtype, or leave it out.")
+    return spec(tuple(lengths), wanted)
+
+
 def _references(result: Any) -> int:
     return sys.getrefcount(result)
 
@@ -201,7 +217,7 @@ def lift(
         remember(one)
     declared = None
     if shape is not None or dtype is not None:
-        declared = spec(tuple(shape or ()), np.dtype(dtype or np.float64).newbyteorder("="))
+        declared = _declared(shape, dtype)
 
     @functools.wraps(function)
     def build(*args: Any, **kwargs: Any) -> Any:

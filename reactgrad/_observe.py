@@ -39,6 +39,15 @@ class Observer:
         The observed node.
     kind : str
         ``"changed"``, ``"stale"``, ``"error"`` or ``"removed"``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> x = rg.Graph().input(2.0)
+    >>> observer = x.observe(print)
+    >>> observer.cancel()
+    >>> observer.active
+    False
     """
 
     __slots__ = ("_armed", "_callback", "_last", "_table", "kind", "var")

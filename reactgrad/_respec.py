@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 Specs = dict[int, "Spec | None"]
 
 
-def check(graph: Graph, sources: Specs) -> Specs:
+def check(graph: Graph, sources: Specs, *, lenient: bool = False) -> Specs:
     """The new specs of the nodes downstream, if these nodes get these specs.
+
+    `lenient`: a node that does not fit gets no spec, and shows its error when it is read.
 
     Raises
     ------
@@ -39,6 +41,10 @@ def check(graph: Graph, sources: Specs) -> Specs:
             try:
                 found = op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
+                if lenient:
+                    if host.specs[slot] is not None:
+                        new[slot] = None
+                    continue
                 leaves = ", ".join(host.name(source) for source in sources)
                 error.add_note(
                     f"because of the new shape or dtype of {leaves}; node {host.name(slot)!r} "

@@ -2,8 +2,8 @@
 
 Nodes are numbered in order of creation. ``State`` holds one column for each thing that every node
 has, and pairs of a node and something for what only some have. Gradient programs are not part of
-it: what only they keep alive is left out and is built anew when it is asked for. Nor are stored
-errors (a node that raised runs again), observers and ``.grad``.
+it: what only they keep alive is left out and is built anew when it is asked for. Nor are observers,
+``.grad`` and stored errors: a node that raised, or caught what another one raised, runs again.
 
 Marks are not part of it either: versions are the truth (rule E16), and ``restore`` derives the
 marks from them.
@@ -36,19 +36,17 @@ from reactgrad._names import UntrustedError as UntrustedError
 from reactgrad._names import find as find
 from reactgrad._names import name_of as name_of
 from reactgrad._site import user_site
-from reactgrad._store import CONST as CONST
-from reactgrad._store import INPUT as INPUT
 from reactgrad._store import MISSING
-from reactgrad._store import PARAM as PARAM
-from reactgrad._store import Leaf as Leaf
 from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
+from reactgrad.ops import CONST, INPUT, PARAM, SEED
 from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index
+from reactgrad.ops import Leaf as Leaf
 from reactgrad.ops import Op as Op
 from reactgrad.ops import Slot as Slot
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
@@ -93,6 +91,7 @@ class Choice(Enum):
         return self.value
 
 
+LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED)}
 Definition = Leaf | Computation | Lifted | Choice
 Column = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -117,11 +116,11 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, frozen, retained, numbers, closed, cutoffs, patterns, pins, choices, dynamic
+    names, kept, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins, choices, dynamic
         What some nodes have: names; being kept alive; frozen; ``retain_grad``; shared constants;
-        detached edges (``None``: all); cutoffs; declared shapes; for pinned nodes, what they were
-        computed from; what nodes choose by and between; how many parents are arguments where the
-        others were read on the way.
+        detached edges (``None``: all); cutoffs; declared shapes; declared dtypes; for pinned nodes,
+        what they were computed from; what nodes choose by and between; how many parents are
+        arguments where the others were read on the way.
     """
 
     seed: int
@@ -146,6 +145,7 @@ class State:
     closed: tuple[tuple[int, tuple[int, ...] | None], ...] = ()
     cutoffs: tuple[tuple[int, Callable[[Any, Any], Any]], ...] = ()
     patterns: tuple[tuple[int, Spec], ...] = ()
+    dtypes: tuple[tuple[int, np.dtype[Any]], ...] = ()
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
     choices: tuple[tuple[int, tuple[int, ...]], ...] = ()
     dynamic: tuple[tuple[int, int], ...] = ()
@@ -222,13 +222,18 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         # 1, 1.0 and True are equal keys, and not the same attribute.
         one: Any = Choice.SWITCH if isinstance(op, Switch) else op
         key = (one, attrs, repr(attrs)) if attrs else one
-        place = definitions.setdefault(key, len(listed))
+        try:
+            place = definitions.setdefault(key, len(listed))
+        except TypeError:  # attributes that hold arrays
+            place = definitions.setdefault((one, slot), len(listed))
         if place == len(listed):
             listed.append(Computation(op, attrs) if isinstance(op, Op) else one)
         definition.append(place)
         spec_of.append(specs.setdefault(host.specs[slot], len(specs)))
         parents += [number[parent] for parent in topology.parents[slot]]
         record = None if scheduler.leaf[slot] else versions.record[slot]
+        if record and min(record) < 0:  # computed from an error that it caught
+            record = None
         record_count.append(-1 if record is None else len(record))
         records += record or ()
 
@@ -268,6 +273,7 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         ),
         cutoffs=by_node(host.cutoffs),
         patterns=by_node(host.patterns),
+        dtypes=by_node(host.dtypes),
         pins=tuple(
             (node, tuple(number[var._slot] for var in pin.parents), pin.fixed)
             for node, pin in by_node(host.pins)
@@ -470,7 +476,9 @@ def _check_some(state: State) -> None:
     n = len(state)
     listed = {
         what: [entry[0] for entry in getattr(state, what)]
-        for what in ("names", "closed", "cutoffs", "patterns", "pins", "choices", "dynamic")
+        for what in (
+            *("names", "closed", "cutoffs", "patterns", "dtypes", "pins", "choices", "dynamic"),
+        )
     }
     listed |= {what: getattr(state, what) for what in ("kept", "frozen", "retained", "numbers")}
     for what, nodes in listed.items():
@@ -567,7 +575,7 @@ class _Restoring:
             raise self.wrong(node, "has no value, and is none that can be computed")
         if value is not Absent.MISSING and not self.version[node]:
             raise self.wrong(node, "has a value, and version 0")
-        if kind is PARAM and (found is None or found.weak or not found.differentiable):
+        if kind is PARAM and (found is None or found.weak or found.dtype.kind != "f"):
             raise self.wrong(node, "is a param and not made of floats")
 
     def check_computed(self, node: int, value: Any) -> None:
@@ -642,6 +650,10 @@ class _Restoring:
         for node, pattern in state.patterns:
             self.check_pattern(node, pattern)
             host.patterns[node] = pattern
+        for node, dtype in state.dtypes:
+            if not isinstance(self.of[node], Leaf):
+                raise self.wrong(node, "declares a dtype, and is no leaf")
+            host.dtypes[node] = dtype
         for node, parents, fixed in state.pins:
             if isinstance(self.of[node], Leaf):
                 raise self.wrong(node, "is pinned, and a leaf")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._cutoff import Cutoff
-from reactgrad._errors import DTypeError, ReactgradError, ShapeError, UnsetError
+from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad.backend import (
     Spec,
     device_of_kind,
@@ -29,7 +29,11 @@ from reactgrad.backend import (
     spec,
     storage_shape,
 )
+from reactgrad.ops import CONST as CONST
+from reactgrad.ops import INPUT as INPUT
+from reactgrad.ops import PARAM as PARAM
 from reactgrad.ops import Attrs, Op
+from reactgrad.ops import Leaf as Leaf
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 
 MISSING = object()  # the place of a value that was never computed, or was released
@@ -59,7 +63,7 @@ class Store:
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._shared: set[int] = set()  # slots whose memory a fork may look at
         self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
-        self._literals: dict[tuple[int, Any, bool, str], Any] = {}
+        self._literals: dict[int, dict[tuple[Any, bool, str], Any]] = {}
 
     def share_with(self, twin: Store) -> None:
         """Give a fork the same values; whoever writes first moves to memory of its own."""
@@ -69,7 +73,7 @@ class Store:
         twin.data = self.data.copy()
         twin.cutoffs = self.cutoffs.copy()
         twin._view_of = self._view_of.copy()
-        twin._literals = self._literals.copy()
+        twin._literals = {slot: known.copy() for slot, known in self._literals.items()}
         # What a caller still looks at is shared anyway, so leases need not be known there.
         self._shared = set(range(len(self.data)))
         twin._shared = self._shared.copy()
@@ -178,6 +182,23 @@ class Store:
 
     # --- leaves --------------------------------------------------------------------------------
 
+    @staticmethod
+    def _fits(buffer: Any, found: Spec) -> bool:
+        """Whether a value of this spec can be copied into `buffer`."""
+        if found.kind == "cpu":
+            return (
+                type(buffer) is np.ndarray
+                and buffer.shape == storage_shape(found)
+                and buffer.dtype == found.dtype
+            )
+        seen = None if buffer is MISSING else read_value(buffer, "a buffer")[0]
+        return (
+            seen is not None
+            and seen.kind == found.kind
+            and seen.shape == storage_shape(found)
+            and seen.dtype == found.dtype
+        )
+
     def own_view(self, slot: int) -> None:
         """Give a view memory of its own: its value must outlast its parent's next run."""
         found = self.specs[slot]
@@ -211,8 +232,9 @@ class Store:
                 return  # steps look such values up at every run
         elif (
             adopt
-            and value.dtype == found.dtype
             and found.kind == "cpu"
+            and type(value) is np.ndarray
+            and value.dtype == found.dtype
             and value.flags.c_contiguous
             and value.flags.owndata
             and value.flags.aligned
@@ -221,7 +243,7 @@ class Store:
             self.data[slot] = value.reshape(storage_shape(found))
             # It stays its giver's: never written, left to them at the next set.
             self._leases[slot] = [_always_held]
-        elif getattr(buffer, "shape", None) == storage_shape(found) and buffer.dtype == found.dtype:
+        elif self._fits(buffer, found):
             device_of_kind(found.kind).assign(buffer, value)
             return
         else:
@@ -405,20 +427,19 @@ class Store:
 
     def _literal(self, op: Op, slot: int, dtype: Any, found: Spec) -> Any:
         """A Python number as an array of the dtype in which the kernel computes."""
-        key = (slot, dtype, op.elementwise, found.kind)
-        array = self._literals.get(key)
+        key = (dtype, op.elementwise, found.kind)
+        known = self._literals.setdefault(slot, {})
+        array = known.get(key)
         if array is None:
             number = self.data[slot]
             array = _as_array(op, device_of_kind(found.kind), number, dtype)
             if not hasattr(array, "dtype"):
                 return array
-            self._literals[key] = array
+            known[key] = array
         return array
 
     def _forget_literals(self, slot: int) -> None:
-        if self._literals:
-            for key in [key for key in self._literals if key[0] == slot]:
-                del self._literals[key]
+        self._literals.pop(slot, None)
 
     def _is_const(self, slot: int) -> bool:
         return self.ops[slot] is CONST
@@ -437,7 +458,7 @@ class Store:
 
         def compare() -> object:
             old, new = data[slot], compute()
-            if old is not MISSING and _unchanged(cutoff, old, new):
+            if old is not MISSING and unchanged(cutoff, old, new):
                 return UNCHANGED
             self.overwrite((slot,))
             data[slot] = new
@@ -452,7 +473,7 @@ class Store:
         buffer = self.data[slot]
         if buffer is not MISSING:
             old, new = _plain(buffer, found), _plain(scratch, found)
-            if _unchanged(cutoff, old, new):
+            if unchanged(cutoff, old, new):
                 return UNCHANGED
         self.overwrite((slot,))
         if self.data[slot] is MISSING:
@@ -500,28 +521,10 @@ class Store:
         return self.ops[slot].call(arguments)
 
 
-class Leaf:
-    """The op of a node whose value is given."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def call(self, arguments: list[Any]) -> Any:
-        """Say that the value is missing: a leaf with a value is never computed."""
-        raise UnsetError(
-            f"this {self.name} has no value yet; give it one with .set(value) before reading what "
-            "depends on it."
-        )
-
-
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _FLOATS = (float, np.float64)
 _FLOAT_SPEC = spec((), np.dtype(np.float64))
-
-INPUT, PARAM, CONST = Leaf("input"), Leaf("param"), Leaf("const")
 
 
 def _always_held() -> bool:
@@ -567,7 +570,15 @@ def _finished(out: Any, found: Spec) -> Any:
     return out[0]
 
 
-def _unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
+def frozen_copy(array: Any) -> Any:
+    """A read-only copy that nobody can make writable."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy.view()
+
+
+def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
+    """Whether a cutoff calls a new value unchanged; it must answer with True or False."""
     outcome = cutoff(old, new)
     if outcome is True or outcome is False or isinstance(outcome, np.bool_):
         return bool(outcome)
@@ -603,9 +614,8 @@ def _overflow(number: Any, dtype: Any) -> NumberError:
 def declared(found: Spec, value: Any, who: str) -> Any:
     """`value` checked against the spec that its function declared."""
     seen, array = read_value(value, who)
-    if seen is None or (
-        seen.weak is None and (seen.shape, seen.dtype) != (found.shape, found.dtype)
-    ):
+    fits = seen is not None and seen.shape == found.shape
+    if not fits or (seen.weak is None and seen.dtype != found.dtype):  # type: ignore[union-attr]
         raise ShapeError(
             f"{who} declared to return {found!r} but returned {seen or type(value).__name__}. "
             "Return what is declared, or leave shape= and dtype= out."

@@ -11,17 +11,21 @@ import numpy as np
 
 from reactgrad import _protocols, ops
 from reactgrad._cutoff import read_cutoff
-from reactgrad._errors import DTypeError, GradientError, SetError, ShapeError
+from reactgrad._errors import DTypeError, GradientError, ReactgradError, SetError, ShapeError
 from reactgrad._observe import Observer, observe
 from reactgrad._pin import pin, unpin
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad.autodiff import backward, wanted_leaves
-from reactgrad.backend import device_of_kind
+from reactgrad.backend import device_of_kind, read_value
 from reactgrad.ops import Handle
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
+
+
+class CopyError(ReactgradError, ValueError):
+    """NumPy asked for the memory of a node itself."""
 
 
 class Value(Handle):
@@ -109,7 +113,7 @@ class Value(Handle):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
-            raise ValueError(
+            raise CopyError(
                 "np.asarray(var, copy=False): a Var gives NumPy a copy, so that writing to it "
                 "cannot change the graph; var.value is read-only and costs no copy."
             )
@@ -162,8 +166,10 @@ class Value(Handle):
 
     @property
     def device(self) -> str:
-        """Where the value lives, such as ``"cpu"``."""
+        """Where the value lives, such as ``"cpu"``; of a Python function's result it is computed."""
         found = self._graph._host.specs[self._slot]
+        if found is None:
+            found = read_value(self.value, self.name)[0]
         return "cpu" if found is None else found.device
 
     @property
@@ -590,6 +596,9 @@ class Var(Value):
         op = graph._host.ops[self._slot]
         if op is CONST or not isinstance(op, Leaf):
             raise SetError(f"{self.name!r} cannot be edited: only inputs and params can.")
+        found = graph._host.specs[self._slot]
+        if found is None or (found.weak is not None and graph._host.data[self._slot] is MISSING):
+            raise SetError(f"{self.name!r} holds no array to edit; write {self.name}.set(value).")
         array = self.numpy()
         yield array
         self.set(array)
@@ -897,11 +906,21 @@ class DetachedVar(Value):
     ----------
     base : Var
         The node.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> x = rg.Graph().input(2.0)
+    >>> x.detach().base is x
+    True
     """
 
     __slots__ = ("base",)
 
     base: Var
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise DTypeError("detached views are made by v.detach().")
 
     def detach(self) -> DetachedVar:
         """Itself."""

@@ -255,7 +255,7 @@ def explain(graph: Graph, var: Var) -> Why:
             search.follow_run(slot)
         if verdict in ("clean", "cut_off", "ran"):
             pairs = dict(zip(operands, record[slot] or ()))
-            known = tuple((host.name(p), n) for p, n in list(pairs.items())[:MOST_CAUSES])
+            known = tuple((host.name(p), n) for p, n in list(pairs.items())[:MOST_CAUSES] if n >= 0)
         return Why(
             node=host.name(slot),
             verdict=verdict,
@@ -319,7 +319,7 @@ class _Search:
     def error(self, slot: int) -> str:
         """What a node raised for the present versions of its parents."""
         stored = self._scheduler.errors.get(slot)
-        if stored is None or stored.versions != self._scheduler.versions.current(slot):
+        if stored is None or stored.versions != self._scheduler.seen_parents(slot):
             return ""
         return f"{type(stored.error).__name__}: {stored.error}"
 
@@ -370,13 +370,14 @@ class _Search:
             self._cause(self._redefined(slot))
             return []
         behind: list[int] = []
-        version = versions.version
-        for parent, before in dict(zip(self._scheduler.topology.parents[slot], known)).items():
+        for parent, then in dict(zip(self._scheduler.topology.parents[slot], known)).items():
+            # A function that handles the error of what it reads was computed from that error.
+            before = then if then >= 0 else None
             if parent in self._stale:
                 behind.append(parent)
                 self._change(Change(name, host.name(parent), before, None))
-            elif version[parent] != before:
-                self._change(Change(name, host.name(parent), before, version[parent]))
+            elif self._scheduler.seen(parent) != then:
+                self._change(Change(name, host.name(parent), before, versions.version[parent]))
                 self._push(parent, before)
         return behind
 

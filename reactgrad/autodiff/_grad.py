@@ -10,9 +10,9 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad.autodiff._program import ZERO, Program, wanted_leaves
-from reactgrad.backend import owner, read_value, spec
+from reactgrad.backend import device_of_kind, owner, read_value, spec
 from reactgrad.flow import is_grad_enabled
-from reactgrad.ops import Handle
+from reactgrad.ops import SEED, Handle
 
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
@@ -43,7 +43,7 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
 def _ones(output: Any) -> Any:
     found = output._graph._host.specs[output._slot]
     if found is None:  # the result of a Python function
-        found = spec(output.shape, output.dtype)
+        found = spec(output.shape, output.dtype, output.device)
     return output._graph._full(found, 1.0)
 
 
@@ -153,6 +153,11 @@ def backward(
             given = [inputs] if isinstance(inputs, Handle) else list(inputs)
             for x in given:
                 _check_wanted(graph, x)
+                if x._slot in host.frozen:
+                    raise GradientError(
+                        f"{x.name!r} is frozen, so backward gives it no .grad; unfreeze() it, or use "
+                        "rg.grad(y, x)."
+                    )
             wanted = [x._slot for x in given]
         if gradient is None:
             _check_scalar(y, "backward(gradient=...)")
@@ -208,7 +213,7 @@ def _seeded(y: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     value = _gradient_array(y, gradient)
     found = programs.get("backward")
     if found is None or found[0].shape != value.shape:
-        seed = y._graph.input(value)
+        seed = y._graph._new_leaf(SEED, value, None, None, None, "equal")
         found = programs["backward"] = (seed, Program(y, seed), {})
     else:
         found[0].set(value)
@@ -232,7 +237,9 @@ def _gradient_array(y: Any, gradient: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in "fiub":
             raise DTypeError(f"gradient= is of {value.dtype}; gradients are floats.")
-        return value.astype(y.dtype)
+        value = value.astype(y.dtype)
+        kind = y.device.partition(":")[0]
+        return value if kind == "cpu" else device_of_kind(kind).asarray(value, y.dtype)
     return value
 
 

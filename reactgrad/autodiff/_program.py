@@ -50,6 +50,10 @@ class Programs:
         """Let ``find`` find a program."""
         self._by_output[output, key] = program
 
+    def read(self, slot: int) -> bool:
+        """Whether live gradients depend on this node."""
+        return any(slot in program.reads for program in self.in_order())
+
     def in_order(self) -> list[Program]:
         """The live programs in order of creation."""
         return [program for _, program in sorted(self._live.items())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Final
 
 import numpy as np
@@ -68,7 +69,9 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
     found = _interned.get(key)
     if found is None:
         found = Spec()
-        found.shape, found.device, found.weak = shape, device, weak
+        # 1.0 and True are keys equal to 1, and no lengths.
+        found.shape = tuple([None if n is None else int(index(n)) for n in shape])
+        found.device, found.weak = device, weak
         # NumPy's own object for this dtype, so that `is` recognises it on arrays.
         found.dtype = np.dtype(dtype.newbyteorder("=").str)
         found.kind = device.partition(":")[0]

@@ -83,7 +83,19 @@ def storage_shape(found: Spec) -> tuple[int, ...]:
     return tuple(int(n) for n in found.shape if n is not None) or (1,)
 
 
+def _holds_vars(value: Any) -> bool:
+    return any(
+        hasattr(one, "_slot") or (isinstance(one, list | tuple) and _holds_vars(one))
+        for one in value
+    )
+
+
 def _from_list(value: list[Any] | tuple[Any, ...], what: str) -> Any:
+    if _holds_vars(value):
+        raise DTypeError(
+            f"{what} was given a list that holds Vars, and would keep their present values for "
+            "ever. rg.stack(list) makes a node that follows them."
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:

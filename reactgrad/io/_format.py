@@ -53,6 +53,8 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
         *("float16", "float32", "float64", "complex64", "complex128"),
     )
 }
+# ``dtype.name`` costs ten times as much.
+NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 PAIRS: Final = {"complex64": "float32", "complex128": "float64"}
 # What safetensors calls the dtypes that a file of ours holds.
 TENSOR_DTYPES: Final = {
@@ -74,9 +76,10 @@ def tensor_name(serial: int, name: str | None) -> str:
 
 def to_tensor(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """`array` as it is stored: contiguous, complex numbers as pairs."""
-    array = np.ascontiguousarray(array).reshape(array.shape)
-    pair = PAIRS.get(array.dtype.name)
-    return array if pair is None else array.reshape(*array.shape, 1).view(pair)
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    pair = PAIRS.get(NAMES[array.dtype])
+    return array if pair is None else array.reshape((*array.shape, 1)).view(pair)
 
 
 def from_tensor(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

@@ -31,7 +31,7 @@ from reactgrad._state import (
     spec,
     weak_spec,
 )
-from reactgrad.io._format import DTYPES, from_tensor, to_tensor
+from reactgrad.io._format import DTYPES, NAMES, from_tensor, to_tensor
 
 # Lists in lists in lists ...: deeper ones are refused in both directions.
 MOST_NESTED = 50
@@ -109,11 +109,12 @@ class Writer:
     @staticmethod
     def dtype(dtype: np.dtype[Any]) -> str:
         """The name of a dtype."""
-        if DTYPES.get(dtype.name) != dtype:
+        name = NAMES.get(dtype)
+        if name is None:
             raise UnwritableError(
                 f"arrays of dtype {dtype} have no form in a file that every machine reads alike"
             )
-        return dtype.name
+        return name
 
     def spec(self, found: Spec | None) -> Any:
         """What is known of a value."""
@@ -149,6 +150,8 @@ class Writer:
 
 def axes_in_memory(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     """Its axes from the slowest to the fastest, if the array fills its memory without gaps."""
+    if array.flags.c_contiguous:
+        return tuple(range(array.ndim))
     strides = array.strides
     axes = tuple(sorted(range(array.ndim), key=lambda axis: -strides[axis]))
     return axes if array.transpose(axes).flags.c_contiguous else None

@@ -16,10 +16,8 @@ import numpy as np
 
 from reactgrad._errors import LoadError
 from reactgrad._state import (
-    CONST,
-    INPUT,
+    LEAVES,
     OPS,
-    PARAM,
     Absent,
     Choice,
     Computation,
@@ -48,17 +46,8 @@ MOST_HEADER = 100_000_000
 
 _FIELDS = (
     *("seed", "next_serial", "definitions", "specs", "forms", "objects", "names", "kept"),
-    *(
-        "frozen",
-        "retained",
-        "numbers",
-        "closed",
-        "cutoffs",
-        "patterns",
-        "pins",
-        "choices",
-        "dynamic",
-    ),
+    *("frozen", "retained", "numbers", "closed", "cutoffs", "patterns", "dtypes", "pins"),
+    *("choices", "dynamic"),
 )
 
 
@@ -263,6 +252,7 @@ class _Unpacking:
             patterns=tuple(
                 [(node(i), self.pattern(form)) for i, form in self.entries("patterns", 2)]
             ),
+            dtypes=tuple([(node(i), reader.dtype(name)) for i, name in self.entries("dtypes", 2)]),
             pins=tuple(
                 [
                     (node(i), nodes(parents), None if fixed is None else node(fixed))
@@ -321,10 +311,10 @@ class _Unpacking:
         """What a node is."""
         fields = record(form, "what a node is")
         if set(fields) == {"leaf"}:
-            for leaf in (INPUT, PARAM, CONST):
-                if leaf.name == fields["leaf"]:
-                    return leaf
-            raise LoadError(f"{fields['leaf']!r:.60} is no kind of leaf")
+            leaf = LEAVES.get(text(fields["leaf"], "the kind of a leaf"))
+            if leaf is None:
+                raise LoadError(f"{fields['leaf']!r:.60} is no kind of leaf")
+            return leaf
         if fields == {"choice": Choice.SWITCH.value}:
             return Choice.SWITCH
         if set(fields) == {"op", "attrs"}:
@@ -430,7 +420,6 @@ class _Unpacking:
         if start + count > len(pool):
             raise LoadError(f"the pool of {stored} holds less than its nodes")
         self.used[stored] = start + count
-        array = from_tensor(
-            pool[start : start + count].reshape(*shape, *((2,) if dtype in PAIRS else ())), dtype
-        )
+        pair = (2,) if dtype in PAIRS else ()
+        array = from_tensor(pool[start : start + count].reshape((*shape, *pair)), dtype)
         return array if axes is None else in_order(array, axes)

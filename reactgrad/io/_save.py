@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import SaveError
-from reactgrad._state import OPS, Absent, Computation, Leaf, Op, State, capture
+from reactgrad._state import OPS, Absent, Choice, Computation, Leaf, Op, State, capture
 from reactgrad.io import _format
 from reactgrad.io._format import (
     FORMAT,
@@ -52,7 +52,7 @@ class _Packing:
         self.names = dict(state.names)
         self.tensors: Tensors = {}
         self.pools: dict[str, list[np.ndarray[Any, Any]]] = defaultdict(list)
-        self.forms: dict[str, int] = {}
+        self.forms: dict[tuple[Any, ...], int] = {}
         self.objects: list[Any] = []
 
     def packed(self) -> tuple[dict[str, Any], Tensors]:
@@ -70,7 +70,7 @@ class _Packing:
             "next_serial": state.next_serial,
             "definitions": definitions,
             "specs": [self.tried(writer.spec, found, "a value") for found in state.specs],
-            "forms": [json.loads(text) for text in self.forms],
+            "forms": list(self.forms),
             "objects": self.objects,
             "names": state.names,
             "kept": state.kept,
@@ -80,7 +80,9 @@ class _Packing:
             "closed": state.closed,
             "cutoffs": [[node, self.cutoff(node, rule)] for node, rule in state.cutoffs],
             "patterns": [[node, writer.spec(found)] for node, found in state.patterns],
+            "dtypes": [[node, writer.dtype(dtype)] for node, dtype in state.dtypes],
             "pins": state.pins,
+            "choices": state.choices,
             "dynamic": state.dynamic,
         }
         for name in _format.COLUMNS:
@@ -116,6 +118,8 @@ class _Packing:
         writer, label = self.writer, f"node {self.state.label(node)!r}"
         if isinstance(definition, Leaf):
             return {"leaf": definition.name}
+        if isinstance(definition, Choice):
+            return {"choice": definition.value}
         if isinstance(definition, Computation):
             op: Op = definition.op
             if OPS.get(op.name) is not op:
@@ -150,21 +154,20 @@ class _Packing:
     # --- values
 
     def value(self, node: int, value: Any, given: bool) -> int:
-        """The place of the form of a value, which is stored."""
+        """Store a value; the place of its form. Values that were not given can be left out."""
         if value is Absent.MISSING:
             return self.form("missing")
         if value is Absent.VIEW:
             return self.form("view")
-        if type(value) is np.ndarray:
+        if type(value) is np.ndarray and value.dtype in _format.NAMES:
             axes = axes_in_memory(value)
-            if axes is not None and value.dtype.name in _format.DTYPES:
-                return self.array(node, value, axes)
-            if axes is not None or not given:
-                # What was computed is computed again when it is read, at its version; a copy in
-                # another layout might add up to other bits.
-                if given:
-                    self.tried(self.writer.dtype, value.dtype, f"node {self.state.label(node)!r}")
+            if axes is None and not given:
+                # A copy in another layout might add up to other bits; the node's function makes
+                # the same again.
                 return self.form("missing")
+            if axes is None:
+                value, axes = np.ascontiguousarray(value), tuple(range(value.ndim))
+            return self.array(node, value, axes)
         try:
             form = self.writer.value(value)
         except UnwritableError as error:
@@ -178,21 +181,21 @@ class _Packing:
         return self.form("object")
 
     def array(self, node: int, value: np.ndarray[Any, Any], axes: tuple[int, ...]) -> int:
-        stored = to_tensor(value.transpose(axes))
-        name = self.names.get(node)
-        if len(self.names) > _format.MOST_NAMED:
-            name = None
+        dtype, straight = _format.NAMES[value.dtype], axes == tuple(range(value.ndim))
+        ordered = value if straight else value.transpose(axes)
+        stored = to_tensor(ordered)
+        name = self.names.get(node) if len(self.names) <= _format.MOST_NAMED else None
         own = name is not None or stored.nbytes > _format.POOLED_BYTES
         if own:
             self.tensors[tensor_name(int(self.state.serial[node]), name)] = stored
         else:
-            self.pools[stored.dtype.name].append(stored.reshape(-1))
-        order = None if axes == tuple(range(value.ndim)) else [*axes]
-        shape = [value.shape[axis] for axis in axes]
-        return self.form("own" if own else "pooled", value.dtype.name, shape, order)
+            self.pools[_format.NAMES[stored.dtype]].append(stored.reshape(-1))
+        return self.form(
+            "own" if own else "pooled", dtype, ordered.shape, None if straight else axes
+        )
 
     def form(self, *form: Any) -> int:
-        return self.forms.setdefault(json.dumps(form), len(self.forms))
+        return self.forms.setdefault(form, len(self.forms))
 
 
 def _narrow(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

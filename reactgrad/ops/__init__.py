@@ -1,6 +1,6 @@
 """Ops on arrays: shape rules and derivative rules. Kernels live in ``backend``.
 
-- ``_op``           what an op is
+- ``_op``, ``_leaf``  what an op is; what stands for one where the value is given
 - ``_apply``        from a call to a node; which graph is current
 - ``_shapes``       broadcasting, promotion, axes
 - ``_elementwise``  one row an op
@@ -94,6 +94,11 @@ from reactgrad.ops._layout import reshape as reshape
 from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
+from reactgrad.ops._leaf import CONST as CONST
+from reactgrad.ops._leaf import INPUT as INPUT
+from reactgrad.ops._leaf import PARAM as PARAM
+from reactgrad.ops._leaf import SEED as SEED
+from reactgrad.ops._leaf import Leaf as Leaf
 from reactgrad.ops._matmul import matmul as matmul
 from reactgrad.ops._op import OPS as OPS
 from reactgrad.ops._op import Attrs as Attrs

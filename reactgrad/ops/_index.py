@@ -44,6 +44,8 @@ class Index:
         return isinstance(other, Index) and self.key == other.key
 
     def __hash__(self) -> int:
+        if not self.basic:
+            raise TypeError("an index that holds arrays is not hashable")
         return hash(self.key)
 
     def __repr__(self) -> str:
@@ -314,12 +316,10 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
     while len(level) > FAN_IN:
         groups: list[list[Any]] = [[]]
         for one in level:
-            # Placed contributions stay together: each group has an array of the whole shape.
-            placed = isinstance(one, Placed)
+            # Placed ones cost little beside the array of the whole shape that a group has.
             group = groups[-1]
-            if group and (
-                placed != isinstance(group[0], Placed) or (not placed and len(group) == FAN_IN)
-            ):
+            dense = not isinstance(one, Placed)
+            if dense and sum(not isinstance(other, Placed) for other in group) == FAN_IN:
                 groups.append(group := [])
             group.append(one)
         if len(groups) == 1:

@@ -62,7 +62,10 @@ class Op:
     def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         """The spec of the result, remembered by the operands' specs."""
         key = (specs, attrs)
-        found = self._known.get(key)
+        try:
+            found = self._known.get(key)
+        except TypeError:  # attributes that hold arrays are not looked up
+            return self.infer(specs, attrs)
         if found is None:
             found = self.infer(specs, attrs)
             if len(self._known) > 4096:

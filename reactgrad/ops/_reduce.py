@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import ShapeError
+from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._astype import astype
@@ -85,7 +85,19 @@ MIN = Op("min", _reduction("min", lambda dtype: dtype, identity=False), (_extrem
 
 
 def _attrs(axis: Any, keepdims: bool) -> Attrs:
-    return (tuple(axis) if isinstance(axis, list) else axis, bool(keepdims))
+    return (_axis(axis), bool(keepdims))
+
+
+def _axis(axis: Any) -> Axis:
+    """An axis argument in one form, so that equal attributes mean the same."""
+    if isinstance(axis, list | tuple):
+        return tuple(_axis(one) for one in axis)  # type: ignore[misc]
+    if axis is None or isinstance(axis, int):
+        return axis
+    try:
+        return int(axis.__index__())
+    except AttributeError:
+        raise DTypeError(f"axis={axis!r}: an axis is an integer, or several in a tuple.") from None
 
 
 def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reactgrad_scheduler.errors import InvariantError
 from reactgrad_scheduler.order import any_cycle
 from reactgrad_scheduler.scheduler import Scheduler
-from reactgrad_scheduler.staleness import CLEAN, STALE
+from reactgrad_scheduler.staleness import CLEAN, FAILED, STALE
 
 
 def check_invariants(scheduler: Scheduler) -> None:
@@ -66,15 +66,16 @@ def check_invariants(scheduler: Scheduler) -> None:
             require(not topology.parents[slot], f"leaf {name(slot)!r} has parents")
         elif mark == CLEAN:
             require(
-                versions.matches(slot),
+                versions.record[slot] == scheduler.seen_parents(slot),
                 f"{name(slot)!r} is unmarked, but its record does not match its parents' versions",
             )
             for parent in topology.parents[slot]:
+                caught = staleness.mark[parent] == FAILED and slot in scheduler.dynamic
                 require(
-                    staleness.mark[parent] == CLEAN,
+                    staleness.mark[parent] == CLEAN or caught,
                     f"{name(slot)!r} is unmarked below its marked parent {name(parent)!r}",
                 )
-        for child in topology.children[slot] if mark == STALE else ():
+        for child in topology.children[slot] if mark == STALE and not scheduler.leaf[slot] else ():
             require(
                 staleness.mark[child] == STALE or slot in staleness.cutoffs,
                 f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",

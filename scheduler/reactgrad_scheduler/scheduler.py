@@ -23,6 +23,9 @@ from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
 from reactgrad_scheduler.topology import Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
 
+# Longest log of moved storage before it, and the plans that have read from it, are dropped.
+MAX_MOVES = 100_000
+
 
 class Scheduler:
     """Nodes, versions, staleness, plans and runs of one graph.
@@ -52,6 +55,7 @@ class Scheduler:
         self.undo = UndoLog()
         self.leaf = bytearray()
         self.errors: dict[int, StoredError] = {}
+        self.error_count = 0
         self.dropped: set[int] = set()  # clean nodes whose value was released
         self.moves: list[int] = []  # log of slots whose storage moved
         self.frames: list[Frame] = []  # certain plans being run, innermost last
@@ -278,6 +282,9 @@ class Scheduler:
             self.forget()
         if not self.computing:
             self.cancelled = False
+            if len(self.moves) > MAX_MOVES:
+                self.moves.clear()
+                self.plans.clear()
         if self.frames:
             self._suspend()
         staleness, serial = self.staleness, self.topology.serial
@@ -290,6 +297,8 @@ class Scheduler:
             flushed = staleness.flushed
             self.news = (*flushed, *key[1]) if flushed else key[1]
         transition = None if retry else self.plans.get(key)
+        if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
+            transition = None  # a cycle, found and named where the plan is made
         if transition is None:
             run = self._resolve(targets, key, retry)
         else:
@@ -304,6 +313,17 @@ class Scheduler:
             orphans, self._orphans = self._orphans, []
             self.release(orphans)
         return run
+
+    def seen(self, slot: int) -> int:
+        """What a node that reads `slot` now would see: its version, or which error it raises."""
+        stored = self.errors.get(slot) if self.staleness.mark[slot] else None
+        return self.versions.version[slot] if stored is None else -stored.number
+
+    def seen_parents(self, slot: int) -> tuple[int, ...]:
+        """What a node sees of its parents; errors only of those that it read while it ran."""
+        if slot in self.dynamic:
+            return tuple([self.seen(parent) for parent in self.topology.parents[slot]])
+        return self.versions.current(slot)
 
     def cancel(self) -> None:
         """Stop the run under way before its next node; from any thread, without the lock.
@@ -385,7 +405,10 @@ class Scheduler:
     def _rebuild_targets(self, targets: tuple[int, ...], run: Run) -> None:
         wanted = [t for t in targets if t in self.dropped and not self.staleness.mark[t]]
         if wanted:
-            executors.serial.rebuild(self, wanted, run)
+            try:
+                executors.serial.rebuild(self, wanted, run)
+            except Exception as error:
+                executors.serial.fail(self, wanted[0], error, run, explained=True)
 
     def error_again(self, run: Run) -> Exception:
         """The first error of a run as a fresh object: raising it adds no frames to the stored."""
@@ -502,6 +525,15 @@ class Scheduler:
         """What all runs did together, up to now."""
         self.attend()
         return self.totals.with_replays(self.versions.replays, self.versions.replayed)
+
+    def doubt(self) -> None:
+        """What is certain may not be any more, since a cutoff came or went: look at versions."""
+        self.attend()
+        self.plans.clear()
+        mark, leaf = self.staleness.mark, self.leaf
+        self.staleness.doubt_all(
+            slot for slot in range(len(mark)) if mark[slot] == STALE and not leaf[slot]
+        )
 
     def version(self, slot: int) -> int:
         """How often the value of `slot` was replaced."""

@@ -1,7 +1,8 @@
 """Marks: which nodes a change may have made stale.
 
-A mark is one of three: ``CLEAN``; ``STALE`` (it surely has to run when it is read); ``MAYBE``
-(a cutoff stands between it and the change, so that its parents' versions decide).
+A mark is one of four: ``CLEAN``; ``STALE`` (it surely has to run when it is read); ``MAYBE``
+(a cutoff stands between it and the change, so that its parents' versions decide); ``FAILED``
+(it raised, and will not run before a parent changes; who reads it and catches the error is clean).
 A ``STALE`` node has only ``STALE`` descendants, except behind a cutoff, where they are at least
 ``MAYBE``; a ``MAYBE`` node has no ``CLEAN`` descendant. So marking stops where a node is already
 marked as strongly, and a change costs only what it newly reaches.
@@ -18,7 +19,7 @@ from random import Random
 
 from reactgrad_scheduler.topology import Topology
 
-CLEAN, STALE, MAYBE = 0, 1, 2
+CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
 _KEY_BITS = 110
 
 
@@ -124,7 +125,7 @@ class Staleness:
                     (doubtful if child in cutoffs else certain).append(child)
         while doubtful:
             for child in children[doubtful.pop()]:
-                if mark[child] == CLEAN:
+                if mark[child] == CLEAN or mark[child] == FAILED:
                     put(child, MAYBE)
                     doubtful.append(child)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.staleness import CLEAN
+from reactgrad_scheduler.staleness import CLEAN, FAILED
 
 if TYPE_CHECKING:
     from reactgrad_scheduler.scheduler import Scheduler
@@ -34,6 +34,7 @@ class StoredError:
 
     error: Exception
     versions: tuple[int, ...]
+    number: int  # of this error in its graph: what a node that caught it depends on
 
 
 class Frame:
@@ -87,7 +88,7 @@ def commit(scheduler: Scheduler, slot: int) -> None:
     """Write down that `slot` was computed and changed."""
     versions = scheduler.versions
     versions.version[slot] += 1
-    versions.record[slot] = versions.current(slot)
+    versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, CLEAN)
     scheduler.dropped.discard(slot)
 
@@ -95,7 +96,12 @@ def commit(scheduler: Scheduler, slot: int) -> None:
 def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
     scheduler.host.overwrite(plan.members)
-    steps = iter(bound_steps(scheduler, plan))
+    try:
+        steps = iter(bound_steps(scheduler, plan))
+    except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+        scheduler.versions.settle()
+        scheduler.staleness.flush()
+        return run_checked(scheduler, plan.slots)
     frame = Frame(plan, steps)
     frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
@@ -141,30 +147,32 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
 
 def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     """The steps of `plan`, bound to where the values live now."""
-    moves = scheduler.moves
-    if plan.steps is None:
-        plan.steps = []
-        plan.step_slots = []
+    moves, known = scheduler.moves, plan.steps
+    bind = scheduler.host.bind
+    plan.steps = None  # until all of them are bound
+    if known is None:
+        known, step_slots = [], []
         for slot in plan.slots:
-            step = scheduler.host.bind(slot)
+            step = bind(slot)
             if step is not None:
-                plan.steps.append(step)
-                plan.step_slots.append(slot)
+                known.append(step)
+                step_slots.append(slot)
+        plan.step_slots = step_slots
         plan.moves_seen = len(moves)
     elif plan.moves_seen != len(moves):
         index = {slot: i for i, slot in enumerate(plan.step_slots)}
-        planned = set(plan.slots)
         children = scheduler.topology.children
         # The log may grow on the way: a view moves with its parent.
         while plan.moves_seen < len(moves):
             moved = moves[plan.moves_seen]
             plan.moves_seen += 1
             for slot in (moved, *children[moved]):
-                if slot in planned:
-                    step = scheduler.host.bind(slot)
+                if slot in plan.members:
+                    step = bind(slot)
                     if step is not None:
-                        plan.steps[index[slot]] = step
-    return plan.steps
+                        known[index[slot]] = step
+    plan.steps = known
+    return known
 
 
 def run_checked(
@@ -209,7 +217,7 @@ def run_checked(
                     todo.extend(reversed(scheduler.stale_ancestors([asking])))
                     continue
                 same = all(
-                    not mark[parent] and version[parent] == old
+                    scheduler.seen(parent) == old
                     for parent, old in zip(reads, versions, strict=True)
                 )
             if same and stored is not None:
@@ -236,11 +244,10 @@ def first_doubt(
     In the order in which it read them: a change before may lead it elsewhere, and what it then
     does not read again must not run.
     """
-    mark, version = scheduler.staleness.mark, scheduler.versions.version
     for parent, old in zip(reads, known, strict=True):
-        if mark[parent]:
-            return None if (slot, parent) in asked else parent
-        if version[parent] != old:
+        if scheduler.staleness.mark[parent] and (slot, parent) not in asked:
+            return parent
+        if scheduler.seen(parent) != old:
             return None
     return None
 
@@ -279,7 +286,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         run.cut_off.append(slot)
     else:
         versions.version[slot] += 1
-    versions.record[slot] = versions.current(slot)
+    versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, CLEAN)
     dropped.discard(slot)
     run.ran.append(slot)
@@ -303,18 +310,32 @@ def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
 def rebuild_each(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
     """Compute the values of these nodes again, which are in topological order."""
     for slot in slots:
-        step = scheduler.host.bind(slot)
-        if step is not None:
-            step()
+        scheduler.computing.append(slot)
+        try:
+            step = scheduler.host.bind(slot)
+            if step is not None:
+                step()
+        except Exception as error:
+            scheduler.host.explain(slot, error)
+            raise
+        finally:
+            scheduler.computing.pop()
         scheduler.dropped.discard(slot)
         run.rebuilt.append(slot)
 
 
-def fail(scheduler: Scheduler, slot: int, error: Exception, run: Run) -> None:
+def fail(
+    scheduler: Scheduler, slot: int, error: Exception, run: Run, *, explained: bool = False
+) -> None:
     """Note that `slot` raised: for this run, and for reads before a parent changes."""
-    scheduler.host.explain(slot, error)
+    if not explained:
+        scheduler.host.explain(slot, error)
     stored = without_frames(error)
-    scheduler.errors[slot] = StoredError(stored, scheduler.versions.current(slot))
+    scheduler.error_count += 1
+    versions = scheduler.seen_parents(slot)
+    scheduler.errors[slot] = StoredError(stored, versions, scheduler.error_count)
+    # Marked apart: a node that caught this error is clean, and a change must still reach it.
+    scheduler.staleness.put(slot, FAILED)
     scheduler.staleness.renew()
     if not run.failed:
         run.raised = error
@@ -323,30 +344,46 @@ def fail(scheduler: Scheduler, slot: int, error: Exception, run: Run) -> None:
 
 
 def without_frames(error: Exception) -> Exception:
-    """A copy of `error` that keeps no frame, and so no local variable, alive.
+    """A copy of `error`, with its causes, that keeps no frame and so no local variable alive."""
+    twins: dict[int, BaseException] = {}
+    stack: list[BaseException] = [error]
+    while stack:
+        one = stack.pop()
+        if id(one) not in twins:
+            twins[id(one)] = _bare(one)
+            stack += [link for link in (one.__cause__, one.__context__) if link is not None]
+    originals: list[BaseException] = [error]
+    seen: set[int] = set()
+    while originals:
+        one = originals.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        twin = twins[id(one)]
+        if twin is not one:
+            twin.__cause__ = None if one.__cause__ is None else twins[id(one.__cause__)]
+            twin.__context__ = None if one.__context__ is None else twins[id(one.__context__)]
+            twin.__suppress_context__ = one.__suppress_context__
+        originals += [link for link in (one.__cause__, one.__context__) if link is not None]
+    twin = twins[id(error)]
+    assert isinstance(twin, Exception)
+    return twin
 
-    A class that cannot be copied is made anew without ``__init__``, from its ``args``.
-    """
+
+def _bare(error: BaseException) -> BaseException:
+    """One exception copied without its traceback; itself where its class allows no copy."""
     try:
-        twin = copy.copy(error)
-        faithful = type(twin) is type(error) and str(twin) == str(error)
+        if isinstance(error, BaseExceptionGroup):
+            twin: BaseException = error.derive([_bare(one) for one in error.exceptions])  # type: ignore[assignment]
+        else:
+            twin = copy.copy(error)
+            if type(twin) is not type(error) or str(twin) != str(error):
+                twin = type(error).__new__(type(error), *error.args)
+                twin.args = error.args
+                twin.__dict__.update(error.__dict__)
     except Exception:
-        twin, faithful = error, False
-    if not faithful:
-        twin = type(error).__new__(type(error), *error.args)
-        twin.args = error.args
-        twin.__dict__.update(error.__dict__)
-    twin.__cause__, twin.__context__ = error.__cause__, error.__context__
-    twin.__suppress_context__ = error.__suppress_context__
+        return error
+    twin.__traceback__ = None
     if hasattr(error, "__notes__"):
         twin.__notes__ = list(error.__notes__)
-    chain: list[BaseException | None] = [twin]
-    seen: set[int] = set()
-    while chain:
-        link = chain.pop()
-        if link is not None and id(link) not in seen:
-            seen.add(id(link))
-            if link is not error:
-                link.__traceback__ = None
-            chain += (link.__cause__, link.__context__)
     return twin
