@@ -7,6 +7,8 @@ Map of the package:
 - ``_protocols``                   NumPy's functions on Vars
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``ops``                          shape rules and derivative rules of array ops
+- ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
+- ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
 - ``_respec``, ``_site``           another shape for a leaf; where a node was built
 - ``backend``                      devices, buffers, kernels

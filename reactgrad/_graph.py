@@ -463,7 +463,10 @@ class Graph:
         if not isinstance(name, str) or not name:
             raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
         self._tidy()
-        if (self._host.named.get(name) or self._by_given_name(name) or slot) != slot:
+        taken = self._host.named.get(name)
+        if taken is None:
+            taken = self._by_given_name(name)
+        if taken is not None and taken != slot:
             raise GraphError(
                 f"the name {name!r} is taken by another node of this graph; names are unique. "
                 f"Choose another one, or g[{name!r}] to get that node."
@@ -734,6 +737,8 @@ class Graph:
             if integer and old.weak is float and self._programs.read(slot):
                 return old, new
             return found, new
+        if found.weak is int and abs(new) > 1 << 1023 and old.dtype.kind in "fc":
+            raise DTypeError(f"{what} holds {old.dtype}, which cannot hold integers of that size.")
         if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
             raise DTypeError(
                 f"{what} holds {old.dtype} and was given {found!r}: that would lose what the dtype "
@@ -807,6 +812,8 @@ class Graph:
                 cutoffs.add(slot)
         self._host.moved(slot)
         self._scheduler.doubt()
+        if slot in self._scheduler.errors:  # its cutoff may be what raised
+            self._scheduler.invalidate(slot)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

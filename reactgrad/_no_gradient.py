@@ -59,7 +59,8 @@ class NoGradient:
     reason : str
         ``"const"``, ``"input"``, ``"not_float"``: the kind of node. ``"frozen"``. ``"unused"``:
         nothing is computed from it. ``"unreached"``: no gradient that was asked for passes it.
-        ``"never_backwarded"``: one would, but no backward has run since the last ``zero_grad``.
+        ``"never_backwarded"``: one would, but no backward of what depends on it has run since the
+        last ``zero_grad``.
         ``"no_param"``: a computed node that depends on no unfrozen param over open edges.
     blocks : tuple of Block
         Where gradients stop that else would come by.
@@ -79,7 +80,7 @@ class NoGradient:
             "not_float": "only floats have gradients",
             "unused": "nothing is computed from it",
             "unreached": "no backward or rg.grad that was asked for reaches it",
-            "never_backwarded": "no backward has run since it was made or since zero_grad()",
+            "never_backwarded": "no backward of what depends on it since it was made or since zero_grad()",
             "no_param": "no unfrozen param is reachable from here over edges that gradients pass",
         }[self.reason]
         lines = [f"no gradient: {text}", *[f"  {block}" for block in self.blocks]]
@@ -120,7 +121,7 @@ def _of_param(graph: Graph, slot: int) -> NoGradient | None:
         # Only what stops gradients on the way from an output that someone differentiated.
         before = _upstream(graph, outputs)
         blocks = [block for block in blocks if block[2] in before]
-    elif len(reached) > 1:
+    elif len(reached) > 1 and not (host.grads and blocks):
         return NoGradient("never_backwarded", *_shown(graph, blocks))
     return NoGradient("unreached", *_shown(graph, blocks))
 

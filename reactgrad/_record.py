@@ -77,6 +77,68 @@ class _Span:
     thread: int
 
 
+class _Seen:
+    """What a recording has seen, as a listener of the scheduler."""
+
+    __slots__ = ("_graph", "_zero", "calls", "runs", "spans", "threads")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._zero = perf_counter()
+        self.runs: list[Run] = []
+        self.calls: list[NodeRun] = []
+        self.spans: list[_Span] = []
+        self.threads: dict[int, str] = {}
+
+    def happened(self, kind: object, slot: int, before: int, after: int) -> None:
+        """Sets and edits are the business of ``Graph.events``."""
+
+    def ran(self, run: RawRun, stopwatch: Stopwatch) -> None:
+        """A read ended."""
+        host, topology = self._graph._host, self._graph._scheduler.topology
+        version, measured = self._graph._scheduler.versions.version, self._graph._measured
+        zero = self._zero
+        number = len(self.runs)
+        cut_off, rebuilt, failed = set(run.cut_off), set(run.rebuilt), set(run.failed)
+        for step in stopwatch.steps:
+            slot = step.slot
+            if host.ops[slot] is None:  # dropped since: it was only read by nodes of this run
+                continue
+            outcome: Outcome = "ran"
+            if slot in failed:
+                outcome = "failed"
+            elif slot in rebuilt:
+                outcome = "rebuilt"
+            elif slot in cut_off:
+                outcome = "cut_off"
+            elif run.serials.get(slot) != topology.serial[slot]:
+                outcome = "interrupted"
+            seconds = step.ended - step.began
+            if outcome in ("ran", "cut_off"):
+                measured.add(slot, topology.serial[slot], seconds)
+            self.calls.append(
+                NodeRun(
+                    number,
+                    host.name(slot),
+                    host.ops[slot].name,
+                    outcome,
+                    step.began - zero,
+                    seconds,
+                    version[slot],
+                    host.describe_value(slot),
+                    tuple(map(host.describe_value, topology.parents[slot])),
+                )
+            )
+        thread = threading.current_thread()
+        ident = thread.ident or 0
+        self.threads[ident] = thread.name
+        title = f"run {number}: {_names(host, stopwatch.targets)}"
+        self.spans.append(
+            _Span(title, stopwatch.began - zero, stopwatch.ended - stopwatch.began, ident)
+        )
+        self.runs.append(Run(self._graph, run))
+
+
 class Recording:
     """What ``Graph.record`` returns: the runs of a ``with`` block, node by node.
 
@@ -101,11 +163,7 @@ class Recording:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._listening = False
-        self._began: float | None = None
-        self._runs: list[Run] = []
-        self._calls: list[NodeRun] = []
-        self._spans: list[_Span] = []
-        self._threads: dict[int, str] = {}
+        self._seen: _Seen | None = None
 
     def __enter__(self) -> Recording:
         with self._graph._lock:
@@ -113,66 +171,17 @@ class Recording:
                 raise GraphError(
                     "this recording is under way already; g.record() makes another one."
                 )
+            if self._seen is None:
+                self._seen = _Seen(self._graph)
             self._listening = True
-            if self._began is None:
-                self._began = perf_counter()
-            watch(self._graph._scheduler, self)
+            watch(self._graph._scheduler, self._seen)
         return self
 
     def __exit__(self, *exc: object) -> None:
         with self._graph._lock:
-            unwatch(self._graph._scheduler, self)
+            if self._seen is not None:
+                unwatch(self._graph._scheduler, self._seen)
             self._listening = False
-
-    # --- as a listener -------------------------------------------------------------------------
-
-    def happened(self, *args: object) -> None:
-        """Sets and edits are the business of ``Graph.events``."""
-
-    def ran(self, run: RawRun, stopwatch: Stopwatch) -> None:
-        """A read ended."""
-        host, topology = self._graph._host, self._graph._scheduler.topology
-        version, measured = self._graph._scheduler.versions.version, self._graph._measured
-        zero = self._began or 0.0
-        number = len(self._runs)
-        cut_off, rebuilt, failed = set(run.cut_off), set(run.rebuilt), set(run.failed)
-        for step in stopwatch.steps:
-            slot = step.slot
-            if host.ops[slot] is None:  # dropped since: it was only read by nodes of this run
-                continue
-            outcome: Outcome = "ran"
-            if slot in failed:
-                outcome = "failed"
-            elif slot in rebuilt:
-                outcome = "rebuilt"
-            elif slot in cut_off:
-                outcome = "cut_off"
-            elif run.serials.get(slot) != topology.serial[slot]:
-                outcome = "interrupted"
-            seconds = step.ended - step.began
-            if outcome in ("ran", "cut_off"):
-                measured.add(slot, topology.serial[slot], seconds)
-            self._calls.append(
-                NodeRun(
-                    number,
-                    host.name(slot),
-                    host.ops[slot].name,
-                    outcome,
-                    step.began - zero,
-                    seconds,
-                    version[slot],
-                    host.describe_value(slot),
-                    tuple(map(host.describe_value, topology.parents[slot])),
-                )
-            )
-        thread = threading.current_thread()
-        ident = thread.ident or 0
-        self._threads[ident] = thread.name
-        title = f"run {number}: {_names(host, stopwatch.targets)}"
-        self._spans.append(
-            _Span(title, stopwatch.began - zero, stopwatch.ended - stopwatch.began, ident)
-        )
-        self._runs.append(Run(self._graph, run))
 
     # --- what was seen -------------------------------------------------------------------------
 
@@ -180,13 +189,13 @@ class Recording:
     def runs(self) -> tuple[Run, ...]:
         """The runs, in the order in which they ended; a read inside a node ends before its own."""
         with self._graph._lock:
-            return tuple(self._runs)
+            return () if self._seen is None else tuple(self._seen.runs)
 
     @property
     def calls(self) -> tuple[NodeRun, ...]:
         """The nodes that were called, run by run."""
         with self._graph._lock:
-            return tuple(self._calls)
+            return () if self._seen is None else tuple(self._seen.calls)
 
     def table(self) -> tuple[OpTime, ...]:
         """Calls and seconds of each op, the slowest first.
@@ -230,7 +239,8 @@ class Recording:
         ``dur`` in microseconds.
         """
         with self._graph._lock:
-            calls, spans, threads = tuple(self._calls), tuple(self._spans), dict(self._threads)
+            seen = self._seen or _Seen(self._graph)
+            calls, spans, threads = tuple(seen.calls), tuple(seen.spans), dict(seen.threads)
         process = os.getpid()
         named: list[dict[str, Any]] = [
             _metadata("process_name", "reactgrad", process, 0),

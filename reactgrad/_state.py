@@ -36,7 +36,7 @@ from reactgrad._names import UntrustedError as UntrustedError
 from reactgrad._names import find as find
 from reactgrad._names import name_of as name_of
 from reactgrad._site import user_site
-from reactgrad._store import MISSING
+from reactgrad._store import MISSING, frozen_copy
 from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
@@ -116,11 +116,12 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins, choices, dynamic
-        What some nodes have: names; being kept alive; frozen; ``retain_grad``; shared constants;
-        detached edges (``None``: all); cutoffs; declared shapes; declared dtypes; for pinned nodes,
-        what they were computed from; what nodes choose by and between; how many parents are
-        arguments where the others were read on the way.
+    names, kept, forced, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins, choices,
+    dynamic
+        What some nodes have: names; being kept alive; having to run whatever the versions say;
+        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; declared
+        shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
+        by and between; how many parents are arguments where the others were read on the way.
     """
 
     seed: int
@@ -139,6 +140,7 @@ class State:
     values: tuple[Any, ...]
     names: tuple[tuple[int, str], ...] = ()
     kept: tuple[int, ...] = ()
+    forced: tuple[int, ...] = ()
     frozen: tuple[int, ...] = ()
     retained: tuple[int, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -264,6 +266,7 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         values=tuple([_value(graph, slot) for slot in slots]),
         names=pairs(host.name_of),
         kept=nodes(host.kept),
+        forced=nodes(versions.forced),
         frozen=nodes(host.frozen),
         retained=nodes(host.retained),
         numbers=nodes(host.numbers.values()),
@@ -480,7 +483,8 @@ def _check_some(state: State) -> None:
             *("names", "closed", "cutoffs", "patterns", "dtypes", "pins", "choices", "dynamic"),
         )
     }
-    listed |= {what: getattr(state, what) for what in ("kept", "frozen", "retained", "numbers")}
+    for what in ("kept", "forced", "frozen", "retained", "numbers"):
+        listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
             raise LoadError(f"{what!r} speaks of a node that is not there")
@@ -600,10 +604,7 @@ class _Restoring:
         """A value as its node stores it, held against what is known of it."""
         found = self.specs[node]
         if found is None:
-            if type(value) is np.ndarray and value.flags.writeable:
-                value.flags.writeable = False
-                value = value.view()
-            return value
+            return frozen_copy(value) if type(value) is np.ndarray else value
         if found.weak is not None:
             if type(value) is not found.weak:
                 raise self.wrong(node, f"holds {found!r} and was given {type(value).__name__}")
@@ -635,6 +636,10 @@ class _Restoring:
             host.named[name] = node
         for node in (*state.kept, *(node for node, _ in state.names)):
             host.kept[node] = graph._handle(node)
+        for node in state.forced:
+            if isinstance(self.of[node], Leaf) or node in self.pinned:
+                raise self.wrong(node, "is to run again, and is never computed")
+        graph._scheduler.versions.forced.update(state.forced)
         for node in state.frozen:
             if self.of[node] is not PARAM:
                 raise self.wrong(node, "is frozen, and no param")

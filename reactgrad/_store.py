@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._cutoff import Cutoff
+from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad.backend import (
     Spec,
@@ -472,7 +472,10 @@ class Store:
         assert found is not None
         buffer = self.data[slot]
         if buffer is not MISSING:
-            old, new = _plain(buffer, found), _plain(scratch, found)
+            if cutoff is equal or type(cutoff) is Tolerance:
+                old, new = _plain(buffer, found), _plain(scratch, found)
+            else:  # a function of the user's may keep what it is given
+                old, new = self.hand_out(slot), _plain(own_copy(found, scratch), found)
             if unchanged(cutoff, old, new):
                 return UNCHANGED
         self.overwrite((slot,))

@@ -599,9 +599,10 @@ class Var(Value):
         found = graph._host.specs[self._slot]
         if found is None or (found.weak is not None and graph._host.data[self._slot] is MISSING):
             raise SetError(f"{self.name!r} holds no array to edit; write {self.name}.set(value).")
-        array = self.numpy()
-        yield array
-        self.set(array)
+        with graph._lock:  # what is set is what was read, with the edit
+            array = self.numpy()
+            yield array
+            self.set(array)
 
     @property
     def cutoff(self) -> Any:

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import reactgrad as rg
 from reactgrad_scheduler import Scheduler
+
+# The same examples at every run; `--hypothesis-profile=search` looks for new ones, and longer.
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+settings.register_profile(
+    "same", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "search", max_examples=2000, deadline=None, suppress_health_check=_SLOW, print_blob=True
+)
+settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

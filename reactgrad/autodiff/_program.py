@@ -171,7 +171,7 @@ class Program:
             leading = self._leading_to(wanted)
             self.adjoint = before.copy()
             try:
-                self._sweep(leading)
+                built = self._sweep(leading)  # held until others hold them
             except BaseException:
                 self.adjoint = before
                 raise
@@ -183,6 +183,7 @@ class Program:
                 var = self._given_out(slot, adjoint)
                 held[slot] = self.kept[slot] = var
                 var._programs_dict()[self] = self
+            del built
         return held
 
     def _purged(self) -> dict[int, Any]:
@@ -222,8 +223,8 @@ class Program:
                     stack.append(child)
         return leading
 
-    def _sweep(self, leading: set[int]) -> None:
-        """From the output down, give every node that leads on its adjoint."""
+    def _sweep(self, leading: set[int]) -> list[Any]:
+        """From the output down, give every node that leads on its adjoint; returns what is new."""
         graph = self._graph
         serial = graph._scheduler.topology.serial
         contributions: dict[int, list[tuple[int, int, Any]]] = {}
@@ -255,6 +256,7 @@ class Program:
             if edges:
                 for i, part in self._contributions(slot, graph._handle(adjoint), edges):
                     contributions.setdefault(operands[i], []).append((serial[slot], i, part))
+        return held
 
     def _contributions(self, slot: int, g: Any, edges: list[int]) -> Iterator[tuple[int, Any]]:
         """What this node contributes to the gradients of its parents at these positions."""

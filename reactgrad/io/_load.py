@@ -45,7 +45,7 @@ from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, re
 MOST_HEADER = 100_000_000
 
 _FIELDS = (
-    *("seed", "next_serial", "definitions", "specs", "forms", "objects", "names", "kept"),
+    *("seed", "next_serial", "definitions", "specs", "forms", "objects", "names", "kept", "forced"),
     *("frozen", "retained", "numbers", "closed", "cutoffs", "patterns", "dtypes", "pins"),
     *("choices", "dynamic"),
 )
@@ -237,6 +237,7 @@ class _Unpacking:
             values=tuple(values),
             names=tuple(names),
             kept=nodes(manifest["kept"]),
+            forced=nodes(manifest["forced"]),
             frozen=nodes(manifest["frozen"]),
             retained=nodes(manifest["retained"]),
             numbers=nodes(manifest["numbers"]),

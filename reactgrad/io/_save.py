@@ -74,6 +74,7 @@ class _Packing:
             "objects": self.objects,
             "names": state.names,
             "kept": state.kept,
+            "forced": state.forced,
             "frozen": state.frozen,
             "retained": state.retained,
             "numbers": state.numbers,

@@ -153,6 +153,9 @@ def _power_base(g: Any, ans: Any, a: Any, b: Any) -> Any:
 
 
 def _power_exponent(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    base = a._literal()
+    if type(base) in (int, float) and base > 0:
+        return g * ans * math.log(base)
     # At base 0 the power is flat in every exponent that keeps it finite.
     flat = logical_and(equal(a, 0), greater_equal(b, 0))
     return where(flat, 0.0, g * ans * log(where(flat, 1.0, a)))

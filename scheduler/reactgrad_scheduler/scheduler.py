@@ -24,7 +24,7 @@ from reactgrad_scheduler.topology import Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
 
 # Longest log of moved storage before it, and the plans that have read from it, are dropped.
-MAX_MOVES = 100_000
+MAX_MOVES = 4096
 
 
 class Scheduler:
@@ -56,6 +56,7 @@ class Scheduler:
         self.leaf = bytearray()
         self.errors: dict[int, StoredError] = {}
         self.error_count = 0
+        self.erasures = 0  # how often all marks were erased
         self.dropped: set[int] = set()  # clean nodes whose value was released
         self.moves: list[int] = []  # log of slots whose storage moved
         self.frames: list[Frame] = []  # certain plans being run, innermost last
@@ -137,6 +138,7 @@ class Scheduler:
             self.errors.pop(slot, None)
             self.dropped.discard(slot)
             self.dynamic.pop(slot, None)
+            self.versions.forced.discard(slot)
             self.host.released(slot)
 
     # --- changes ---------------------------------------------------------------------------
@@ -172,7 +174,7 @@ class Scheduler:
     def invalidate(self, slot: int) -> None:
         """Make a computed node run again at its next read, whatever its parents' versions say."""
         self.attend()
-        self.versions.record[slot] = None
+        self.versions.forced.add(slot)
         self.errors.pop(slot, None)
         self.staleness.put(slot, STALE)
         self.staleness.push([slot])
@@ -225,6 +227,7 @@ class Scheduler:
         parents, count = self.topology.parents[slot], self.dynamic.pop(slot, None)
         self.topology.relink(slot, ())
         self.versions.record[slot] = ()
+        self.versions.forced.discard(slot)
         self.errors.pop(slot, None)
         self.dropped.discard(slot)
         self.staleness.put(slot, CLEAN)
@@ -247,6 +250,7 @@ class Scheduler:
     def touch_structure(self, slot: int) -> None:
         """The definition of `slot` changed: forget its record and every plan."""
         self.invalidate(slot)
+        self.versions.record[slot] = None
         self.plans.clear()
 
     def place_between(self, slot: int, parent: int, child: int) -> None:
@@ -345,7 +349,10 @@ class Scheduler:
         run = executors.serial.run_certain(self, plan)
         if run is None:  # it ended as planned
             run = plan.finished
-            self.versions.journal.append(plan)
+            if plan.slots:
+                self.versions.journal.append(plan)
+                if len(self.versions.journal) > JOURNAL_LIMIT:
+                    self.versions.settle()
             staleness = self.staleness
             staleness.pending.clear()
             if transition.marks:
@@ -368,8 +375,10 @@ class Scheduler:
         staleness.trace = {} if worth else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
+        forced = self.versions.forced
         certain = worth and all(
-            staleness.mark[slot] == STALE and slot not in staleness.cutoffs for slot in slots
+            staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
+            for slot in slots
         )
         run = executors.serial.run_checked(self, slots, retry=retry)
         self._rebuild_targets(targets, run)
@@ -517,6 +526,7 @@ class Scheduler:
     def forget(self) -> None:
         """Erase all marks and plans; versions alone then decide what runs (rule E16)."""
         self.attend()
+        self.erasures += 1
         self.plans.clear()
         leaf = self.leaf
         self.staleness.doubt_all(slot for slot in self.topology.slots() if not leaf[slot])

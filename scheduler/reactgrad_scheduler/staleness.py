@@ -116,8 +116,10 @@ class Staleness:
             self.cutoffs,
             self.put,
         )
-        certain: list[int] = list(changed)
+        certain: list[int] = []
         doubtful: list[int] = []
+        for slot in changed:
+            (doubtful if slot in cutoffs else certain).append(slot)
         while certain:
             for child in children[certain.pop()]:
                 if mark[child] != STALE:

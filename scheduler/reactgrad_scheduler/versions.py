@@ -27,12 +27,13 @@ JOURNAL_LIMIT = 2048
 class Versions:
     """The two columns and the journal of what they do not yet show."""
 
-    __slots__ = ("_topology", "journal", "record", "replayed", "replays", "version")
+    __slots__ = ("_topology", "forced", "journal", "record", "replayed", "replays", "version")
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self.version: list[int] = []
         self.record: list[tuple[int, ...] | None] = []
+        self.forced: set[int] = set()  # nodes that run again whatever the versions say
         self.journal: list[Event] = []
         self.replays = 0  # plans that were settled, which ran from their first to their last node
         self.replayed = 0  # nodes in all of them together
@@ -43,6 +44,7 @@ class Versions:
         twin = Versions(topology)
         twin.version = self.version.copy()
         twin.record = self.record.copy()
+        twin.forced = self.forced.copy()
         return twin
 
     def add(self, slot: int) -> None:
@@ -61,7 +63,7 @@ class Versions:
 
     def matches(self, slot: int) -> bool:
         """Whether `slot` was computed from the present versions of its parents."""
-        return self.record[slot] == self.current(slot)
+        return self.record[slot] == self.current(slot) and slot not in self.forced
 
     def settle(self) -> None:
         """Bring the tables up to date with the journal.

@@ -48,9 +48,11 @@ def test_sums_of_any_shape(name: str, shape: tuple[int, ...]) -> None:
     a = np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
     x = rg.Graph().input(a)
     for axis in [None, *range(len(shape))]:
-        with pytest.warns(RuntimeWarning) if name == "mean" and not a.size and _warns(
-            a, axis
-        ) else np.errstate():
+        with (
+            pytest.warns(RuntimeWarning)
+            if name == "mean" and not a.size and _warns(a, axis)
+            else np.errstate()
+        ):
             expected = getattr(np, name)(a, axis=axis)
         check(lambda axis=axis: getattr(x, name)(axis=axis), expected, f"{name} {shape} {axis}")
 
@@ -116,7 +118,10 @@ LAYOUT_OPS = {
     "flatten": (lambda x: x.T.flatten(), lambda a: a.T.flatten()),
     "np.ravel": (lambda x: np.ravel(x), lambda a: np.ravel(a)),
     "expand_dims": (lambda x: rg.expand_dims(x, 1), lambda a: np.expand_dims(a, 1)),
-    "expand_dims many": (lambda x: np.expand_dims(x, (0, -1)), lambda a: np.expand_dims(a, (0, -1))),
+    "expand_dims many": (
+        lambda x: np.expand_dims(x, (0, -1)),
+        lambda a: np.expand_dims(a, (0, -1)),
+    ),
     "broadcast_to": (
         lambda x: rg.broadcast_to(x, (5, 2, 3, 4)),
         lambda a: np.broadcast_to(a, (5, 2, 3, 4)),
@@ -278,7 +283,8 @@ def test_matmul_dtypes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right"), [((3,), (3,)), ((2, 3), (3, 4)), ((2, 3, 4), (2, 4, 6)), ((2, 3), ()), ((), (3,))]
+    ("left", "right"),
+    [((3,), (3,)), ((2, 3), (3, 4)), ((2, 3, 4), (2, 4, 6)), ((2, 3), ()), ((), (3,))],
 )
 def test_dot_is_numpys_or_refused(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """`dot` of more than two axes is not matmul: never another product under NumPy's name."""

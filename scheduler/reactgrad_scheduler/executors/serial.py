@@ -87,6 +87,8 @@ class Frame:
 def commit(scheduler: Scheduler, slot: int) -> None:
     """Write down that `slot` was computed and changed."""
     versions = scheduler.versions
+    versions.settle()
+    versions.forced.discard(slot)
     versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, CLEAN)
@@ -186,6 +188,7 @@ def run_checked(
     parents, mark = scheduler.topology.parents, scheduler.staleness.mark
     version, record = scheduler.versions.version, scheduler.versions.record
     put, errors, dynamic = scheduler.staleness.put, scheduler.errors, scheduler.dynamic
+    forced, erasures = scheduler.versions.forced, scheduler.erasures
     asked: set[tuple[int, int]] = set()
     stopwatch = scheduler.stopwatch
     compute = run_node if stopwatch is None else stopwatch.run_node
@@ -202,12 +205,17 @@ def run_checked(
         now: list[int] = []
         for parent in fixed:
             if mark[parent]:
-                break  # it failed, so this one cannot run
+                if scheduler.erasures != erasures and (slot, parent) not in asked:
+                    # Marks were erased in the middle: it may be clean, and is not in the list.
+                    asked.add((slot, parent))
+                    todo.append(slot)
+                    todo.extend(reversed(scheduler.stale_ancestors([parent])))
+                break  # else it failed, so this one cannot run
             now.append(version[parent])
         else:
             stored = None if retry or not errors else errors.get(slot)
             known = record[slot] if stored is None else stored.versions
-            same = known is not None and known[: len(fixed)] == tuple(now)
+            same = known is not None and known[: len(fixed)] == tuple(now) and slot not in forced
             if same and known is not None and sources is not fixed:
                 reads, versions = sources[len(fixed) :], known[len(fixed) :]
                 asking = first_doubt(scheduler, slot, reads, versions, asked)
@@ -221,6 +229,7 @@ def run_checked(
                     for parent, old in zip(reads, versions, strict=True)
                 )
             if same and stored is not None:
+                put(slot, FAILED)
                 run.failed.append(slot)
                 run.errors.append(stored.error)
             elif same:
@@ -282,6 +291,9 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     if scheduler.inner:
         run.absorb(scheduler.inner)
     versions = scheduler.versions
+    if versions.journal:  # a read inside of it may have replayed a plan
+        versions.settle()
+    versions.forced.discard(slot)
     if outcome is UNCHANGED:
         run.cut_off.append(slot)
     else:
@@ -331,6 +343,7 @@ def fail(
     if not explained:
         scheduler.host.explain(slot, error)
     stored = without_frames(error)
+    scheduler.versions.forced.discard(slot)
     scheduler.error_count += 1
     versions = scheduler.seen_parents(slot)
     scheduler.errors[slot] = StoredError(stored, versions, scheduler.error_count)
@@ -376,9 +389,15 @@ def _bare(error: BaseException) -> BaseException:
         if isinstance(error, BaseExceptionGroup):
             twin: BaseException = error.derive([_bare(one) for one in error.exceptions])  # type: ignore[assignment]
         else:
-            twin = copy.copy(error)
-            if type(twin) is not type(error) or str(twin) != str(error):
-                twin = type(error).__new__(type(error), *error.args)
+            try:
+                twin = copy.copy(error)
+                faithful = type(twin) is type(error) and str(twin) == str(error)
+            except Exception:
+                faithful = False
+            if not faithful:
+                # Past the class's own constructors, which may want anything.
+                base = next(b for b in type(error).__mro__ if b.__module__ == "builtins")
+                twin = base.__new__(type(error), *error.args)
                 twin.args = error.args
                 twin.__dict__.update(error.__dict__)
     except Exception:

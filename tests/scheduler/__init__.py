@@ -1,0 +1,1 @@
+"""The scheduler: what runs, when, and what is known afterwards."""

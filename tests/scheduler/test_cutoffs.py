@@ -1,0 +1,205 @@
+"""When a recomputed value counts as unchanged (rule E9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("size", [3, 50_000], ids=["copied", "shared"])
+def test_a_cut_off_node_keeps_its_old_value_and_its_children_do_not_run(
+    g: rg.Graph, size: int
+) -> None:
+    """Also where the old value is large and someone holds it."""
+    x = g.input(np.arange(float(size)))
+    zero = x * 0.0
+    zero.cutoff = "equal"
+    y = zero + 1.0
+    y.value
+    held = zero.value
+    for i in range(5):
+        x.set(np.full(size, float(i)))
+        run = g.forward(y)
+        assert run.ran == run.cut_off == [zero]
+        assert zero.value is held, "the same object while the version is unchanged"
+    assert (zero.value_version, y.value_version) == (1, 1)
+    assert zero.parent_versions == (6, 1)
+
+
+def test_a_change_goes_on_and_the_next_cutoff_decides_again(g: rg.Graph) -> None:
+    x = g.input(1.2)
+    floor = rg.floor(x)
+    floor.cutoff = "equal"
+    even = rg.lift(lambda v: int(v) % 2 == 0, cutoff="equal")(floor)
+    shown = rg.lift(str)(even)
+    shown.value
+    ran = []
+    for value in (1.4, 2.0, 4.0, 4.5, 5.0):
+        x.set(value)
+        ran.append([v.name.rpartition("_")[0] for v in g.forward(shown).ran])
+    assert ran == [
+        ["floor"],
+        ["floor", "lambda", "str"],
+        ["floor", "lambda"],
+        ["floor"],
+        ["floor", "lambda", "str"],
+    ]
+    assert shown.value == "False"
+
+
+def test_planned_nodes_that_turn_out_clean_are_skipped(g: rg.Graph) -> None:
+    x = g.input(1.2)
+    floor = rg.floor(x)
+    floor.cutoff = "equal"
+    y = floor + 1.0
+    z = y * 2.0
+    z.value
+    for value in (1.3, 1.4, 1.5, 1.6):
+        x.set(value)
+        run = g.forward(z)
+        assert (run.ran, run.cut_off) == ([floor], [floor])
+        if not g._scheduler.distrust:
+            assert run.skipped == [y, z]
+        assert not set(map(id, run.skipped)) & set(map(id, run.ran))
+
+
+EQUAL: list[tuple[Any, Any, bool]] = [
+    (np.array([1.0, NAN]), np.array([1.0, NAN]), True),
+    (np.array([1.0, NAN]), np.array([1.0, 2.0]), False),
+    (np.array([0.0]), np.array([-0.0]), False),
+    (np.array([1.0]), np.array([1.0], "float32"), False),
+    (np.array([1.0]), np.array([[1.0]]), False),
+    (np.zeros(0), np.zeros(0), True),
+    (np.zeros((0, 2)), np.zeros((0, 3)), False),
+    (1, 1, True),
+    (1, 1.0, False),
+    (1, True, False),
+    (NAN, NAN, True),
+    ("a", "a", True),
+    ([1, 2], [1, 2], True),
+    ([1, 2], [2, 1], False),
+    (None, None, True),
+    (None, 0, False),
+    ({1: 2}, {1: 2}, True),
+    (np.float64(2.0), np.float64(2.0), True),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "unchanged"), EQUAL, ids=repr)
+def test_what_counts_as_equal(g: rg.Graph, old: Any, new: Any, unchanged: bool) -> None:
+    results = iter([old, new])
+    x = g.input(1.0)
+    y = rg.lift(lambda _: next(results), cutoff="equal")(x)
+    y.value
+    x.set(2.0)
+    assert (g.forward(y).cut_off == [y]) is unchanged
+    assert y.value_version == 2 - unchanged
+
+
+def test_tolerance_keeps_the_old_value_until_drift_adds_up(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    y = x * 1.0
+    y.cutoff = rg.tolerance(atol=0.1)
+    seen = []
+    for value in (1.0, 1.06, 1.09, 1.12, 1.2):
+        x.set(value)
+        seen.append(float(y.value))
+    assert seen == [1.0, 1.0, 1.0, 1.12, 1.12]
+
+
+def test_a_cutoff_on_a_leaf_spares_the_version(g: rg.Graph) -> None:
+    x = g.input([1.0, 2.0], cutoff="equal")
+    y = x + 1.0
+    y.value
+    x.set([1.0, 2.0])
+    assert x.value_version == 1
+    assert not y.is_stale
+    x.set([1.0, 3.0])
+    assert x.value_version == 2
+    assert g.forward(y).ran == [y]
+
+
+def test_a_cutoff_of_ones_own_is_given_old_and_new_and_they_stay_what_they_were(
+    g: rg.Graph,
+) -> None:
+    seen: list[tuple[Any, Any, Any, Any]] = []
+
+    def look(old: Any, new: Any) -> bool:
+        seen.append((old, old.copy(), new, new.copy()))
+        return bool(new[0] < 5.0)
+
+    x = g.input([1.0, 0.0])
+    y = x * 1.0
+    y.cutoff = look
+    y.value
+    for value in (2.0, 6.0, 3.0, 7.0):
+        x.set([value, 0.0])
+        y.value
+    assert [(old[0], new[0]) for _, old, _, new in seen] == [
+        (1.0, 2.0),
+        (1.0, 6.0),
+        (6.0, 3.0),
+        (6.0, 7.0),
+    ]
+    for old, old_then, new, new_then in seen:
+        assert old.tolist() == old_then.tolist()
+        assert new.tolist() == new_then.tolist()
+
+
+def test_a_cutoff_that_does_not_answer_is_an_error_of_its_node(g: rg.Graph) -> None:
+    x = g.input([1.0, 2.0])
+    y = x + 1.0
+    y.cutoff = lambda old, new: old == new
+    y.value
+    x.set([1.0, 3.0])
+    with pytest.raises(rg.DTypeError, match="True .*or False"):
+        y.value
+    y.cutoff = None
+    assert y.value.tolist() == [2.0, 4.0]
+
+
+def test_cutoffs_come_and_go_while_plans_are_hot(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    zero = x * 0.0
+    y = zero + 1.0
+    counts = []
+    for rule in (None, "equal", None, "equal"):
+        zero.cutoff = rule
+        for i in range(4):
+            x.set(float(i))
+            counts.append(len(g.forward(y).ran))
+        g.check_invariants()
+    assert counts == [2, 2, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_a_cut_off_value_is_not_replaced_when_memory_is_released(g: rg.Graph) -> None:
+    """Its inputs have moved on since it was kept: computing it again would give another value."""
+    x, w = g.input(1.0), g.param(2.0)
+    kept = x * 1.0
+    kept.cutoff = rg.tolerance(atol=1.0)
+    y = kept * w
+    y.backward()
+    x.set(1.5)
+    y.backward(retain_graph=False)
+    assert float(kept.value) == 1.0
+    assert kept.value_version == 1
+    w.set(3.0)
+    assert float(y.value) == 3.0
+
+
+def test_gradients_of_what_was_cut_off_do_not_run(g: rg.Graph) -> None:
+    x, w = g.input(1.2), g.param(2.0)
+    step = rg.floor(x)
+    step.cutoff = "equal"
+    y = rg.tanh(step * w)
+    gradient = rg.grad(y, w)
+    g.forward(y, gradient)
+    x.set(1.9)
+    run = g.forward(y, gradient)
+    assert run.ran == run.cut_off == [step]

@@ -1,0 +1,354 @@
+"""When a node raises (rule E6): what is committed, what stays stale, what is said, what is kept."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+
+class Moody:
+    """A function that raises while it is told to, and counts its calls."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+        self.calls = 0
+
+    def __call__(self, value: float) -> float:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return float(value)
+
+
+def warm_up(g: rg.Graph, x: rg.Var, *targets: rg.Var, turns: int) -> None:
+    """Read often enough that the read is replayed as a plan, or not at all."""
+    for i in range(turns):
+        x.set(float(i))
+        g.forward(*targets)
+
+
+def versions(*variables: rg.Var) -> list[int]:
+    return [v.value_version for v in variables]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5], ids=["first read", "second read", "replayed plan"])
+def test_what_finished_is_committed_and_the_rest_stays_stale(g: rg.Graph, turns: int) -> None:
+    moody = Moody()
+    x = g.input(1.0)
+    before = x + 1.0
+    middle = rg.lift(moody)(before)
+    after, beside = middle + 1.0, x * 3.0
+    warm_up(g, x, after, beside, turns=turns)
+    old = versions(before, middle, after, beside)
+    x.set(50.0)
+    moody.error = ValueError("no")
+    with pytest.raises(ValueError, match="no"):
+        g.forward(after, beside)
+    assert versions(before, middle, after, beside) == [old[0] + 1, old[1], old[2], old[3] + 1]
+    assert [v.is_stale for v in (before, middle, after, beside)] == [False, True, True, False]
+    assert float(beside.value) == 150.0, "an independent target did not run"
+    assert middle.state == "error"
+    assert after.state == "stale"
+    assert middle.parent_versions == ((turns,) if turns else (0,))
+    g.check_invariants()
+    moody.error = None
+    run = g.forward(after, retry=True)
+    assert run.ran == [middle, after]
+    assert float(after.value) == 52.0
+    assert versions(before, middle, after) == [old[0] + 1, old[1] + 1, old[2] + 1]
+    g.check_invariants()
+
+
+def test_forward_raises_the_first_error_and_the_run_has_all(g: rg.Graph) -> None:
+    one, two = Moody(KeyError("one")), Moody(ValueError("two"))
+    x = g.input(1.0)
+    a, b, c = rg.lift(one)(x), rg.lift(two)(x), x + 1.0
+    with pytest.raises(KeyError, match="one"):
+        g.forward(a, b, c)
+    run = g.last_run
+    assert run.failed == [a, b]
+    assert [type(error) for error in run.errors] == [KeyError, ValueError]
+    assert run.ran == [c]
+    assert a + b not in run.failed
+
+
+@pytest.mark.parametrize("turns", [0, 5], ids=["first read", "replayed plan"])
+def test_a_stored_error_is_raised_again_without_a_rerun_until_a_parent_changes(
+    g: rg.Graph, turns: int
+) -> None:
+    moody = Moody()
+    x, other = g.input(1.0), g.input(1.0)
+    y = rg.lift(moody)(x)
+    z = y + other
+    warm_up(g, x, z, turns=turns)
+    x.set(7.5)
+    moody.error = ValueError("no")
+    moody.calls = 0
+    for _ in range(4):
+        with pytest.raises(ValueError, match="no"):
+            z.value
+    with pytest.raises(ValueError, match="no"):
+        y.value
+    other.set(5.0)  # no parent of the node that raised
+    with pytest.raises(ValueError, match="no"):
+        z.value
+    assert moody.calls == 1
+    moody.error = None
+    with pytest.raises(ValueError, match="no"):
+        z.value
+    x.set(8.0)
+    assert float(z.value) == 13.0
+    assert moody.calls == 2
+
+
+def test_retry_reruns_and_may_fail_again(g: rg.Graph) -> None:
+    moody = Moody(ValueError("no"))
+    y = rg.lift(moody)(g.input(1.0))
+    for calls in (1, 2, 3):
+        with pytest.raises(ValueError, match="no"):
+            g.forward(y, retry=True)
+        assert moody.calls == calls
+    moody.error = None
+    g.forward(y, retry=True)
+    assert y.value == 1.0
+
+
+def test_a_touch_and_an_edit_of_the_node_forget_its_error(g: rg.Graph) -> None:
+    moody = Moody(ValueError("no"))
+    x, z = g.input(1.0), g.input(2.0)
+    y = rg.lift(moody)(x)
+    for i, change in enumerate((y.touch, lambda: y.replace_parent(0, z))):
+        moody.error = ValueError("no")
+        x.set(float(i))
+        with pytest.raises(ValueError, match="no"):
+            g.forward(y, retry=True)
+        moody.error = None
+        change()
+        g.forward(y)
+    assert y.value == 2.0
+
+
+def test_a_touched_node_that_raises_is_not_run_again_by_every_read(g: rg.Graph) -> None:
+    moody = Moody()
+    x = g.input(1.0)
+    y = rg.lift(moody)(x)
+    z = y + 1.0
+    z.value
+    y.touch()
+    moody.error, moody.calls = ValueError("no"), 0
+    for _ in range(4):
+        with pytest.raises(ValueError, match="no"):
+            z.value
+        assert y.is_stale
+    assert moody.calls == 1
+    moody.error = None
+    assert g.forward(z, retry=True).ran == [y, z]
+    g.check_invariants()
+
+
+def test_forgetting_all_marks_does_not_forget_an_error(g: rg.Graph) -> None:
+    moody = Moody(ValueError("no"))
+    y = rg.lift(moody)(g.input(1.0))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="no"):
+            y.value
+        g.forget_marks()
+    assert moody.calls == 1
+
+
+def test_the_note_names_node_op_operands_and_the_line_that_built_it(g: rg.Graph) -> None:
+    x = g.input(np.ones((2, 3), "float32"), name="x")
+    shift = g.input(2, name="shift")
+
+    def explode(value: object, by: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    y = rg.lift(explode)(x, shift)  # the line that built it
+    y.name = "y"
+    with pytest.raises(ZeroDivisionError, match="boom") as caught:
+        y.value
+    (note,) = caught.value.__notes__
+    for part in ("'y'", "function 'explode'", "'x'"[1:-1], "float32[2, 3]", "shift", "Python int"):
+        assert part in note
+    assert "test_errors.py" in note
+    assert "# the line that built it" in note
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError) as again:
+            y.value
+        assert again.value.__notes__[0] == note
+        assert len(again.value.__notes__) == 2, "every read added a note"
+    assert "retry=True" in again.value.__notes__[1]
+
+
+def test_the_note_of_an_array_op_names_the_op(g: rg.Graph) -> None:
+    raw = rg.lift(lambda v: [1.0, 2.0, 3.0])(g.input(1.0))
+    y = raw + g.input([1.0, 2.0])
+    with pytest.raises(rg.ShapeError) as caught:
+        y.value
+    note = "".join(caught.value.__notes__)
+    assert "op 'add'" in note
+    assert "float64[2]" in note
+    assert y.name in note
+
+
+class Local:
+    """Something that only a frame holds."""
+
+
+def raising(refs: list[weakref.ref[Local]], make: Callable[[], Exception]) -> Callable[..., None]:
+    def function(value: object) -> None:
+        local = Local()
+        refs.append(weakref.ref(local))
+        raise make()
+
+    return function
+
+
+def error_of(var: rg.Var) -> Exception | None:
+    """What reading it raises; ``pytest.raises`` would keep it, and its frames, for the test."""
+    try:
+        var.value
+    except Exception as error:
+        return error
+    return None
+
+
+def chained() -> Exception:
+    local = Local()
+    try:
+        raise KeyError(id(local))
+    except KeyError as error:
+        cause = error
+    wrapped = ValueError("outer")
+    wrapped.__cause__ = cause
+    return wrapped
+
+
+class Fussy(Exception):
+    """Cannot be made again from its ``args``."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} of {two}")
+        self.pair = one, two
+
+
+@pytest.mark.parametrize("turns", [0, 5], ids=["first read", "replayed plan"])
+@pytest.mark.parametrize("make", [lambda: ValueError("x"), chained, lambda: Fussy(1, 2)])
+def test_a_stored_error_keeps_no_frame(
+    g: rg.Graph, make: Callable[[], Exception], turns: int
+) -> None:
+    refs: list[weakref.ref[Local]] = []
+    function = raising(refs, make)
+    on = False
+    x = g.input(1.0)
+    y = rg.lift(lambda v: function(v) if on else v)(x)
+    warm_up(g, x, y, turns=turns)
+    on = True
+    x.set(99.0)
+    for _ in range(2):
+        error = error_of(y)
+        expected = make()
+        assert type(error) is type(expected)
+        assert str(error) == str(expected)
+        del error
+    gc.collect()
+    assert [ref() for ref in refs] == [None]
+    assert y.state == "error"
+
+
+def test_a_stored_group_of_errors_keeps_no_frame_of_its_members(g: rg.Graph) -> None:
+    refs: list[weakref.ref[Local]] = []
+
+    def function(value: object) -> None:
+        members = []
+        for _ in range(2):
+            local = Local()
+            refs.append(weakref.ref(local))
+            try:
+                raise ValueError(id(local))
+            except ValueError as error:
+                members.append(error)
+        group = ExceptionGroup("several", members)
+        del members, local
+        raise group
+
+    y = rg.lift(function)(g.input(1.0))
+    for _ in range(2):
+        error = error_of(y)
+        assert isinstance(error, ExceptionGroup)
+        assert len(error.exceptions) == 2
+        del error
+    gc.collect()
+    assert [ref() for ref in refs] == [None, None]
+
+
+def test_a_raised_error_still_shows_where_its_cause_was_raised(g: rg.Graph) -> None:
+    """Frames are taken out of what is stored, not out of what the caller is given."""
+
+    def function(value: float) -> None:
+        try:
+            value / 0
+        except ZeroDivisionError as error:
+            raise ValueError("outer") from error
+
+    y = rg.lift(function)(g.input(1))
+    with pytest.raises(ValueError, match="outer") as caught:
+        y.value
+    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__.__traceback__ is not None
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5], ids=["first read", "second read", "replayed plan"])
+def test_an_interrupt_in_the_middle_commits_what_finished_and_stores_nothing(
+    g: rg.Graph, turns: int
+) -> None:
+    moody = Moody()
+    x = g.input(1.0)
+    before = x + 1.0
+    middle = rg.lift(moody)(before)
+    after = middle + 1.0
+    warm_up(g, x, after, turns=turns)
+    old = versions(before, middle, after)
+    x.set(50.0)
+    moody.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        g.forward(after)
+    assert versions(before, middle, after) == [old[0] + 1, old[1], old[2]]
+    assert [v.is_stale for v in (before, middle, after)] == [False, True, True]
+    assert middle.state == "stale"
+    assert g.last_run.ran == [before]
+    g.check_invariants()
+    moody.error = None
+    assert g.forward(after).ran == [middle, after]
+    assert float(after.value) == 52.0
+    x.set(1.0)  # the graph is not left busy
+    warm_up(g, x, after, turns=4)
+    g.check_invariants()
+
+
+def test_a_failing_set_changes_nothing(g: rg.Graph) -> None:
+    x, z = g.input([1.0, 2.0]), g.input([1.0, 2.0])
+    y = x + z
+    y.value
+    with pytest.raises(rg.ShapeError):
+        g.set({z: [3.0, 4.0], x: [1.0, 2.0, 3.0]})
+    assert versions(x, z) == [1, 1]
+    assert not g.forward(y).ran
+    assert y.value.tolist() == [2.0, 4.0]
+
+
+def test_a_read_of_an_unset_input_says_what_to_do_and_works_after(g: rg.Graph) -> None:
+    x = g.input(shape=(2,), name="x")
+    y = x * 2.0
+    for _ in range(2):
+        with pytest.raises(rg.UnsetError, match="set"):
+            y.value
+    x.set([1.0, 2.0])
+    assert y.value.tolist() == [2.0, 4.0]
+    g.check_invariants()
