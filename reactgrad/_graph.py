@@ -738,7 +738,9 @@ class Graph:
                 return old, new
             return found, new
         if found.weak is int and abs(new) > 1 << 1023 and old.dtype.kind in "fc":
-            raise DTypeError(f"{what} holds {old.dtype}, which cannot hold integers of that size.")
+            raise DTypeError(
+                f"{what} holds {old.dtype}, into which an integer of that size does not fit."
+            )
         if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
             raise DTypeError(
                 f"{what} holds {old.dtype} and was given {found!r}: that would lose what the dtype "

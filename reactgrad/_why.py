@@ -366,7 +366,7 @@ class _Search:
             return []
         stored = self._scheduler.errors.get(slot)
         known = versions.record[slot] if stored is None else stored.versions
-        if known is None:
+        if known is None or slot in versions.forced:
             self._cause(self._redefined(slot))
             return []
         behind: list[int] = []

@@ -155,7 +155,7 @@ def backward(
                 _check_wanted(graph, x)
                 if x._slot in host.frozen:
                     raise GradientError(
-                        f"{x.name!r} is frozen, so backward gives it no .grad; unfreeze() it, or use "
+                        f"{host.name(x._slot)!r} is frozen, so backward gives it no .grad; unfreeze() it, or use "
                         "rg.grad(y, x)."
                     )
             wanted = [x._slot for x in given]

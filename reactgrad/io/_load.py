@@ -177,6 +177,14 @@ def _no_constant(name: str) -> Any:
     raise LoadError(f"it is damaged: {name} is no JSON")
 
 
+def _check_once(names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise LoadError(f"two nodes have the name {name!r:.60}")
+        seen.add(name)
+
+
 def _check_format(metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise LoadError("it is no saved graph: rg.load reads what Graph.save wrote")
@@ -225,6 +233,7 @@ class _Unpacking:
         form, serial = columns.pop("form"), columns["serial"]
         self.count = len(serial)
         names = [(node(i), text(name, "a name")) for i, name in self.entries("names", 2)]
+        _check_once([name for _, name in names])
         values = self.values(form.tolist(), serial.tolist(), dict(names))
         state = State(
             **columns,

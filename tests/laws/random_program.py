@@ -562,7 +562,7 @@ class Program:
                 self._add_up(i, twins[i].grad)
         if retain:
             for i in self.alive(leaves=False):
-                if self.made[i].grad is not None or twins[i].grad is not None:
+                if self.made[i].grad is not None and twins[i].grad is not None:
                     assert same_bits(np.asarray(self.made[i].grad), np.asarray(twins[i].grad))
         if code.pick(3) == 2:
             self.graph.zero_grad()

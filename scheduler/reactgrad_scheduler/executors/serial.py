@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import length_hint
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
 from reactgrad_scheduler.run import Run
@@ -153,7 +153,8 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     bind = scheduler.host.bind
     plan.steps = None  # until all of them are bound
     if known is None:
-        known, step_slots = [], []
+        known = list[Step]()
+        step_slots: list[int] = []
         for slot in plan.slots:
             step = bind(slot)
             if step is not None:
@@ -215,7 +216,9 @@ def run_checked(
         else:
             stored = None if retry or not errors else errors.get(slot)
             known = record[slot] if stored is None else stored.versions
-            same = known is not None and known[: len(fixed)] == tuple(now) and slot not in forced
+            same = known is not None and known[: len(fixed)] == tuple(now)
+            if stored is None and slot in forced:
+                same = False
             if same and known is not None and sources is not fixed:
                 reads, versions = sources[len(fixed) :], known[len(fixed) :]
                 asking = first_doubt(scheduler, slot, reads, versions, asked)
@@ -343,7 +346,6 @@ def fail(
     if not explained:
         scheduler.host.explain(slot, error)
     stored = without_frames(error)
-    scheduler.versions.forced.discard(slot)
     scheduler.error_count += 1
     versions = scheduler.seen_parents(slot)
     scheduler.errors[slot] = StoredError(stored, versions, scheduler.error_count)
@@ -386,23 +388,28 @@ def without_frames(error: Exception) -> Exception:
 def _bare(error: BaseException) -> BaseException:
     """One exception copied without its traceback; itself where its class allows no copy."""
     try:
-        if isinstance(error, BaseExceptionGroup):
-            twin: BaseException = error.derive([_bare(one) for one in error.exceptions])  # type: ignore[assignment]
-        else:
-            try:
-                twin = copy.copy(error)
-                faithful = type(twin) is type(error) and str(twin) == str(error)
-            except Exception:
-                faithful = False
-            if not faithful:
-                # Past the class's own constructors, which may want anything.
-                base = next(b for b in type(error).__mro__ if b.__module__ == "builtins")
-                twin = base.__new__(type(error), *error.args)
-                twin.args = error.args
-                twin.__dict__.update(error.__dict__)
+        twin = _faithful_copy(error)
     except Exception:
         return error
     twin.__traceback__ = None
     if hasattr(error, "__notes__"):
         twin.__notes__ = list(error.__notes__)
+    return twin
+
+
+def _faithful_copy(error: BaseException) -> BaseException:
+    if isinstance(error, BaseExceptionGroup):
+        members = [_bare(one) for one in cast("tuple[BaseException, ...]", error.exceptions)]
+        return cast("BaseException", error.derive(members))  # pyright: ignore[reportUnknownMemberType]
+    try:
+        twin = copy.copy(error)
+        if type(twin) is type(error) and str(twin) == str(error):
+            return twin
+    except Exception:
+        pass
+    # Past the class's own constructors, which may want anything.
+    base = next(b for b in type(error).__mro__ if b.__module__ == "builtins")
+    twin = base.__new__(type(error), *error.args)
+    twin.args = error.args
+    twin.__dict__.update(error.__dict__)
     return twin

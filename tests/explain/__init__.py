@@ -1,0 +1,1 @@
+"""What the engine says about itself: plans, reasons, recordings, figures, events."""
