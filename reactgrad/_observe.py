@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import DTypeError, ReactgradError
+from reactgrad._errors import Cancelled, DTypeError, ReactgradError
 from reactgrad._store import MISSING
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def stabilize(graph: Graph) -> int:
         if targets:
             try:
                 graph._refresh(targets)
-            except ExceptionGroup:
+            except (ExceptionGroup, Cancelled):
                 raise
             except Exception as error:
                 if not any(observers.of(slot, "error") for slot in targets):

@@ -263,7 +263,7 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         parent_count=column([len(topology.parents[slot]) for slot in slots]),
         records=column(records),
         record_count=column(record_count),
-        values=tuple([_value(graph, slot) for slot in slots]),
+        values=_values(graph, slots),
         names=pairs(host.name_of),
         kept=nodes(host.kept),
         forced=nodes(versions.forced),
@@ -296,17 +296,26 @@ def column(numbers: Any) -> Column:
     return made
 
 
+def _values(graph: Graph, slots: list[int]) -> tuple[Any, ...]:
+    """The values of nodes, where a read may need them before the node has run again."""
+    host, scheduler, data = graph._host, graph._scheduler, graph._host.data
+    leaf, cutoffs, matches = scheduler.leaf, host.cutoffs, scheduler.versions.matches
+    parents = scheduler.topology.parents
+    values: dict[int, Any] = {}
+    for slot in scheduler.topology.sort(slots):
+        values[slot] = Absent.MISSING
+        # A cutoff compares with the old value; without one, a stale node's is not looked at again.
+        if data[slot] is not MISSING and (leaf[slot] or slot in cutoffs or matches(slot)):
+            if slot not in host._view_of or slot in cutoffs:
+                values[slot] = _value(graph, slot)
+            elif values[parents[slot][0]] is not Absent.MISSING:
+                values[slot] = Absent.VIEW
+    return tuple([values[slot] for slot in slots])
+
+
 def _value(graph: Graph, slot: int) -> Any:
-    """The value of a node, where a read may need it before the node has run again."""
-    host, scheduler = graph._host, graph._scheduler
-    value = host.data[slot]
-    # A cutoff compares with the old value; without one, a stale node's is never looked at again.
-    needed = slot in host.cutoffs or scheduler.leaf[slot] or scheduler.versions.matches(slot)
-    if value is MISSING or not needed:
-        return Absent.MISSING
-    if slot in host._view_of and slot not in host.cutoffs:
-        return Absent.VIEW
-    found = host.specs[slot]
+    host = graph._host
+    value, found = host.data[slot], host.specs[slot]
     if found is None or found.weak is not None:
         return value
     if found.kind != "cpu":

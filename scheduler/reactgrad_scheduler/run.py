@@ -35,8 +35,10 @@ class Run:
             self.cut_off += run.cut_off
             self.skipped += run.skipped
             self.rebuilt += run.rebuilt
-            self.failed += run.failed
-            self.errors += run.errors
+            for slot, error in zip(run.failed, run.errors, strict=True):
+                if slot not in self.failed:
+                    self.failed.append(slot)
+                    self.errors.append(error)
         inner.clear()
 
     def seal(self, serial: Sequence[int]) -> None:

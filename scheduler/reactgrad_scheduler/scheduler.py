@@ -282,7 +282,7 @@ class Scheduler:
         Nodes that raise stay stale with their descendants; the others run. Errors are in the
         returned run, not raised.
         """
-        if self.distrust:
+        if self.distrust and not self.computing:
             self.forget()
         if not self.computing:
             self.cancelled = False

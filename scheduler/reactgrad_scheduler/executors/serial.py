@@ -16,6 +16,7 @@ from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
+from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED
@@ -128,7 +129,8 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             run.seal(scheduler.topology.serial)
             scheduler.last_run = run
             raise
-        fail(scheduler, slot, error, run)
+        if not isinstance(error, Cancelled):
+            fail(scheduler, slot, error, run)
     else:
         frames.pop()
         if frame.position is None and frame.stopped:
@@ -233,8 +235,9 @@ def run_checked(
                 )
             if same and stored is not None:
                 put(slot, FAILED)
-                run.failed.append(slot)
-                run.errors.append(stored.error)
+                if slot not in run.failed:
+                    run.failed.append(slot)
+                    run.errors.append(stored.error)
             elif same:
                 put(slot, CLEAN)
                 run.skipped.append(slot)
@@ -279,6 +282,10 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         outcome = step() if step is not None else None
     except Exception as error:
         computing.pop()
+        if isinstance(error, Cancelled):  # what it read was stopped: it has not failed
+            scheduler.reads.pop(slot, None)
+            run.absorb(scheduler.inner)
+            return
         scheduler.adopt_reads(slot)
         run.absorb(scheduler.inner)
         fail(scheduler, slot, error, run)
