@@ -442,7 +442,7 @@ class Graph:
     def _tidy(self) -> None:
         """Free the nodes whose handles have died and that nothing else keeps."""
         dropped = self._host.dropped
-        if dropped and not self._computing:
+        if dropped and not self._computing and self._programs.building is None:
             slots = []
             while dropped:
                 ref = dropped.popleft()

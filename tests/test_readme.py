@@ -9,6 +9,7 @@ import pytest
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 CODE = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+MORE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_code_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,3 +23,11 @@ def test_the_code_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str
     ]
     assert len(said) == 3
     assert printed == said
+
+
+def test_what_follows_runs_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for code in MORE:
+        exec(compile(code, "README.md", "exec"), names)
+    capsys.readouterr()
+    assert names["y"].value == {"spot": 102.0}  # type: ignore[attr-defined]

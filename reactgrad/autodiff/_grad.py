@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
-from reactgrad.autodiff._program import ZERO, Program, wanted_leaves
+from reactgrad.autodiff._program import Program, wanted_leaves
 from reactgrad.backend import device_of_kind, owner, read_value, spec
 from reactgrad.flow import is_grad_enabled
 from reactgrad.ops import SEED, Handle
@@ -177,12 +177,7 @@ def backward(
                     f"{y.name!r} does not depend on {host.name(slot)!r} over edges that gradients "
                     "pass; leave it out of inputs=."
                 )
-        if not retain_graph:
-            adjoints.update(zip(shown, program.adjoints(shown, held), strict=True))
-        else:
-            for slot in shown:
-                adjoint = program.adjoint.get(slot, ZERO)
-                adjoints[slot] = None if adjoint is ZERO else graph._handle(adjoint)
+        adjoints.update(zip(shown, program.adjoints(shown, held), strict=True))
         targets = dict.fromkeys([y._slot, *[v._slot for v in adjoints.values() if v is not None]])
         run = graph._refresh(tuple(targets))
         # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).

@@ -166,6 +166,7 @@ class Program:
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
         graph = self._graph
         wanted = set(wanted)
+        graph._tidy()  # now, and not while nodes are built that nobody holds yet
         before = self._purged()
         with _building(graph, self.number):
             leading = self._leading_to(wanted)

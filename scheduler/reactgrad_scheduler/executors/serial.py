@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.staleness import CLEAN, FAILED
+from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE
 
 if TYPE_CHECKING:
     from reactgrad_scheduler.scheduler import Scheduler
@@ -272,6 +272,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     host, computing, dropped = scheduler.host, scheduler.computing, scheduler.dropped
     scheduler.errors.pop(slot, None)
     computing.append(slot)
+    erasures = scheduler.erasures
     try:
         if dropped:
             sources = scheduler.topology.parents[slot]
@@ -309,7 +310,8 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     else:
         versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
-    scheduler.staleness.put(slot, CLEAN)
+    # Where the node erased all marks while it ran, its parents are to be looked at again, too.
+    scheduler.staleness.put(slot, CLEAN if scheduler.erasures == erasures else MAYBE)
     dropped.discard(slot)
     run.ran.append(slot)
 
