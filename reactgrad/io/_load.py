@@ -103,7 +103,8 @@ def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> An
         trusted = (trust,) if isinstance(trust, str) else tuple(trust)
         return restore(unpack(manifest, tensors, trusted), adopt=True)
     except LoadError as error:
-        raise LoadError(f"{os.fspath(path)} cannot be loaded: {error}.") from error.__cause__
+        reason = str(error).rstrip(".")
+        raise LoadError(f"{os.fspath(path)} cannot be loaded: {reason}.") from error.__cause__
 
 
 # --- the file ------------------------------------------------------------------------------------

@@ -107,6 +107,31 @@ def test_a_wide_fan_is_dropped_in_linear_work(g: rg.Graph) -> None:
     assert len(g.events or ()) == 2000 + 2, "the middle and its constant too"
 
 
+def test_an_operand_used_twice_is_dropped_with_its_only_consumer(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    m = named(rg.tanh(x), "m")
+    y = named(m * m, "y")
+    g.events = True
+    del m, y
+    len(g)
+    assert [(e.kind, e.node) for e in g.events or ()] == [("dropped", "y"), ("dropped", "m")]
+
+
+def test_a_new_node_stands_before_what_is_done_to_it(g: rg.Graph) -> None:
+    g.events = True
+    x = g.input(1.0, name="x")
+    x.set(2.0)
+    y = named(x * x, "y")
+    x.touch()
+    assert story(g) == [
+        ("new", "x", 0, 1),
+        ("set", "x", 1, 2),
+        ("new", "y", 0, 0),
+        ("touch", "x", 2, 3),
+    ]
+    assert y.value_version == 0
+
+
 def test_touch_pin_unpin_and_edit(g: rg.Graph) -> None:
     x, a, y = chain_of_three(g)
     f = named(rg.lift(lambda v: v)(x), "f")

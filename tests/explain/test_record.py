@@ -110,6 +110,25 @@ def test_a_read_inside_a_node_belongs_to_the_run_of_the_node(g: rg.Graph) -> Non
     assert first.began + first.seconds <= second.began + second.seconds
 
 
+def test_a_first_read_in_the_middle_of_a_replayed_plan(g: rg.Graph) -> None:
+    """The rest of the plan runs otherwise then, and is still seen once."""
+    asks = False
+    x = g.input([[1.0, 2.0]], name="x")
+    inner = named(x * 2.0, "inner")
+    f = named(rg.lift(lambda v: inner.value if asks else v * 2.0, shape=(1, 2))(x), "f")
+    view = named(f.T, "view")
+    last = named(view + 1.0, "last")
+    for turn in range(5):
+        x.set([[1.0, float(turn)]])
+        last.value
+    asks = True
+    x.set([[5.0, 6.0]])
+    with g.record() as log:
+        last.value
+    assert [c.node for c in log.calls] == ["inner", "f", "view", "last"]
+    assert len(log.runs) == 1
+
+
 def test_nothing_is_seen_before_or_after(g: rg.Graph) -> None:
     x, _, y = chain_of_three(g)
     y.value

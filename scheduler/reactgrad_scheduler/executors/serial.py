@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import length_hint
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
@@ -45,22 +46,34 @@ class Frame:
     the index of the node whose step is under way, and the steps after it will not be called.
     """
 
-    __slots__ = ("_taken", "plan", "position", "steps")
+    __slots__ = ("_stopping", "_taken", "plan", "position", "steps")
 
     def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
         self.plan = plan
         self.steps = steps
         self.position: int | None = None
         self._taken = 0  # steps that `stop` took away
+        self._stopping: Lock | None = None  # held while it takes them
 
     def stop(self) -> None:
         """Let no further step be called; from any thread: each step is taken by one of the two."""
-        self._taken += sum(1 for _ in self.steps)
+        lock = Lock()
+        with lock:
+            self._stopping = lock
+            self._taken += sum(1 for _ in self.steps)
 
     @property
     def stopped(self) -> bool:
-        """Whether steps were taken away."""
-        return self._taken > 0
+        """Whether steps were taken away; asked when the loop over them has ended."""
+        if self._stopping is None:
+            return False
+        with self._stopping:  # all that are to be taken are taken then
+            return self._taken > 0
+
+    @property
+    def begun(self) -> int:
+        """How many steps were called."""
+        return len(self.plan.step_slots) - length_hint(self.steps) - self._taken
 
     def at(self) -> int:
         """The slot of the node under way."""
@@ -70,7 +83,7 @@ class Frame:
         if self.position is not None:
             return self.position
         step_slots = self.plan.step_slots
-        begun = len(step_slots) - length_hint(self.steps) - self._taken
+        begun = self.begun
         return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
 
     def suspend(self, scheduler: Scheduler) -> None:
@@ -134,6 +147,11 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     else:
         frames.pop()
         if frame.position is None and frame.stopped:
+            if not frame.begun:
+                computing.pop()
+                scheduler.versions.settle()
+                scheduler.staleness.flush()
+                return run_checked(scheduler, plan.slots)
             frame.suspend(scheduler)
         slot = computing.pop()
         if frame.position is None:

@@ -1,0 +1,713 @@
+"""Threads: every outcome is that of some serial order, nothing is torn, nothing waits for ever."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+THREADS = 8
+PATIENCE = 50.0  # seconds after which a thread that has not ended counts as a deadlock
+
+
+@pytest.fixture(autouse=True)
+def impatience() -> Iterator[None]:
+    """Threads change places often, so that they meet."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def stacks() -> str:
+    """Where every thread stands."""
+    with TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        return file.read()
+
+
+def together(*tasks: Callable[[], object]) -> list[Any]:
+    """Run tasks in threads that begin at the same time; their results, or the first error."""
+    begin = threading.Barrier(len(tasks))
+    results: list[Any] = [None] * len(tasks)
+    errors: list[BaseException] = []
+
+    def work(i: int) -> None:
+        try:
+            begin.wait(PATIENCE)
+            results[i] = tasks[i]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(len(tasks))]
+    for thread in threads:
+        thread.start()
+    patience = time.monotonic() + PATIENCE
+    for thread in threads:
+        while thread.is_alive() and not errors:
+            thread.join(0.1)
+            if time.monotonic() > patience:
+                pytest.fail("deadlock:\n" + stacks())
+    if errors:
+        raise errors[0]
+    return results
+
+
+# --- everything at once, beside a model that replays the order ---------------------------------------
+
+
+@dataclass
+class World:
+    """One graph, and a log that is written only while the graph's lock is held.
+
+    Sets are logged by the leaves' cutoffs and runs by the nodes' functions, both of which the
+    graph calls; transactions and edits are logged inside transactions. So the log is the serial
+    order that the graph chose.
+    """
+
+    graph: rg.Graph
+    log: list[tuple[Any, ...]] = field(default_factory=list)
+    leaves: list[rg.Var] = field(default_factory=list)
+    nodes: list[rg.Var] = field(default_factory=list)
+    counters: list[rg.Var] = field(default_factory=list)
+    sums: rg.Var | None = None
+    told: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        graph, log = self.graph, self.log
+        for i in range(6):
+
+            def written(old: int, new: int, i: int = i) -> bool:
+                log.append(("set", i, old, new))
+                return False
+
+            self.leaves.append(graph.input(i, cutoff=written))
+        parents = self.leaves
+        for n in range(8):
+            pair = (parents[n % len(parents)], parents[(n + 1) % len(parents)])
+
+            def combine(a: int, b: int, n: int = n) -> int:
+                log.append(("run", n, a, b))
+                return mix(n, a, b)
+
+            self.nodes.append(rg.lift(combine)(*pair))
+            if n == 3:
+                parents = self.nodes[:4]
+        self.counters = [graph.input(0) for _ in range(3)]
+        self.sums = rg.lift(lambda *values: sum(values))(*self.counters)
+
+
+def mix(n: int, a: int, b: int) -> int:
+    return (a * 31 + b * 17 + n) % 1_000_003
+
+
+class Rollback(Exception):
+    """Raised inside transactions that shall fail."""
+
+
+@dataclass
+class Seen:
+    """What a read returned, and between which entries of the log it happened."""
+
+    node: int
+    value: int
+    since: int
+    until: int
+
+
+def operate(world: World, thread: int, count: int) -> tuple[list[Seen], int]:
+    """`count` operations of all kinds; what reads saw, and how much was counted."""
+    pick = Random(thread)
+    graph, log, leaves, nodes = world.graph, world.log, world.leaves, world.nodes
+    seen: list[Seen] = []
+    counted = 0
+    observers: list[Any] = []
+    for k in range(count):
+        what = pick.random()
+        stamp = thread * count + k + 100
+        if what < 0.25:
+            pick.choice(leaves).set(stamp)
+        elif what < 0.35:
+            a, b = pick.sample(leaves, 2)
+            graph.set({a: stamp, b: stamp + 1})
+        elif what < 0.65:
+            n = pick.randrange(len(nodes))
+            since = len(log)
+            value = nodes[n].value
+            seen.append(Seen(n, value, since, len(log)))
+        elif what < 0.72:
+            n = pick.randrange(len(nodes))
+            a, b = pick.sample(leaves, 2)
+            with graph.transaction():
+                log.append(("begin", thread))
+                a.set(stamp)
+                b.set(-stamp)
+                since = len(log)
+                value = nodes[n].value
+                seen.append(Seen(n, value, since, len(log)))
+                assert (a.value, b.value) == (stamp, -stamp)
+                log.append(("commit", thread))
+        elif what < 0.78:
+            n, leaf = pick.randrange(len(nodes)), pick.choice(leaves)
+            try:
+                with graph.transaction():
+                    log.append(("begin", thread))
+                    leaf.set(stamp)
+                    if pick.random() < 0.5:
+                        edit(world, pick)
+                    if pick.random() < 0.5:
+                        nodes[n].value
+                    log.append(("rollback", thread))
+                    raise Rollback
+            except Rollback:
+                pass
+        elif what < 0.86:
+            with graph.transaction():
+                edit(world, pick)
+        elif what < 0.95:
+            counter = pick.choice(world.counters)
+            with graph.transaction():
+                counter.set(counter.value + 1)
+            counted += 1
+        elif what < 0.98:
+            var = pick.choice([*nodes, world.sums])
+            observers.append(var.observe(lambda old, new: world.told.append((old, new))))
+        elif observers:
+            observers.pop(pick.randrange(len(observers))).cancel()
+        if len(observers) > 4:
+            observers.pop(0).cancel()
+    for observer in observers:
+        observer.cancel()
+    return seen, counted
+
+
+def edit(world: World, pick: Random) -> None:
+    """Give a node another operand: any leaf, or a node made before it. Inside a transaction."""
+    n, position = pick.randrange(len(world.nodes)), pick.randrange(2)
+    if n and pick.random() < 0.5:
+        source = ("node", pick.randrange(n))
+        parent = world.nodes[source[1]]
+    else:
+        source = ("leaf", pick.randrange(len(world.leaves)))
+        parent = world.leaves[source[1]]
+    world.nodes[n].replace_parent(position, parent)
+    world.log.append(("edit", n, position, source))
+
+
+class Model:
+    """Leaves and edges, and the values that follow from them."""
+
+    def __init__(self, leaves: int, nodes: int) -> None:
+        self.leaves = list(range(leaves))
+        self.edges: list[list[tuple[str, int]]] = []
+        for n in range(nodes):
+            kind, size = ("leaf", leaves) if n < 4 else ("node", 4)
+            self.edges.append([(kind, n % size), (kind, (n + 1) % size)])
+        self.kept: tuple[list[int], list[list[tuple[str, int]]]] | None = None
+
+    def values(self) -> tuple[int, ...]:
+        found: list[int] = []
+        for n, (a, b) in enumerate(self.edges):
+            found.append(mix(n, self.of(a, found), self.of(b, found)))
+        return tuple(found)
+
+    def of(self, source: tuple[str, int], found: list[int]) -> int:
+        return (self.leaves if source[0] == "leaf" else found)[source[1]]
+
+    def play(self, entry: tuple[Any, ...]) -> None:
+        if entry[0] == "set":
+            _, i, old, new = entry
+            assert self.leaves[i] == old, "a set saw another value than the one before it"
+            self.leaves[i] = new
+        elif entry[0] == "edit":
+            _, n, position, source = entry
+            self.edges[n][position] = source
+        elif entry[0] == "begin":
+            assert self.kept is None, "two transactions at once"
+            self.kept = (self.leaves.copy(), [edges.copy() for edges in self.edges])
+        elif entry[0] == "rollback":
+            assert self.kept is not None
+            self.leaves, self.edges = self.kept
+            self.kept = None
+        elif entry[0] == "commit":
+            self.kept = None
+
+
+@pytest.mark.trusting  # only for time
+def test_100_000_operations_of_8_threads_are_those_of_a_serial_order() -> None:
+    world = World(rg.Graph())
+    count = 100_000 // THREADS
+    results = together(
+        *[lambda thread=thread: operate(world, thread, count) for thread in range(THREADS)]
+    )
+    world.graph.check_invariants()
+
+    # Every function was called with the values of one moment, that of its call.
+    model = Model(len(world.leaves), len(world.nodes))
+    states = [model.values()]
+    hidden = [False]  # whether a state was inside a transaction
+    for entry in world.log:
+        model.play(entry)
+        values = states[-1] if entry[0] in ("run", "begin", "commit") else model.values()
+        if entry[0] == "run":
+            _, n, a, b = entry
+            assert (a, b) == tuple(model.of(source, list(values)) for source in model.edges[n])
+        states.append(values)
+        hidden.append(model.kept is not None)
+
+    # Every read returned what was so at a moment between its begin and its end. Reads inside of
+    # a transaction have the log for themselves.
+    several = 0
+    for seen, _ in results:
+        for read in seen:
+            inside = read.since and hidden[read.since] and hidden[read.until]
+            moments = range(read.since, read.until + 1)
+            possible = {states[m][read.node] for m in moments if inside or not hidden[m]}
+            several += len(possible) > 1
+            assert read.value in possible
+    assert several  # threads did meet
+
+    # And the end is the end of that order.
+    assert [leaf.value for leaf in world.leaves] == model.leaves
+    assert tuple(node.value for node in world.nodes) == model.values()
+    counted = sum(count for _, count in results)
+    assert world.sums is not None
+    assert world.sums.value == counted == sum(counter.value for counter in world.counters)
+    for node, edges in zip(world.nodes, model.edges, strict=True):
+        pools = {"leaf": world.leaves, "node": world.nodes}
+        assert node.parents == [pools[kind][i] for kind, i in edges]
+    assert world.told
+    assert not world.graph._observers
+    world.graph.check_invariants()
+
+
+# --- nothing torn ------------------------------------------------------------------------------------
+
+
+def test_what_is_set_together_is_seen_together() -> None:
+    g = rg.Graph()
+    a, b = g.input(0), g.input(0)
+    pair = rg.lift(lambda x, y: (x, y))(a, b)
+    done = threading.Event()
+
+    def write(thread: int) -> None:
+        for i in range(1_000):
+            value = i * 10 + thread
+            if i % 3:
+                g.set({a: value, b: value})
+            else:
+                with g.transaction():
+                    a.set(value)
+                    pair.value
+                    b.set(value)
+
+    def writers() -> None:
+        try:
+            together(*[lambda thread=thread: write(thread) for thread in range(4)])
+        finally:
+            done.set()
+
+    def read() -> int:
+        reads = 0
+        while not done.is_set():
+            x, y = pair.value
+            assert x == y
+            with g.transaction():
+                assert a.value == b.value
+                assert pair.value == (a.value, b.value)
+            reads += 1
+        return reads
+
+    _, *reads = together(writers, *[read] * 4)
+    assert all(reads)
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_arrays_are_never_seen_half_written_nor_changed_later(size: int) -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros(size))
+    y = (x + 1.0) * 2.0
+    done = threading.Event()
+
+    def write() -> None:
+        try:
+            for i in range(300):
+                x.set(np.full(size, float(i)))
+        finally:
+            done.set()
+
+    def read() -> int:
+        held: list[tuple[Any, float]] = []
+        reads = 0
+        while not done.is_set() or not reads:
+            for var in (x, y):
+                value = var.value
+                held.append((value, value[0]))
+                assert (value == value[0]).all()
+            reads += 1
+            for value, first in held:
+                assert value[0] == value[-1] == first
+            del held[:-6]
+        return reads
+
+    assert all(together(write, *[read] * 5)[1:])
+    assert y.value[0] == 600.0
+
+
+def test_expressions_are_built_and_dropped_by_all_threads() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    before = len(g)
+
+    def build(thread: int) -> None:
+        for i in range(300):
+            y = x
+            for k in range(5):
+                y = y * 1.0 + float(thread * 10 + k)
+            expected = 1.0 + sum(thread * 10 + k for k in range(5))
+            assert y.value == expected
+            assert len(y.parents) == 2
+            if i % 50 == 0:
+                len(g.nodes), repr(y), g.plan(y)
+            del y
+
+    together(*[lambda thread=thread: build(thread) for thread in range(THREADS)])
+    g.check_invariants()
+    assert len(g) == before
+
+
+def test_observers_are_attached_and_cancelled_while_others_are_called() -> None:
+    g = rg.Graph()
+    x = g.input(0)
+    nodes = [rg.lift(lambda v, i=i: v + i)(x) for i in range(5)]
+    done = threading.Event()
+    calls = [0]
+
+    def called(*arguments: object) -> None:
+        calls[0] += 1
+
+    def change() -> None:
+        try:
+            for i in range(500):
+                x.set(i)
+                g.stabilize()
+        finally:
+            done.set()
+
+    def attach(thread: int) -> None:
+        pick = Random(thread)
+        held: list[Any] = []
+        while not done.is_set():
+            held.append(pick.choice(nodes).observe(called, kind=pick.choice(["changed", "stale"])))
+            if len(held) > 30:
+                for observer in held[::2]:
+                    observer.cancel()
+                del held[::2]
+        for observer in held:
+            observer.cancel()
+
+    together(change, *[lambda thread=thread: attach(thread) for thread in range(6)])
+    assert not g._observers
+    g.check_invariants()
+
+
+def test_forks_are_made_and_changed_while_the_graph_changes() -> None:
+    g = rg.Graph()
+    x, scale = g.input(np.zeros(50)), g.input(1.0)
+    y = (x * scale + 1.0).sum()
+
+    def change() -> None:
+        for i in range(300):
+            x.set(np.full(50, float(i)))
+            assert y.value == 50 * (i + 1.0)
+
+    def fork(thread: int) -> None:
+        for _ in range(40):
+            h = g.fork()
+            now = h[x].value[0]
+            assert h[y].value == 50 * (now + 1.0)
+            h[scale].set(float(thread))
+            assert h[y].value == 50 * (now * thread + 1.0)
+            assert (h[x].value == now).all()
+            h.check_invariants()
+
+    together(change, *[lambda thread=thread: fork(thread) for thread in range(4)])
+    assert (y.value, scale.value) == (50 * 300.0, 1.0)
+    g.check_invariants()
+
+
+def test_gradient_mode_belongs_to_a_thread() -> None:
+    g = rg.Graph()
+    w = g.param(2.0)
+    turn = threading.Barrier(2)
+
+    def without() -> bool:
+        with rg.no_grad():
+            turn.wait(PATIENCE)
+            y = w * 3.0
+            turn.wait(PATIENCE)
+        return y.requires_grad
+
+    def with_() -> bool:
+        turn.wait(PATIENCE)
+        y = w * 3.0
+        turn.wait(PATIENCE)
+        return y.requires_grad
+
+    assert together(without, with_) == [False, True]
+
+
+# --- side by side ------------------------------------------------------------------------------------
+
+
+def test_two_graphs_run_at_the_same_time() -> None:
+    meet = threading.Barrier(2)
+
+    def wait(v: int) -> int:
+        meet.wait(PATIENCE)  # ends only if the other graph runs meanwhile
+        return v + 1
+
+    nodes = []
+    for i in range(2):
+        x = rg.Graph().input(i)
+        nodes.append(rg.lift(wait)(x))
+    assert together(*[lambda node=node: node.value for node in nodes]) == [1, 2]
+
+
+def test_a_graph_is_used_while_another_one_waits_in_a_function() -> None:
+    x, z = rg.Graph().input(1), rg.Graph().input(2)
+    inside, free = threading.Event(), threading.Event()
+
+    def wait(v: int) -> int:
+        inside.set()
+        assert free.wait(PATIENCE)
+        return v
+
+    def other() -> int:
+        assert inside.wait(PATIENCE)
+        z.set(5)
+        found = (z + 1.0).value
+        free.set()
+        return found
+
+    assert together(lambda: rg.lift(wait)(x).value, other) == [1, 6]
+
+
+def test_a_function_may_read_nodes_of_another_graph() -> None:
+    z = rg.Graph().input(2)
+    x = rg.Graph().input(1)
+    doubled = rg.lift(lambda v: v * 2)(z)
+    y = rg.lift(lambda v: v + doubled.value)(x)
+    assert together(*[lambda: y.value] * 4) == [5] * 4
+    x.graph.check_invariants()
+
+
+def test_a_function_reads_nodes_from_executor_threads() -> None:
+    g = rg.Graph()
+    x = g.input(1)
+    other = rg.lift(lambda v: v + 10)(x)
+    other.value
+    with ThreadPoolExecutor(1) as pool:
+
+        def fetch(v: int) -> int:
+            future: Future[int] = pool.submit(lambda: other.value)
+            return future.result(timeout=2) + v
+
+        assert rg.lift(fetch)(x).value == 12
+
+
+def test_setting_the_own_graph_from_a_function_raises_also_in_other_threads_turns() -> None:
+    g = rg.Graph()
+    x, z = g.input(1), g.input(0)
+    bad = rg.lift(lambda v: z.set(v))(x)
+    calls = [0]
+
+    def read() -> None:
+        for _ in range(100):
+            with pytest.raises(rg.BusyError):
+                bad.value
+            calls[0] += 1
+
+    def write() -> None:
+        for i in range(100):
+            z.set(i)
+
+    together(read, read, write)
+    assert (calls[0], z.value) == (200, 99)
+    g.check_invariants()
+
+
+# --- stopping ----------------------------------------------------------------------------------------
+
+
+class Stopper:
+    """A chain of which one node, when asked to, stops the run from another thread."""
+
+    def __init__(self, g: rg.Graph, at: int, length: int = 6) -> None:
+        self.graph = g
+        self.armed = False
+        self.x = g.input(0)
+        self.chain = [self.x]
+        for i in range(length):
+            step = self.stopping if i == at else (lambda v: v + 1)
+            self.chain.append(rg.lift(step)(self.chain[-1]))
+        self.end = self.chain[-1]
+
+    def stopping(self, v: int) -> int:
+        if self.armed:
+            thread = threading.Thread(target=self.graph.cancel)
+            thread.start()
+            thread.join(PATIENCE)
+        return v + 1
+
+
+@pytest.mark.parametrize("at", [0, 2, 4])
+@pytest.mark.parametrize("warm", [0, 5], ids=["first time", "planned"])
+def test_cancel_stops_before_the_next_node_and_the_rest_runs_later(
+    g: rg.Graph, at: int, warm: int
+) -> None:
+    stopper = Stopper(g, at)
+    for i in range(warm):
+        stopper.x.set(i)
+        stopper.end.value
+    stopper.x.set(100)
+    stopper.armed = True
+    with pytest.raises(rg.Cancelled):
+        stopper.end.value
+    done, left = stopper.chain[1 : at + 2], stopper.chain[at + 2 :]
+    assert g.last_run.ran == done
+    assert [v.state for v in stopper.chain] == ["clean"] * (at + 2) + ["stale"] * len(left)
+    assert {v.value_version for v in done} == {warm + 1}
+    assert {v.value_version for v in left} == {warm}
+    g.check_invariants()
+    stopper.armed = False
+    assert g.forward(stopper.end).ran == left
+    assert stopper.end.value == 106
+    g.check_invariants()
+
+
+def test_cancel_during_the_last_node_leaves_nothing_to_stop(g: rg.Graph) -> None:
+    stopper = Stopper(g, at=5)
+    stopper.armed = True
+    for i in range(5):
+        stopper.x.set(i)
+        assert stopper.end.value == i + 6
+    g.cancel()
+    stopper.x.set(50)
+    assert stopper.end.value == 56
+
+
+def test_cancel_between_runs_does_not_stop_the_next_one(g: rg.Graph) -> None:
+    stopper = Stopper(g, at=0)
+    g.cancel()
+    assert len(g.forward(stopper.end).ran) == 6
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("cutoff", [None, "equal"])
+def test_cancel_inside_of_what_a_function_reads_is_no_error_of_it(
+    g: rg.Graph, cutoff: str | None
+) -> None:
+    stopper = Stopper(g, at=1)
+    last = rg.lift(lambda v: v > 0, cutoff=cutoff)(stopper.end)
+    with g:
+        node = rg.lift(lambda: (stopper.x.value, last.value))()
+    assert node.value == (0, True)
+    stopper.x.set(3)
+    stopper.armed = True
+    with pytest.raises(rg.Cancelled):
+        node.value
+    assert node.state == "stale"
+    g.check_invariants()
+    stopper.armed = False
+    assert node.value == (3, True)
+    g.check_invariants()
+
+
+def test_cancel_reaches_the_caller_of_stabilize_also_where_errors_are_observed(
+    g: rg.Graph,
+) -> None:
+    stopper = Stopper(g, at=1)
+    told: list[object] = []
+    stopper.end.observe(lambda old, new: told.append(new))
+    stopper.end.observe(told.append, kind="error")
+    stopper.armed = True
+    with pytest.raises(rg.Cancelled):
+        g.stabilize()
+    assert not told
+    stopper.armed = False
+    g.stabilize()
+    assert told == [6]
+
+
+def test_a_time_limit_stops_between_nodes(g: rg.Graph) -> None:
+    x = g.input(1)
+    patience = time.monotonic() + PATIENCE
+
+    def slow(v: int) -> int:
+        while not g._scheduler.cancelled and time.monotonic() < patience:
+            time.sleep(0.001)
+        return v
+
+    first = rg.lift(slow)(x)
+    second = rg.lift(lambda v: v + 1)(first)
+    with pytest.raises(rg.Cancelled):
+        g.forward(second, timeout=0.01)
+    assert (first.state, second.state) == ("clean", "stale")
+    assert g.last_run.ran == [first]
+    g.check_invariants()
+    assert g.forward(second, timeout=PATIENCE).ran == [second]
+    assert second.value == 2
+
+
+def test_runs_are_cancelled_at_any_moment_and_the_graph_stays_consistent() -> None:
+    g = rg.Graph()
+    x = g.input(0)
+    chain = [x]
+    for _ in range(60):
+        chain.append(rg.lift(lambda v: v + 1)(chain[-1]))
+    with g:
+        reader = rg.lift(lambda: chain[-1].value + x.value)()
+    done = threading.Event()
+    cancelled = [0]
+
+    def run() -> None:
+        try:
+            for i in range(1_500):
+                x.set(i)
+                var, expected = (chain[-1], i + 60) if i % 3 else (reader, 2 * i + 60)
+                while True:
+                    try:
+                        assert var.value == expected
+                        break
+                    except rg.Cancelled:
+                        cancelled[0] += 1
+                        if cancelled[0] % 10 == 0:
+                            g.check_invariants()
+        finally:
+            done.set()
+
+    def cancel() -> None:
+        pick = Random(0)
+        while not done.is_set():
+            g.cancel()
+            time.sleep(pick.random() * 1e-4)
+
+    together(run, cancel)
+    assert cancelled[0]
+    g.check_invariants()
+    assert [v.value for v in chain] == [1_499 + n for n in range(61)]
