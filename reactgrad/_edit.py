@@ -54,7 +54,6 @@ def relink(
     held = [graph._handle(parent) for parent in former]
     scheduler.reparent(slot, parents)
     _set_closed(graph, slot, closed)
-    host.overwrite((slot,))
     host.moved(slot)
 
     def undo() -> None:

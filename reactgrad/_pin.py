@@ -51,7 +51,7 @@ def unpin(graph: Graph, var: Var) -> None:
             return
         scheduler.mend(slot, tuple(parent._slot for parent in held.parents), held.fixed)
         del host.pins[slot]
-        value = host.data[slot]
+        value = host.hand_out(slot)
         host.overwrite((slot,))
         host.discard(slot)
         host.moved(slot)

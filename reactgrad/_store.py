@@ -205,7 +205,9 @@ class Store:
         if slot in self._view_of and found is not None:
             value = self.data[slot]
             del self._view_of[slot]
-            self.data[slot] = own_copy(found, value)
+            # Of a stale view the parent's memory may show the new value already.
+            stale = self.scheduler.staleness.mark[slot]
+            self.data[slot] = MISSING if stale else own_copy(found, value)
             self.moved(slot)
 
     def plain_write(self, slot: int, value: Any) -> bool:

@@ -15,10 +15,11 @@ Undo = Callable[[], None]
 class UndoLog:
     """The notes of the open transactions, innermost last."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("_open", "_undoing")
 
     def __init__(self) -> None:
         self._open: list[list[Undo]] = []
+        self._undoing = False
 
     def __bool__(self) -> bool:
         """Whether a transaction is open."""
@@ -26,7 +27,7 @@ class UndoLog:
 
     def note(self, undo: Undo) -> None:
         """Remember how to take back what is about to happen, if a transaction is open."""
-        if self._open:
+        if self._open and not self._undoing:
             self._open[-1].append(undo)
 
     @contextmanager
@@ -42,8 +43,12 @@ class UndoLog:
         except BaseException:
             # Closed first, so that the undoing is not noted in turn.
             self._close(notes)
-            for undo in reversed(notes):
-                undo()
+            self._undoing = True  # what is taken back needs no notes for an outer transaction
+            try:
+                for undo in reversed(notes):
+                    undo()
+            finally:
+                self._undoing = False
             raise
         self._close(notes)
         if self._open:

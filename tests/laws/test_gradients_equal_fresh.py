@@ -100,3 +100,17 @@ def test_a_second_backward_builds_nothing_and_shows_the_same() -> None:
         sizes.append((len(graph), graph._scheduler.topology.next_serial))
     assert sizes[1] == sizes[2]
     assert v.grad.tolist() == [3.0, 3.0]
+
+
+def test_showing_all_gradients_passes_by_what_can_have_none() -> None:
+    """Comparisons and integers lie between an output and its params, and have no gradient."""
+    graph = rg.Graph()
+    w, count = graph.param([1.0, -2.0]), graph.input([3, 4])
+    positive, more = w > 0.0, count + 1
+    chosen = rg.where(positive, w * more, 0.0)
+    y = chosen.sum()
+    for _ in range(2):
+        y.backward(retain_graph=True)
+        assert chosen.grad.tolist() == [1.0, 1.0]
+        assert (positive.grad, more.grad) == (None, None)
+    assert w.grad.tolist() == [8.0, 0.0]

@@ -1,0 +1,1 @@
+"""Graphs in files: everything comes back, nothing harms."""

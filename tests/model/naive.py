@@ -1,0 +1,758 @@
+"""The plainest graph that obeys the rules: no marks, no plans, no buffers, NumPy and dicts only.
+
+A read walks all ancestors of what is read. Every node on the way whose value is there is computed
+once more from its parents' values, and must come out with the same bits unless a cutoff may have
+kept an older value: so a version that failed to move shows here, in the model, too. Whether a node
+*ran* is decided by versions alone: it did if the versions of its parents are not those that it was
+last computed from.
+
+Nothing here is taken from ``reactgrad`` or its scheduler.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+MISSING = object()
+Shape = tuple[int, ...]
+
+
+class Failure(ValueError):
+    """What functions raise on purpose."""
+
+
+class Loop(Exception):
+    """A node needs itself."""
+
+
+class Refused(Exception):
+    """A change that must not be made: it closes a cycle, or shapes do not fit."""
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """A value as callers see it: one without axes is a NumPy scalar."""
+    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """The same type, dtype, shape, and bits; any NaN is a NaN."""
+    if type(a) is not type(b):
+        return False
+    if not isinstance(a, np.ndarray | np.generic | float):
+        return bool(a == b)
+    x, y = np.asarray(a), np.asarray(b)
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    nan = np.isnan(x) & np.isnan(y)
+    return x[~nan].tobytes() == y[~nan].tobytes()
+
+
+def first(value: Any) -> int:
+    """The first element as an integer, for rules that depend on values."""
+    number = float(np.ravel(value)[0])
+    return math.floor(number) if math.isfinite(number) else 1
+
+
+# --- what nodes compute --------------------------------------------------------------------------
+
+
+def sum_rows(a: Any) -> Any:
+    if not np.ndim(a):
+        raise ValueError("no axis")
+    return np.sum(a, axis=0)
+
+
+ARRAY_OPS: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: np.add(a, b),
+    "subtract": lambda a, b: np.subtract(a, b),
+    "multiply": lambda a, b: np.multiply(a, b),
+    "maximum": lambda a, b: np.maximum(a, b),
+    "twice": lambda a: np.multiply(a, 2.0),
+    "sum": lambda a: np.sum(a),
+    "sum_rows": sum_rows,
+    "max": lambda a: np.max(a),
+    "transpose": lambda a: np.transpose(a),
+    "flip": lambda a: np.asarray(a)[::-1],
+    "row": lambda a: np.asarray(a)[0],
+    "flat": lambda a: np.reshape(a, (-1,)),
+}
+ARITY = {name: 2 if name in ("add", "subtract", "multiply", "maximum") else 1 for name in ARRAY_OPS}
+
+# Their result depends on the order of their operands' elements unless these are integers.
+NEED_INTEGERS = ("sum", "sum_rows", "max", "maximum")
+
+Read = Callable[[int], Any]  # gives the value of the target with this position
+
+
+def bump(read: Read, value: Any) -> Any:
+    return value + 1.0
+
+
+def fussy(read: Read, value: Any) -> Any:
+    if first(value) % 3 == 0:
+        raise Failure(f"{first(value)} is a multiple of 3")
+    return value
+
+
+def chooser(read: Read, choice: Any) -> Any:
+    return read(first(choice) % 2)
+
+
+def careful(read: Read, choice: Any) -> Any:
+    try:
+        return read(first(choice) % 2)
+    except Failure:
+        return -1.0
+
+
+def greedy(read: Read, choice: Any) -> Any:
+    both = read(0), read(1)
+    return both[first(choice) % 2]
+
+
+def peeking(read: Read, choice: Any) -> Any:
+    return read(1) if first(choice) % 2 else 2.0
+
+
+def switch(read: Read, choice: Any) -> Any:
+    return read(0 if choice else 1)
+
+
+# Python functions; those of the second kind read two other nodes while they run.
+FUNCTIONS: dict[str, Callable[..., Any]] = {"bump": bump, "fussy": fussy}
+READERS: dict[str, Callable[..., Any]] = {
+    "chooser": chooser,
+    "careful": careful,
+    "greedy": greedy,
+    "peeking": peeking,
+    "switch": switch,
+}
+
+
+# --- when a value counts as unchanged ----------------------------------------------------------------
+
+
+def close(old: Any, new: Any) -> bool:
+    a, b = np.asarray(old), np.asarray(new)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.all(np.isclose(b, a, rtol=0.0, atol=2.0, equal_nan=True)))
+
+
+def same_first(old: Any, new: Any) -> bool:
+    return first(old) == first(new)
+
+
+def picky(old: Any, new: Any) -> bool:
+    if first(new) == 4:
+        raise Failure("no 4 is compared")
+    return first(old) == first(new)
+
+
+CUTOFFS: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": same_bits,
+    "close": close,
+    "same_first": same_first,
+    "picky": picky,
+}
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An error that a node raised. Two of them are never the same one."""
+
+    uid: int
+    kind: type[Exception]
+    number: int
+
+
+# What a node was computed from: its operands with their versions, then what it read, in order,
+# with version, and error if reading it raised.
+Operands = tuple[tuple[int, int], ...]
+Reads = tuple[tuple[int, int, Broken | None], ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    operands: Operands
+    reads: Reads
+
+
+@dataclass
+class Node:
+    """One row of the model.
+
+    ``targets`` are the nodes that a reader may read. ``integers``: whether all elements are always
+    integers. ``shape`` is ``None`` where only a run can tell.
+    """
+
+    uid: int
+    op: str  # "leaf", or a key of ARRAY_OPS, FUNCTIONS or READERS
+    operands: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+    cutoff: str | None = None
+    value: Any = MISSING
+    version: int = 0
+    shape: Shape | None = None
+    weak: bool = False  # a Python number
+    integers: bool = True
+    record: Record | None = None
+    reads: tuple[int, ...] = ()
+    error: Broken | None = None
+    error_record: Record | None = None
+    pinned: bool = False
+    kept: bool = False  # a cutoff kept an older value than its parents' values give
+    held: bool = True
+
+
+@dataclass
+class Watch:
+    """An observer."""
+
+    number: int
+    uid: int
+    kind: str
+    seen: int  # the version that it was told last
+    last: Any  # and that value
+    armed: bool
+    echo: tuple[int, Any] | None = None  # a leaf that it sets the first time it is called
+
+
+@dataclass
+class Outcome:
+    """What a read did."""
+
+    ran: list[int] = field(default_factory=list)
+    cut_off: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    called: list[int] = field(default_factory=list)  # all that was begun, failed ones included
+    bad: dict[int, Broken] = field(default_factory=dict)
+
+
+Call = tuple[int, str, tuple[Any, ...]]  # observer, kind, arguments
+
+
+class Model:
+    """Nodes, versions and records; every read walks."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.watches: dict[int, Watch] = {}
+        self.undo: list[list[tuple[Any, ...]]] = []
+        self.errors = 0
+        self.released: set[int] = set()  # nodes whose value may have been dropped to save memory
+        self.immortal: set[int] = set()  # a fork keeps what it was made with
+        self._outcome = Outcome()
+        self._asked: set[int] = set()
+        self._running: list[int] = []
+        self._retry = False
+
+    def fork(self) -> Model:
+        """A copy of its own; observers and open transactions stay behind."""
+        twin = Model()
+        twin.nodes = {uid: copy.copy(node) for uid, node in self.nodes.items()}
+        twin.errors = self.errors
+        twin.released = set(self.released)
+        twin.immortal = set(self.nodes)
+        return twin
+
+    # --- topology
+
+    def parents(self, uid: int) -> tuple[int, ...]:
+        """Operands and what was read; a pinned node has none."""
+        node = self.nodes[uid]
+        return () if node.pinned else node.operands + node.reads
+
+    def ancestors(self, uids: Iterable[int]) -> set[int]:
+        """These nodes and all they are computed from at present."""
+        found, stack = set(uids), list(uids)
+        while stack:
+            for parent in self.parents(stack.pop()):
+                if parent not in found:
+                    found.add(parent)
+                    stack.append(parent)
+        return found
+
+    def in_order(self) -> list[int]:
+        """All nodes, parents first."""
+        done: dict[int, None] = {}
+
+        def visit(uid: int) -> None:
+            if uid not in done:
+                for parent in self.parents(uid):
+                    visit(parent)
+                done[uid] = None
+
+        for uid in self.nodes:
+            visit(uid)
+        return list(done)
+
+    def drop_unreachable(self) -> set[int]:
+        """Forget the nodes that nobody can reach; returns the others."""
+        stack = [uid for uid, node in self.nodes.items() if node.held or uid in self.immortal]
+        for watch in self.watches.values():
+            stack += [watch.uid] if watch.echo is None else [watch.uid, watch.echo[0]]
+        alive = set(stack)
+        while stack:
+            node = self.nodes[stack.pop()]
+            # A function keeps what it may read, a pin what it stands for.
+            for other in (*node.operands, *node.reads, *node.targets):
+                if other not in alive:
+                    alive.add(other)
+                    stack.append(other)
+        for uid in self.nodes.keys() - alive:
+            del self.nodes[uid]
+            self.released.discard(uid)
+        return alive
+
+    # --- shapes
+
+    def infer(self, op: str, shapes: Sequence[Shape | None]) -> Shape | None:
+        """The shape of an op's result; ``None``: only a run can tell.
+
+        Raises
+        ------
+        Refused
+            If shapes do not fit.
+        """
+        if op not in ARRAY_OPS or any(shape is None for shape in shapes):
+            return None
+        try:
+            return np.shape(ARRAY_OPS[op](*[np.zeros(shape)[()] for shape in shapes]))  # type: ignore[arg-type]
+        except (ValueError, IndexError) as error:
+            raise Refused from error
+
+    def _shapes_after(self, changed: Mapping[int, Shape | None]) -> dict[int, Shape | None]:
+        """All shapes that change if these do."""
+        new = dict(changed)
+        for uid in self.in_order():
+            node = self.nodes[uid]
+            if uid in changed or node.pinned or not any(p in new for p in node.operands):
+                continue
+            if node.op in ARRAY_OPS:
+                shape = self.infer(node.op, [self._shape(p, new) for p in node.operands])
+                if shape != node.shape:
+                    new[uid] = shape
+        return new
+
+    def _shape(self, uid: int, new: Mapping[int, Shape | None]) -> Shape | None:
+        return new.get(uid, self.nodes[uid].shape)
+
+    def _take_shapes(self, new: Mapping[int, Shape | None]) -> None:
+        for uid, shape in new.items():
+            node = self.nodes[uid]
+            if node.shape != shape:
+                node.shape = shape
+                if node.op != "leaf" and not node.pinned:
+                    node.value = MISSING
+
+    # --- building
+
+    def leaf(self, uid: int, value: Any, cutoff: str | None) -> None:
+        """A node whose value is given."""
+        weak = not isinstance(value, np.ndarray)
+        node = Node(uid, "leaf", value=plain(value), version=1, cutoff=cutoff)
+        node.shape, node.weak = np.shape(value), weak
+        self.nodes[uid] = node
+
+    def computed(
+        self,
+        uid: int,
+        op: str,
+        operands: tuple[int, ...],
+        targets: tuple[int, ...] = (),
+        cutoff: str | None = None,
+    ) -> None:
+        """A node that computes."""
+        shape = self.infer(op, [self.nodes[p].shape for p in operands])
+        node = Node(uid, op, operands, targets, cutoff, shape=shape)
+        sources = [self.nodes[p].integers for p in targets or operands]
+        node.integers = op != "multiply" and all(sources)
+        self.nodes[uid] = node
+
+    # --- changes
+
+    def set(self, values: Mapping[int, Any]) -> None:
+        """Set leaves, all or none."""
+        ready: dict[int, Any] = {}
+        for uid, value in values.items():
+            node = self.nodes[uid]
+            rule = CUTOFFS[node.cutoff] if node.cutoff else None
+            if rule is None or not rule(node.value, plain(value)):
+                ready[uid] = plain(value)
+        shapes = {u: np.shape(v) for u, v in ready.items() if np.shape(v) != self.nodes[u].shape}
+        new = self._shapes_after(shapes)
+        if self.undo and ready:
+            self._note("set", {uid: self.nodes[uid].value for uid in ready})
+        self._take_shapes(new)
+        for uid, value in ready.items():
+            self.nodes[uid].value = value
+            self.nodes[uid].version += 1
+
+    def touch(self, uid: int) -> None:
+        """Assume that it changed."""
+        node = self.nodes[uid]
+        if node.op == "leaf":
+            node.version += 1
+        else:
+            self._forget(node)
+
+    @staticmethod
+    def _forget(node: Node) -> None:
+        node.record = node.error = node.error_record = None
+
+    def change_cutoff(self, uid: int, cutoff: str | None) -> None:
+        """Compare by another rule from now on; an error that the former one raised is gone."""
+        node = self.nodes[uid]
+        node.cutoff = cutoff
+        node.error = node.error_record = None
+
+    def replace_parent(self, uid: int, position: int, parent: int) -> None:
+        """Take an operand from elsewhere."""
+        node = self.nodes[uid]
+        operands = (*node.operands[:position], parent, *node.operands[position + 1 :])
+        self._relink(uid, operands)
+
+    def _relink(self, uid: int, operands: tuple[int, ...]) -> None:
+        node = self.nodes[uid]
+        if uid in self.ancestors(operands):
+            raise Refused("cycle")
+        shape = self.infer(node.op, [self.nodes[p].shape for p in operands])
+        new = self._shapes_after({} if shape == node.shape else {uid: shape})
+        self._note("edit", uid, node.operands)
+        self._take_shapes(new)
+        node.operands = operands
+        self._forget(node)
+
+    def pin(self, uid: int, value: Any) -> None:
+        """Give a computed node this value until it is unpinned."""
+        node = self.nodes[uid]
+        self._note("pin", uid, node.value if node.pinned else MISSING)
+        node.pinned = True
+        node.value = plain(value)
+        node.version += 1
+        node.error = node.error_record = None
+        node.record = None
+        self.released.discard(uid)
+
+    def unpin(self, uid: int) -> None:
+        """Compute it again."""
+        node = self.nodes[uid]
+        if not node.pinned:
+            return
+        if uid in self.ancestors(node.operands + node.reads):
+            raise Refused("cycle")
+        shape = self.infer(node.op, [self.nodes[p].shape for p in node.operands])
+        new = self._shapes_after({} if shape == node.shape else {uid: shape})
+        self._note("unpin", uid, node.shape, node.value)
+        self._take_shapes(new)
+        node.pinned = False
+        node.value = MISSING
+        self._forget(node)
+
+    # --- transactions
+
+    def _note(self, *change: Any) -> None:
+        if self.undo:
+            self.undo[-1].append(change)
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self.undo.append([])
+
+    def commit(self) -> None:
+        """End one well."""
+        notes = self.undo.pop()
+        if self.undo:
+            self.undo[-1] += notes
+
+    def rollback(self) -> dict[int, bool]:
+        """Take back what was noted.
+
+        Returns
+        -------
+        dict
+            The nodes whose version may grow by that; ``True``: it must, since the value was given
+            back. By how much is free: the caller sets the version that it finds.
+        """
+        notes = self.undo.pop()
+        outer, self.undo = self.undo, []
+        grown: dict[int, bool] = {}
+        for what, *rest in reversed(notes):
+            if what == "set":
+                for uid, value in rest[0].items():
+                    self.nodes[uid].value = value
+                    grown[uid] = True
+                continue
+            uid, before = rest[0], rest[-1]
+            node = self.nodes[uid]
+            if what == "edit":
+                node.operands = before
+                self._forget(node)
+                self._cut_loops(uid)
+            elif what == "pin" and before is MISSING:
+                node.pinned = False
+                node.value = MISSING
+                self._forget(node)
+                self._cut_loops(uid)
+                grown[uid] = False
+            else:
+                node.pinned = True
+                node.value = before
+                if what == "unpin":
+                    node.shape = rest[1]
+                self._forget(node)
+                grown[uid] = True
+        self.undo = outer
+        for uid in self.in_order():
+            node = self.nodes[uid]
+            if node.op == "leaf" or (node.pinned and node.shape is not None):
+                self._take_shapes({uid: np.shape(node.value)})
+            elif node.op in ARRAY_OPS and not node.pinned:
+                self._take_shapes(
+                    {uid: self.infer(node.op, [self.nodes[p].shape for p in node.operands])}
+                )
+        return grown
+
+    def _cut_loops(self, uid: int) -> None:
+        """What readers read inside a transaction must not stand against the edges that return."""
+        for reader in self.nodes.values():
+            while any(reader.uid in self.ancestors([read]) for read in reader.reads):
+                reader.reads = ()
+                self._forget(reader)
+
+    # --- reads
+
+    def read(self, targets: Iterable[int], *, retry: bool = False) -> Outcome:
+        """Make these nodes clean."""
+        self._outcome, self._asked, self._retry = Outcome(), set(), retry
+        with np.errstate(all="ignore"):
+            for uid in targets:
+                self._ask(uid)
+        return self._outcome
+
+    def _ask(self, uid: int) -> Broken | None:
+        """Make one node clean, unless what it needs is broken."""
+        node, bad = self.nodes[uid], self._outcome.bad
+        if node.op == "leaf" or node.pinned:
+            return None
+        if uid in self._asked:
+            return bad.get(uid)
+        broken = [error for p in node.operands if (error := self._ask(p)) is not None]
+        if broken:
+            self._asked.add(uid)
+            bad[uid] = broken[0]
+            return broken[0]
+        known = node.record if node.error is None else node.error_record
+        if known is not None and self._still(node, known):
+            if node.error is None:
+                self._asked.add(uid)
+                self._recompute(node)
+                return None
+            if not self._retry:
+                self._asked.add(uid)
+                self._outcome.failed.append(uid)
+                bad[uid] = node.error
+                return node.error
+        self._run(node)
+        self._asked.add(uid)
+        return bad.get(uid)
+
+    def _still(self, node: Node, known: Record) -> bool:
+        """Whether all that a node was computed from is as it was then."""
+        if known.operands != self._versions(node):
+            return False
+        for target, version, error in known.reads:
+            self._check_loop(target)
+            now = self._ask(target)
+            if (self.nodes[target].version, now) != (version, error):
+                return False
+        return True
+
+    def _versions(self, node: Node) -> Operands:
+        return tuple((p, self.nodes[p].version) for p in node.operands)
+
+    def _check_loop(self, target: int) -> None:
+        """Raise if `target` needs a node that is running."""
+        stack, seen = [target], {target}
+        while stack:
+            uid = stack.pop()
+            if uid in self._running:
+                raise Loop
+            node = self.nodes[uid]
+            if uid in self._asked or not self.is_stale(uid) or node.pinned:
+                continue
+            for parent in node.operands:
+                if parent not in seen:
+                    seen.add(parent)
+                    stack.append(parent)
+
+    def _compute(self, node: Node, read: Read) -> Any:
+        values = [self.nodes[p].value for p in node.operands]
+        if node.op in ARRAY_OPS:
+            return plain(ARRAY_OPS[node.op](*values))
+        return (FUNCTIONS.get(node.op) or READERS[node.op])(read, *values)
+
+    def _run(self, node: Node) -> None:
+        """Compute a node and write down what came of it."""
+        uid, outcome = node.uid, self._outcome
+        read: dict[int, Broken | None] = {}
+
+        def peek(position: int) -> Any:
+            target = node.targets[position]
+            if target not in node.operands:
+                read.setdefault(target, None)
+            self._check_loop(target)
+            error = self._ask(target)
+            if error is not None:
+                read[target] = error
+                raise error.kind
+            return self.nodes[target].value
+
+        node.error = node.error_record = None
+        outcome.called.append(uid)
+        self._running.append(uid)
+        raised: Exception | None = None
+        unchanged = False
+        try:
+            new = self._compute(node, peek)
+            if node.cutoff and node.value is not MISSING:
+                unchanged = CUTOFFS[node.cutoff](node.value, new)
+        except (ValueError, IndexError, TypeError, Loop) as error:
+            raised = error
+        self._running.pop()
+        # A read that was refused, since it would close a cycle, is none to depend on.
+        kept = [t for t in read if uid not in self.ancestors([t])]
+        node.reads = tuple(kept)
+        record = Record(
+            self._versions(node), tuple((t, self.nodes[t].version, read[t]) for t in kept)
+        )
+        if raised is not None:
+            self.errors += 1
+            kind = type(raised) if isinstance(raised, Failure | Loop) else ValueError
+            node.error = outcome.bad[uid] = Broken(uid, kind, self.errors)
+            node.error_record = record
+            outcome.failed.append(uid)
+            return
+        self.released.discard(uid)
+        outcome.ran.append(uid)
+        node.kept = unchanged
+        if unchanged:
+            outcome.cut_off.append(uid)
+        else:
+            node.value = new
+            node.version += 1
+        node.record = record
+
+    def _recompute(self, node: Node) -> None:
+        """A value that versions call valid is what its parents' values give."""
+        assert node.value is not MISSING, node
+        if node.kept or node.op in READERS:
+            return
+        assert same_bits(node.value, self._compute(node, lambda position: None)), node
+
+    def is_stale(self, uid: int) -> bool:
+        """By the definition of clean: has a value, clean parents, and their versions recorded.
+
+        Who read an error and has a value all the same is clean while that error stands.
+        """
+        known: dict[int, bool] = {}
+
+        def stale(uid: int) -> bool:
+            if uid not in known:
+                node = self.nodes[uid]
+                if node.op == "leaf" or node.pinned:
+                    known[uid] = False
+                else:
+                    known[uid] = node.error is not None or not holds(node, node.record)
+            return known[uid]
+
+        def holds(node: Node, record: Record | None) -> bool:
+            """Whether a node would see the same now as when this was written down."""
+            return (
+                record is not None
+                and record.operands == self._versions(node)
+                and not any(stale(parent) for parent in node.operands)
+                and all(
+                    self.nodes[t].version == version
+                    and (not stale(t) if error is None else error_of(t) == error)
+                    for t, version, error in record.reads
+                )
+            )
+
+        def error_of(uid: int) -> Broken | None:
+            """What reading a node would raise without running anything."""
+            node = self.nodes[uid]
+            if node.op == "leaf" or node.pinned:
+                return None
+            errors = [error_of(parent) for parent in node.operands]
+            if any(e is None and stale(p) for p, e in zip(node.operands, errors)):
+                return None
+            for error in errors:
+                if error is not None:
+                    return error
+            return node.error if holds(node, node.error_record) else None
+
+        return stale(uid)
+
+    # --- observers
+
+    def attach(self, number: int, uid: int, kind: str, echo: tuple[int, Any] | None) -> None:
+        """Observe a node."""
+        node = self.nodes[uid]
+        clean = not self.is_stale(uid)
+        last = node.value if clean and node.value is not MISSING else None
+        self.watches[number] = Watch(number, uid, kind, node.version, last, clean, echo)
+
+    def news(self) -> bool:
+        """Whether an observer has something to be told of at the end of the next run."""
+        return any(self._has_news(watch) for watch in self.watches.values())
+
+    def _has_news(self, watch: Watch) -> bool:
+        return (
+            watch.kind == "changed"
+            and self.nodes[watch.uid].version != watch.seen
+            and not self.is_stale(watch.uid)
+        )
+
+    def tell_changed(self) -> tuple[list[Call], dict[int, Any]]:
+        """At the end of a run: who is told what, and the sets that they ask for."""
+        calls: list[Call] = []
+        echoes: dict[int, Any] = {}
+        for watch in self._watches("changed"):
+            if self._has_news(watch):
+                node = self.nodes[watch.uid]
+                calls.append((watch.number, "changed", (watch.last, node.value)))
+                watch.seen, watch.last = node.version, node.value
+                if watch.echo is not None:
+                    leaf, value = watch.echo
+                    echoes[leaf] = value
+                    watch.echo = None
+        return calls, echoes
+
+    def tell_stale(self) -> list[Call]:
+        """After a change: who is told that a node has become stale."""
+        calls: list[Call] = []
+        for watch in self._watches("stale"):
+            stale = self.is_stale(watch.uid)
+            if stale and watch.armed:
+                calls.append((watch.number, "stale", (watch.uid,)))
+            watch.armed = not stale
+        return calls
+
+    def _watches(self, kind: str) -> Iterator[Watch]:
+        for uid in self.in_order():
+            yield from (w for w in self.watches.values() if w.uid == uid and w.kind == kind)
