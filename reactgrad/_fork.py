@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import GraphError
@@ -73,6 +76,31 @@ def twin_of(graph: Graph, var: Var) -> Var:
         f"{var.name!r} has no twin in this graph: it was made after the fork, was removed here, or "
         "belongs to a graph that this one was not forked from."
     )
+
+
+# The fork that this thread or task is computing, whose functions may know Vars of its origins.
+_computed: ContextVar[Graph | None] = ContextVar("reactgrad_computed_fork", default=None)
+
+
+@contextmanager
+def following(fork: Graph) -> Iterator[None]:
+    """Compute a fork: where a function reads a node of an origin, it means the twin of that node."""
+    origins = [graph for origin, _ in fork._lineage if (graph := origin()) is not None]
+    for graph in origins:
+        graph._followed.append(fork)
+    before = _computed.set(fork)
+    try:
+        yield
+    finally:
+        _computed.reset(before)
+        for graph in origins:
+            graph._followed.remove(fork)
+
+
+def computed_fork(graph: Graph) -> Graph | None:
+    """The fork of `graph` that the calling thread computes, if it does."""
+    fork = _computed.get()
+    return fork if fork in graph._followed else None
 
 
 class WhatIf:

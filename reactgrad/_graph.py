@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
 from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, SetError, ShapeError
 from reactgrad._events import Event, EventLog, events_of, switch_events
-from reactgrad._fork import WhatIf, fork, twin_of
+from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
 from reactgrad._record import Measured, Recording
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
 
 _UNSET = object()
+_NOTHING = nullcontext()
 
 
 class Graph:
@@ -94,6 +95,7 @@ class Graph:
         # What the leaves that open transactions have set were before, innermost last.
         self._noted: list[dict[int, tuple[int, Spec | None, Any]]] = []
         self._lineage: list[tuple[weakref.ref[Graph], int]] = []
+        self._followed: list[Graph] = []  # forks of this graph that are being computed
 
     def _adopt(self, scheduler: Scheduler) -> None:
         """Take this scheduler, and keep at hand what every read looks at."""
@@ -103,6 +105,7 @@ class Graph:
         self._mark = scheduler.staleness.mark
         self._computing = scheduler.computing
         self._pending = scheduler.staleness.pending
+        self._handed = self._host.handed
 
     def __copy__(self) -> Graph:
         raise DTypeError("a graph is copied with g.fork(), which shares all values.")
@@ -926,7 +929,7 @@ class Graph:
         self._scheduler.cancel()
 
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
             run = self._scheduler.refresh(slots, retry=retry)
         if self._observers:
             collect(self, run.ran, run.cut_off)
@@ -956,7 +959,16 @@ class Graph:
 
     def _value(self, slot: int) -> Any:
         """The clean value of a node, for callers."""
-        with self._lock:
+        if self._followed:
+            fork = computed_fork(self)
+            if fork is not None:
+                return twin_of(fork, self._handle(slot)).value
+        lock = self._lock  # as `with lock`, but it says what it reads
+        if not lock.acquire(False):
+            lock.visit(slot)
+        elif lock.gates:
+            lock.enter_again()
+        try:
             if self._computing:
                 self._scheduler.depend(slot)
             if self._pending or self._mark[slot]:
@@ -965,7 +977,11 @@ class Graph:
             if value is MISSING:  # released, and clean
                 self._refresh((slot,))
                 value = self._host.hand_out(slot)
+            self._handed.setdefault(slot, value)
             return value
+        finally:
+            if not lock.gates or lock.leave_gate():
+                lock.release()
 
     def stabilize(self) -> int:
         """Bring all observed nodes up to date, and call their observers.

@@ -36,6 +36,13 @@ from reactgrad.ops import Attrs, Op
 from reactgrad.ops import Leaf as Leaf
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 
+
+class Lease(weakref.ref[Any]):
+    """A view of a buffer that a caller may hold; weak, so that the last look at it frees the buffer."""
+
+    __slots__ = ()
+
+
 MISSING = object()  # the place of a value that was never computed, or was released
 
 
@@ -58,7 +65,7 @@ class Store:
         self.specs: list[Spec | None] = []
         self.data: list[Any] = []
         self.cutoffs: dict[int, Cutoff] = {}
-        self._handed: dict[int, Any] = {}
+        self.handed: dict[int, Any] = {}  # what callers were given of the present value, or a lease
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._shared: set[int] = set()  # slots whose memory a fork may look at
@@ -102,7 +109,7 @@ class Store:
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
         self.data[slot] = MISSING
-        self._handed.pop(slot, None)
+        self.handed.pop(slot, None)
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
         self._steps.pop(slot, None)
@@ -118,9 +125,9 @@ class Store:
 
     def hand_out(self, slot: int) -> Any:
         """The present value for callers: read-only, the same object until the next change."""
-        handed = self._handed.get(slot, MISSING)
+        handed = self.handed.get(slot, MISSING)
         if handed is not MISSING:
-            if not isinstance(handed, weakref.ref):
+            if type(handed) is not Lease:
                 return handed
             value = handed()
             if value is not None:
@@ -133,16 +140,16 @@ class Store:
         if not found.shape:
             if found.kind == "cpu":
                 value = value[0]
-                self._handed[slot] = value
+                self.handed[slot] = value
                 return value
             value = _shaped(value, found)
         value, shared = device.hand_out(value)
         if shared:
-            lease = weakref.ref(value)
-            self._handed[slot] = lease
+            lease = Lease(value)
+            self.handed[slot] = lease
             self._leases.setdefault(self._root(slot), []).append(lease)
         else:
-            self._handed[slot] = value
+            self.handed[slot] = value
         return value
 
     def overwrite(self, slots: Collection[int]) -> None:
@@ -153,7 +160,7 @@ class Store:
         slots
             A set, or a single slot in a tuple.
         """
-        handed = self._handed
+        handed = self.handed
         if handed:
             for slot in _common(slots, handed):
                 del handed[slot]
@@ -262,6 +269,10 @@ class Store:
         for child in self.scheduler.topology.children[slot]:
             steps.pop(child, None)
         self.scheduler.moved(slot)
+
+    def lends(self, slot: int) -> bool:
+        """Whether computing this node calls a Python function."""
+        return not isinstance(self.ops[slot], Op | Leaf)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""

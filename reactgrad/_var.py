@@ -15,7 +15,7 @@ from reactgrad._errors import DTypeError, GradientError, ReactgradError, SetErro
 from reactgrad._observe import Observer, observe
 from reactgrad._pin import pin, unpin
 from reactgrad._run import Run, VarList
-from reactgrad._store import CONST, MISSING, PARAM, Leaf
+from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.ops import Handle
@@ -52,11 +52,22 @@ class Value(Handle):
         """
         graph = self._graph
         slot = self._slot
-        with graph._lock:
-            if graph._pending or graph._mark[slot] or graph._computing:
-                return graph._value(slot)
-            value = graph._host.hand_out(slot)
-            return graph._value(slot) if value is MISSING else value
+        handed = graph._handed
+        value = handed.get(slot, MISSING)
+        if (
+            graph._pending
+            or graph._mark[slot]
+            or graph._computing
+            or graph._noted
+            or graph._followed
+            # Without the lock: the same before and after, so it was the value in between, too.
+            or value is not handed.get(slot)
+        ):
+            return graph._value(slot)
+        if type(value) is Lease:
+            value = value()
+            return graph._value(slot) if value is None else value
+        return value
 
     @value.setter
     def value(self, value: Any) -> None:

@@ -1,39 +1,30 @@
-"""Whether nodes that are built are differentiable: a switch of each thread."""
+"""Whether nodes that are built are differentiable: a switch of each thread, and of each task."""
 
 from __future__ import annotations
 
-import threading
 from contextlib import ContextDecorator
+from contextvars import ContextVar
 from typing import Self
 
 
-class _Mode(threading.local):
-    enabled = True
-
-
-_mode = _Mode()
+# What the open switches of this thread or task say, innermost last.
+_modes: ContextVar[tuple[bool, ...]] = ContextVar("reactgrad_grad_modes", default=(True,))
 
 
 class GradMode(ContextDecorator):
     """A switch for a ``with`` block or a decorated function; may be nested and used again."""
 
-    __slots__ = ("_before", "_enabled")
+    __slots__ = ("_enabled",)
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._before: list[bool] = []
 
     def __enter__(self) -> Self:
-        self._before.append(_mode.enabled)
-        _mode.enabled = self._enabled
+        _modes.set((*_modes.get(), self._enabled))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _mode.enabled = self._before.pop()
-
-    def _recreate_cm(self) -> Self:
-        # A decorated function may run in several threads at once: each call gets its own switch.
-        return type(self)(self._enabled)
+        _modes.set(_modes.get()[:-1])
 
 
 def is_grad_enabled() -> bool:
@@ -46,7 +37,7 @@ def is_grad_enabled() -> bool:
     ...     rg.is_grad_enabled()
     False
     """
-    return _mode.enabled
+    return _modes.get()[-1]
 
 
 def no_grad() -> GradMode:

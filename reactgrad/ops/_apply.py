@@ -6,6 +6,7 @@ Ops know no graph class; they know that a ``Handle`` has one, and which is curre
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,12 +22,8 @@ class Handle:
     _slot: int
 
 
-class _Current(threading.local):
-    def __init__(self) -> None:
-        self.graphs: list[Any] = []
-
-
-_current = _Current()
+# The graphs of the open ``with graph:`` blocks of this thread or task, innermost last.
+_current: ContextVar[tuple[Any, ...]] = ContextVar("reactgrad_graphs", default=())
 _default_lock = threading.Lock()
 _default: list[Any] = []
 _stack: list[Callable[[Any], Any]] = []
@@ -35,12 +32,12 @@ _make_graph: list[Callable[[], Any]] = []
 
 def enter(graph: Any) -> None:
     """Make `graph` the current one of this thread."""
-    _current.graphs.append(graph)
+    _current.set((*_current.get(), graph))
 
 
 def leave() -> None:
     """Go back to the graph that was current before."""
-    _current.graphs.pop()
+    _current.set(_current.get()[:-1])
 
 
 def on_default(make: Callable[[], Any]) -> None:
@@ -50,8 +47,9 @@ def on_default(make: Callable[[], Any]) -> None:
 
 def current_graph() -> Any:
     """The graph of the innermost open ``with graph:`` of this thread, else the default graph."""
-    if _current.graphs:
-        return _current.graphs[-1]
+    graphs = _current.get()
+    if graphs:
+        return graphs[-1]
     with _default_lock:
         if not _default:
             _default.append(_make_graph[-1]())

@@ -20,6 +20,10 @@ class Host(Protocol):
         """
         ...
 
+    def lends(self, slot: int) -> bool:
+        """Whether computing this node runs code of the user, which may wait for other threads."""
+        ...
+
     def overwrite(self, slots: Collection[int]) -> None:
         """The values of these nodes are about to be replaced: rescue what others still see."""
         ...

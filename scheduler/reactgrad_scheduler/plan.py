@@ -38,6 +38,7 @@ class Plan:
     members: frozenset[int]  # the same slots, for looking up
     steps: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
+    lends: bool = False  # whether a step runs code of the user; known with the steps
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from threading import RLock
 
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.edit import UndoLog
@@ -16,6 +15,7 @@ from reactgrad_scheduler.errors import BusyError, CycleError
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame, StoredError
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.host import Host
+from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
 from reactgrad_scheduler.run import Run, Totals
@@ -25,6 +25,9 @@ from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
 
 # Longest log of moved storage before it, and the plans that have read from it, are dropped.
 MAX_MOVES = 4096
+
+# So many nodes that read each other while they run share one of Python's stacks.
+NODES_A_STACK = 40
 
 
 class Scheduler:
@@ -47,7 +50,7 @@ class Scheduler:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.lock = RLock()
+        self.lock = GraphLock(self._admit)
         self.topology = Topology()
         self.versions = Versions(self.topology)
         self.staleness = Staleness(self.topology)
@@ -282,6 +285,27 @@ class Scheduler:
         Nodes that raise stay stale with their descendants; the others run. Errors are in the
         returned run, not raised.
         """
+        if self.computing and len(self.computing) % NODES_A_STACK == 0:
+            return self._refresh_elsewhere(targets, retry)
+        return self._refresh_here(targets, retry)
+
+    def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool) -> Run:
+        """Read on a stack of its own: no chain of reads is too long (rule E5)."""
+        runs: list[Run] = []
+        errors: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                runs.append(self._refresh_here(targets, retry))
+            except BaseException as error:
+                errors.append(error)
+
+        self.lock.elsewhere(read, self.cancel)
+        if errors:
+            raise errors.pop()
+        return runs[0]
+
+    def _refresh_here(self, targets: tuple[int, ...], retry: bool) -> Run:
         if self.distrust and not self.computing:
             self.forget()
         if not self.computing:
@@ -517,6 +541,19 @@ class Scheduler:
             self._suspend()
         self.versions.settle()
         self.staleness.flush()
+
+    def _admit(self, target: int | None) -> bool:
+        """Whether a thread may come in to read: `target`, or whatever the function waits for."""
+        if self.frames:
+            self._suspend()
+        if not self.computing or not self.host.lends(self.computing[-1]):
+            return False
+        if target is None:
+            return True
+        self.attend()
+        mark = self.staleness.mark
+        needed = self.topology.ancestors([target], lambda slot: mark[slot])
+        return needed.isdisjoint(self.computing)
 
     def _suspend(self) -> None:
         frame = self.frames[-1]

@@ -22,7 +22,6 @@ OPEN = (
     "test_an_error_that_another_one_further_up_has_replaced_is_not_seen_any_more",
     "test_an_observer_is_not_told_of_what_was_before_it",
     "test_an_operand_that_got_another_shape_while_a_node_was_pinned",
-    "test_in_a_fork_a_function_reads_the_twins",
     "test_marks_forgotten_inside_a_function_make_no_target_look_failed",
     "test_observers_are_not_told_of_values_that_were_outdated_before_the_transaction_ended",
     "test_observers_are_told_of_a_pin_and_of_what_it_makes_stale",

@@ -56,7 +56,7 @@ RULES: dict[str, Any] = {
     "picky": naive.picky,
 }
 # Whether Vars that a function closes over are those of the fork that computes it.
-FUNCTIONS_FOLLOW_FORKS = False
+FUNCTIONS_FOLLOW_FORKS = True
 KINDS = {Failure: Failure, Loop: rg.CycleError, ValueError: Exception}
 
 

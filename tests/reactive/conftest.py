@@ -10,7 +10,6 @@ import pytest
 
 OPEN = {
     "test_a_failed_transaction_inside_an_observer": "queued sets outlive a rollback inside an observer",
-    "test_a_first_read_through_too_many_readers": "functions that read functions nest Python frames",
     "test_a_pin_and_a_touch_are_told": "only sets and runs tell observers of a change",
     "test_a_read_inside_an_observer_tells": "what a read inside an observer ran is told at the next run",
     "test_a_set_does_not_ask_after_observers": "each set looks at all observers of staleness",
@@ -25,8 +24,6 @@ OPEN = {
     "test_of_two_overlapping_cycles_of_reads": "a refused read is no dependency of the error",
     "test_turning_stale_is_told_once": "only sets tell observers of staleness",
     "test_two_functions_that_read_each_other": "the path of a cycle of reads may miss a node",
-    "test_a_function_reads_nodes_from_executor_threads": "a waiting function holds the graph's lock",
-    "test_runs_are_cancelled_at_any_moment": "a cancelled read inside of a node is not yet clean",
 }
 
 

@@ -145,7 +145,8 @@ def operate(world: World, thread: int, count: int) -> tuple[list[Seen], int]:
             graph.set({a: stamp, b: stamp + 1})
         elif what < 0.65:
             n = pick.randrange(len(nodes))
-            since = len(log)
+            with graph.transaction():  # no set is half done, which has its entry before its effect
+                since = len(log)
             value = nodes[n].value
             seen.append(Seen(n, value, since, len(log)))
         elif what < 0.72:

@@ -198,6 +198,9 @@ class IntegerHost:
                     raise Breakdown
             return self.values[slot]
 
+    def lends(self, slot: int) -> bool:
+        return True
+
     def overwrite(self, slots: Collection[int]) -> None:
         pass
 

@@ -9,7 +9,6 @@ compares versions before and writes them after every node.
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import length_hint
@@ -87,7 +86,12 @@ class Frame:
         return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
 
     def suspend(self, scheduler: Scheduler) -> None:
-        """Write what has happened so far into the tables and stop the loop after this step."""
+        """Write what has happened so far into the tables and stop the loop after this step.
+
+        Also from a thread that the function under way waits for: all steps that are left are taken
+        away at once, and then it is certain at which one the loop is.
+        """
+        self._taken += len(list(self.steps))
         index = self._index()
         scheduler.versions.settle()
         scheduler.staleness.flush()
@@ -95,7 +99,6 @@ class Frame:
             commit(scheduler, slot)
         self.position = index
         scheduler.computing[-1] = self.plan.slots[index]
-        deque(self.steps, maxlen=0)
 
 
 def commit(scheduler: Scheduler, slot: int) -> None:
@@ -123,12 +126,17 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     frames.append(frame)
     computing.append(UNKNOWN)
     began = perf_counter()
+    gate = scheduler.lock.open() if plan.lends else None
     try:
-        if scheduler.stopwatch is None:
-            for step in steps:
-                step()
-        else:
-            scheduler.stopwatch.play(scheduler, frame)
+        try:
+            if scheduler.stopwatch is None:
+                for step in steps:
+                    step()
+            else:
+                scheduler.stopwatch.play(scheduler, frame)
+        finally:
+            if gate is not None:
+                scheduler.lock.close(gate)
     except BaseException as error:
         if frame.position is None:
             frame.suspend(scheduler)
@@ -181,6 +189,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
                 known.append(step)
                 step_slots.append(slot)
         plan.step_slots = step_slots
+        plan.lends = any(map(scheduler.host.lends, step_slots))
         plan.moves_seen = len(moves)
     elif plan.moves_seen != len(moves):
         index = {slot: i for i, slot in enumerate(plan.step_slots)}
@@ -298,7 +307,10 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
         step = host.bind(slot)
-        outcome = step() if step is not None else None
+        if not host.lends(slot):
+            outcome = step() if step is not None else None
+        else:
+            outcome = lent(scheduler, step)
     except Exception as error:
         computing.pop()
         if isinstance(error, Cancelled):  # what it read was stopped: it has not failed
@@ -334,6 +346,16 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     run.ran.append(slot)
 
 
+def lent(scheduler: Scheduler, step: Step | None) -> object:
+    """Call a step that runs code of the user, and let in the threads that it waits for."""
+    assert step is not None
+    gate = scheduler.lock.open()
+    try:
+        return step()
+    finally:
+        scheduler.lock.close(gate)
+
+
 def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
     """Compute the released values of these clean nodes again, at their present versions."""
     parents, dropped = scheduler.topology.parents, scheduler.dropped
@@ -355,7 +377,9 @@ def rebuild_each(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
         scheduler.computing.append(slot)
         try:
             step = scheduler.host.bind(slot)
-            if step is not None:
+            if scheduler.host.lends(slot):
+                lent(scheduler, step)
+            elif step is not None:
                 step()
         except Exception as error:
             scheduler.host.explain(slot, error)

@@ -1,0 +1,316 @@
+"""Functions that wait for other threads which read the same graph (rule E14), and deep reads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from queue import Queue
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+POOL = ThreadPoolExecutor(2)
+
+
+def in_own_pool(vars: list[rg.Var]) -> list[Any]:
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda var: var.value, vars))
+
+
+def in_a_pool_of_the_module(vars: list[rg.Var]) -> list[Any]:
+    return list(POOL.map(lambda var: var.value, vars))
+
+
+def as_they_come(vars: list[rg.Var]) -> list[Any]:
+    futures = {POOL.submit(lambda var=var: var.value): i for i, var in enumerate(vars)}
+    found = {futures[future]: future.result() for future in as_completed(futures)}
+    return [found[i] for i in range(len(vars))]
+
+
+def in_threads_of_its_own(vars: list[rg.Var]) -> list[Any]:
+    found: dict[int, Any] = {}
+
+    def read(i: int) -> None:
+        found[i] = vars[i].value
+
+    threads = [threading.Thread(target=read, args=(i,)) for i in range(len(vars))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [found[i] for i in range(len(vars))]
+
+
+def through_a_queue(vars: list[rg.Var]) -> list[Any]:
+    answers: Queue[tuple[int, Any]] = Queue()
+
+    def start(i: int) -> None:
+        threading.Thread(target=lambda: answers.put((i, vars[i].value))).start()
+
+    for i in range(len(vars)):
+        start(i)
+    return [value for _, value in sorted(answers.get() for _ in vars)]
+
+
+def in_an_event_loop(vars: list[rg.Var]) -> list[Any]:
+    async def gather() -> list[Any]:
+        return await asyncio.gather(*[asyncio.to_thread(lambda v=v: v.value) for v in vars])
+
+    return list(asyncio.run(gather()))
+
+
+WAYS = [
+    in_own_pool,
+    in_a_pool_of_the_module,
+    as_they_come,
+    in_threads_of_its_own,
+    through_a_queue,
+    in_an_event_loop,
+]
+
+
+def plus(number: int) -> Callable[[rg.Var], rg.Var]:
+    return rg.lift(lambda value: value + number)
+
+
+@pytest.fixture
+def g() -> rg.Graph:
+    return rg.Graph()
+
+
+@pytest.mark.parametrize("read", WAYS)
+def test_what_other_threads_read_for_a_function_are_its_parents(
+    g: rg.Graph, read: Callable[[list[rg.Var]], list[Any]]
+) -> None:
+    a, b, idle = g.input(1), g.input(10), g.input(0)
+    left, right = plus(1)(a), plus(2)(b)
+    with g:
+        total = rg.lift(lambda: sum(read([left, right])))()
+    end = plus(0)(total)
+    other = plus(0)(idle)
+    assert end.value == 14
+    assert set(total.parents) == {left, right}
+    assert set(g.last_run.ran) == {left, right, total, end}
+    b.set(20)
+    assert end.is_stale
+    run = g.forward(end, other)
+    assert (end.value, run.ran.count(left)) == (24, 0)
+    assert set(run.ran) == {right, total, end, other}
+    idle.set(1)
+    assert not end.is_stale
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("read", [in_own_pool, in_a_pool_of_the_module, in_threads_of_its_own])
+def test_in_the_middle_of_a_replayed_plan(
+    g: rg.Graph, read: Callable[[list[rg.Var]], list[Any]]
+) -> None:
+    """The function reads nothing at first, so that its plan is stored and runs as a bare loop."""
+    x, y = g.input(0), g.input(100)
+    before, aside = plus(1)(x), plus(5)(y)
+    asks = rg.lift(lambda value: value + (sum(read([aside, before])) if value > 4 else 0))(before)
+    after = plus(1)(asks)
+    for i in range(4):
+        x.set(i)
+        assert after.value == i + 2
+    for i in range(4, 7):
+        x.set(i)
+        assert after.value == (i + 1) + 105 + (i + 1) + 1
+        assert g.last_run.ran.count(asks) == g.last_run.ran.count(after) == 1
+        g.check_invariants()
+    y.set(200)
+    assert after.value == 7 + 205 + 7 + 1
+
+
+def test_what_they_do_besides_reading(g: rg.Graph) -> None:
+    """Other threads may also build and look; what they build belongs to nobody's mode but theirs."""
+    x = g.input(2.0)
+
+    def look(value: float) -> float:
+        def inside() -> tuple[Any, ...]:
+            y = (x * 3.0).sum()
+            return y.value, x.value_version, y.is_stale, y.requires_grad, g.forward(y).ran
+
+        with ThreadPoolExecutor(1) as pool:
+            found = pool.submit(inside).result()
+        assert found[1:] == (1, False, False, [])
+        return found[0] + value
+
+    assert rg.lift(look)(x).value == 8.0
+
+
+def test_setting_the_graph_from_such_a_thread_raises(g: rg.Graph) -> None:
+    x, z = g.input(1), g.input(0)
+
+    def change(value: int) -> int:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(z.set, value).result()
+        return value
+
+    y = rg.lift(change)(x)
+    with pytest.raises(rg.BusyError):
+        y.value
+    assert z.value == 0
+
+
+def test_a_cycle_through_another_thread_is_named_and_does_not_hang(g: rg.Graph) -> None:
+    x = g.input(1)
+    box: list[rg.Var] = []
+    y = rg.lift(lambda value: in_own_pool([box[0]])[0] + value)(x)
+    z = plus(1)(y)
+    box.append(z)
+    with pytest.raises(rg.CycleError) as caught:
+        z.value
+    assert set(caught.value.path) == {y, z}
+    g.check_invariants()
+
+
+def test_an_error_reaches_the_function_through_its_thread(g: rg.Graph) -> None:
+    x = g.input(0)
+    bad = rg.lift(lambda value: 1 // value)(x)
+
+    def guard(value: int) -> int:
+        try:
+            return in_own_pool([bad])[0]
+        except ZeroDivisionError:
+            return -1
+
+    y = rg.lift(guard)(g.input(0))
+    assert y.value == -1
+    x.set(1)
+    assert y.value == 1
+    g.check_invariants()
+
+
+def test_functions_in_such_threads_wait_for_further_threads(g: rg.Graph) -> None:
+    x = g.input(1)
+    calls: list[int] = []
+
+    def above(below: rg.Var, level: int) -> rg.Var:
+        def read() -> int:
+            calls.append(level)
+            return in_threads_of_its_own([below, x])[0] + 1
+
+        with g:
+            return rg.lift(read)()
+
+    node = plus(0)(x)
+    for level in range(20):
+        node = above(node, level)
+    assert node.value == 21
+    x.set(2)
+    assert node.value == 22
+    assert sorted(calls) == sorted(list(range(20)) * 2)
+    g.check_invariants()
+
+
+def test_threads_that_nobody_waits_for_stay_outside_until_the_run_has_ended(g: rg.Graph) -> None:
+    """What they read is no business of the function that is under way, and they may set."""
+    x, y = g.input(1), g.input(1)
+    inside = threading.Event()
+
+    def slow(value: int) -> int:
+        inside.set()
+        until = time.monotonic() + 0.2
+        while time.monotonic() < until:  # busy, not waiting
+            pass
+        return value
+
+    z, other = rg.lift(slow)(x), plus(1)(y)
+    seen: list[Any] = []
+
+    def outside() -> None:
+        inside.wait()
+        y.set(5)
+        seen.append(other.value)
+        seen.append(z.value)
+
+    thread = threading.Thread(target=outside)
+    thread.start()
+    assert z.value == 1
+    thread.join()
+    assert seen == [6, 1]
+    assert z.parents == [x]
+    assert other.value_version == 1
+
+
+def test_clean_values_are_read_while_another_thread_computes(g: rg.Graph) -> None:
+    x, ready, go_on = g.input(1), threading.Event(), threading.Event()
+    clean = plus(1)(g.input(1))
+    assert clean.value == 2
+
+    def wait(value: int) -> int:
+        ready.set()
+        assert go_on.wait(10)
+        return value
+
+    y = rg.lift(wait)(x)
+    with ThreadPoolExecutor(1) as pool:
+        computed = pool.submit(lambda: y.value)
+        assert ready.wait(10)
+        assert clean.value == 2
+        go_on.set()
+        assert computed.result(10) == 1
+
+
+# --- deep reads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.trusting  # only for time
+def test_functions_that_read_each_other_may_be_nested_to_any_depth(g: rg.Graph) -> None:
+    x = g.input(0)
+    calls = [0]
+    chain = [x]
+
+    def above(below: rg.Var) -> rg.Var:
+        def read() -> int:
+            calls[0] += 1
+            return below.value + 1
+
+        return rg.lift(read)()
+
+    with g:
+        for _ in range(3_000):
+            chain.append(above(chain[-1]))
+    assert chain[-1].value == 3_000
+    assert calls == [3_000]
+    assert len(g.last_run.ran) == 3_000
+    x.set(1)
+    assert chain[-1].value == 3_001
+    assert calls == [6_000]
+    g.check_invariants()
+
+
+def test_deep_reads_keep_the_mode_of_the_thread_and_its_errors(g: rg.Graph) -> None:
+    x = g.input(0)
+    modes: set[bool] = set()
+    chain = [x]
+
+    def above(below: rg.Var, level: int) -> rg.Var:
+        def read() -> int:
+            modes.add(rg.is_grad_enabled())
+            with np.errstate(all="raise"):
+                if level == 250 and x.value == 1:
+                    raise KeyError("deep")
+            return below.value + 1
+
+        return rg.lift(read)()
+
+    with g:
+        for level in range(300):
+            chain.append(above(chain[-1], level))
+    with rg.no_grad():
+        assert chain[-1].value == 300
+    assert modes == {False}
+    x.set(1)
+    with pytest.raises(KeyError):
+        chain[-1].value
+    x.set(2)
+    assert chain[-1].value == 302
+    g.check_invariants()
