@@ -50,6 +50,7 @@ from reactgrad._observe import StabilizeError as StabilizeError
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
+from reactgrad._run import Running as Running
 from reactgrad._run import VarList as VarList
 from reactgrad._stats import Stats as Stats
 from reactgrad._store import NumberError as NumberError

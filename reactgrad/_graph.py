@@ -21,7 +21,7 @@ from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
 from reactgrad._record import Measured, Recording
-from reactgrad._run import Plan, Run, VarList
+from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
@@ -927,6 +927,18 @@ class Graph:
         >>> rg.Graph().cancel()
         """
         self._scheduler.cancel()
+
+    @property
+    def running(self) -> Running | None:
+        """The run under way, or ``None``; for other threads, which need not wait to ask.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> rg.Graph().running is None
+        True
+        """
+        return Running(self._scheduler) if self._computing else None
 
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:

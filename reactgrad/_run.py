@@ -171,6 +171,39 @@ class Run:
         return f"<Run: {', '.join(parts)}, {self._seconds * 1e3:.3g} ms>"
 
 
+class Running:
+    """A run under way, as other threads see it; see ``Graph.running``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> stop = rg.lift(lambda x: g.running.cancel())
+    >>> y = rg.lift(lambda none: 1)(stop(g.input(0)))
+    >>> g.forward(y)
+    Traceback (most recent call last):
+    reactgrad...Cancelled: the run was cancelled with 1 nodes still to run; ...
+    """
+
+    __slots__ = ("_scheduler", "_turn")
+
+    def __init__(self, owner: scheduler.Scheduler) -> None:
+        self._scheduler = owner
+        self._turn = owner.turn
+
+    def cancel(self) -> None:
+        """Stop it before its next node, if it is still under way; never a later run."""
+        self._scheduler.cancel(self._turn)
+
+    @property
+    def active(self) -> bool:
+        """Whether it is still under way."""
+        return bool(self._scheduler.computing) and self._scheduler.turn == self._turn
+
+    def __repr__(self) -> str:
+        return f"<run number {self._turn}, {'under way' if self.active else 'ended'}>"
+
+
 class Plan:
     """What a read would run, found without running anything.
 

@@ -6,7 +6,6 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar
 from typing import Self
 
-
 # What the open switches of this thread or task say, innermost last.
 _modes: ContextVar[tuple[bool, ...]] = ContextVar("reactgrad_grad_modes", default=(True,))
 

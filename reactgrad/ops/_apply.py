@@ -6,8 +6,8 @@ Ops know no graph class; they know that a ``Handle`` has one, and which is curre
 from __future__ import annotations
 
 import threading
-from contextvars import ContextVar
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from reactgrad.ops._op import Attrs, Op

@@ -15,12 +15,14 @@ Threads that nobody waits for, and whatever they want, stay outside until the lo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
+from inspect import currentframe
 from threading import RLock, Thread, get_ident
 from time import monotonic
 from types import FrameType, TracebackType
+from typing import cast
 from weakref import WeakMethod
 
 # Seconds between two looks at what the thread inside is doing: at first, and at most.
@@ -223,12 +225,17 @@ def _finish(
                 stop()
 
 
+def _frame_of(thread: int) -> FrameType | None:
+    """The innermost frame of a thread, as debuggers get it."""
+    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+
+
 # --- who waits for whom ----------------------------------------------------------------------------
 
 
 def is_waiting(owner: int) -> bool:
     """Whether a thread stands where threads wait for each other."""
-    frame = sys._current_frames().get(owner)
+    frame = _frame_of(owner)
     return frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in WAITING
 
 
@@ -238,7 +245,7 @@ def waits_for_me(owner: int) -> bool:
     Read off the local variables of what it is running, as a debugger would: neither pools nor
     threads know who started them.
     """
-    frame = sys._current_frames().get(owner)
+    frame = _frame_of(owner)
     if frame is None:
         return False
     me = get_ident()
@@ -248,7 +255,7 @@ def waits_for_me(owner: int) -> bool:
             if value.ident == me:
                 return True
         elif isinstance(value, Future):
-            if id(value) in mine:
+            if id(cast("object", value)) in mine:
                 return True
         elif isinstance(value, Executor):
             threads = getattr(value, "_threads", ())
@@ -263,16 +270,16 @@ def _locals(frame: FrameType | None) -> Iterator[object]:
         for value in list(frame.f_locals.values()):
             yield value
             if isinstance(value, list | tuple | set | frozenset):
-                yield from list(value)
+                yield from list(cast("Iterable[object]", value))
             elif isinstance(value, dict):
-                yield from list(value.values())
-                yield from list(value)
+                for pair in list(cast("dict[object, object]", value).items()):
+                    yield from pair
         frame = frame.f_back
 
 
 def _futures_of_mine() -> Iterator[object]:
     """The futures that this thread computes, innermost first."""
-    frame: FrameType | None = sys._getframe()
+    frame: FrameType | None = currentframe()
     while frame is not None:
         item = frame.f_locals.get("self")
         future = getattr(item, "future", None)

@@ -68,6 +68,7 @@ class Scheduler:
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
         self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
         self.inner: list[Run] = []  # reads made by the node being computed
+        self.turn = 0  # number of the run under way, or of the last one
         self.cancelled = False  # whether the run under way shall stop before its next node
         self._orphans: list[int] = []  # parents that are no longer read
         self.last_run = Run()
@@ -309,6 +310,7 @@ class Scheduler:
         if self.distrust and not self.computing:
             self.forget()
         if not self.computing:
+            self.turn += 1
             self.cancelled = False
             if len(self.moves) > MAX_MOVES:
                 self.moves.clear()
@@ -353,11 +355,14 @@ class Scheduler:
             return tuple([self.seen(parent) for parent in self.topology.parents[slot]])
         return self.versions.current(slot)
 
-    def cancel(self) -> None:
+    def cancel(self, turn: int | None = None) -> None:
         """Stop the run under way before its next node; from any thread, without the lock.
 
-        What has run stays, the rest stays stale, and the read raises ``Cancelled``.
+        What has run stays, the rest stays stale, and the read raises ``Cancelled``. With `turn`:
+        only if that is the number of the run under way.
         """
+        if turn is not None and (turn != self.turn or not self.computing):
+            return
         self.cancelled = True
         for frame in list(self.frames):
             frame.stop()

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
 from tempfile import TemporaryFile
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -598,6 +599,30 @@ def test_cancel_stops_before_the_next_node_and_the_rest_runs_later(
     stopper.armed = False
     assert g.forward(stopper.end).ran == left
     assert stopper.end.value == 106
+    g.check_invariants()
+
+
+def test_a_run_is_cancelled_by_itself_and_no_later_one_with_it(g: rg.Graph) -> None:
+    stopper = Stopper(g, at=2)
+    runs: list[rg.Running] = []
+
+    def stop() -> None:
+        run = g.running
+        assert run is not None
+        assert run.active
+        runs.append(run)
+        run.cancel()
+
+    stopper.graph = SimpleNamespace(cancel=stop)  # type: ignore[assignment]
+    stopper.armed = True
+    with pytest.raises(rg.Cancelled):
+        stopper.end.value
+    assert g.last_run.ran == stopper.chain[1:4]
+    assert g.running is None
+    assert not runs[0].active
+    stopper.graph = SimpleNamespace(cancel=runs[0].cancel)  # type: ignore[assignment]
+    stopper.x.set(1)
+    assert stopper.end.value == 7
     g.check_invariants()
 
 
