@@ -515,8 +515,9 @@ for name, mine, value in (
 #   a bare loop over kernels that are bound to their buffers (`plan.py`, `executors/serial.py`).
 # - *Records.* Here two writes each time that a node runs. There one journal entry a read, settled
 #   when someone looks (`versions.py`).
-# - *Marks.* Here a mark means "maybe". There `STALE` is for sure and `MAYBE` stands behind a cutoff
-#   (`staleness.py`), so that a plan without cutoffs runs without comparing versions.
+# - *Marks.* Here a set pushes them, and a mark means "maybe". There the first read after any number of
+#   sets pushes them; `STALE` is for sure and `MAYBE` stands behind a cutoff (`staleness.py`), so that
+#   a plan without cutoffs runs without comparing versions.
 # - *Errors.* Here a node that raised runs again at each read and stops the others. There its error is
 #   kept and raised again until a parent changes, and independent targets still run.
 # - *Ways back.* Transactions, forks, pins (`edit.py`; `_fork.py` and `_pin.py` in `reactgrad/`).
