@@ -1,0 +1,54 @@
+"""Every notebook runs, prints what its committed half shows, and is as short as it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.notebook import SCRIPTS, cells, execute, printed
+
+jupytext = pytest.importorskip("jupytext", reason="notebooks are read with jupytext")
+nbformat = pytest.importorskip("nbformat", reason="notebooks are written with nbformat")
+
+each = pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
+
+
+def test_there_are_notebooks() -> None:
+    assert [script.stem for script in SCRIPTS] == ["the_core_rebuilt"]
+
+
+@each
+def test_both_halves_have_the_same_cells(script: Path) -> None:
+    paired = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    assert cells(paired) == cells(jupytext.read(script))
+
+
+# What Jupyter's packages are about to stop using is theirs to mend; the notebook's own warnings are
+# raised, and printed, in the kernel.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@each
+def test_it_prints_what_its_committed_half_shows(script: Path) -> None:
+    pytest.importorskip("nbclient", reason="notebooks are executed with nbclient")
+    pytest.importorskip("ipykernel", reason="notebooks are executed in IPython's kernel")
+    paired = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    assert printed(execute(script)) == printed(paired)
+
+
+def test_the_core_is_rebuilt_in_under_120_lines() -> None:
+    (script,) = [script for script in SCRIPTS if script.stem == "the_core_rebuilt"]
+    notebook = jupytext.read(script)
+    core = [cell for cell in notebook.cells if "core" in cell.metadata.get("tags", ())]
+    assert all(cell.cell_type == "code" for cell in core)
+    lines = [
+        line
+        for cell in core
+        for line in cell.source.splitlines()
+        if line.strip() and not line.strip().startswith("#")
+    ]
+    assert len(lines) < 120
+    # It stands alone: these cells define the engine without the others, and without reactgrad.
+    names: dict[str, object] = {}
+    exec(compile("\n\n".join(cell.source for cell in core), script.name, "exec"), names)
+    assert {"Node", "give", "forward", "read", "grad"} <= names.keys()
+    assert not any("reactgrad" in line for line in lines)
