@@ -43,8 +43,8 @@ from reactgrad.ops import (
     spread_to,
     stacked,
 )
+from reactgrad.scheduler import Later, Scheduler, check_invariants
 from reactgrad.scheduler import Run as RawRun
-from reactgrad.scheduler import Scheduler, check_invariants
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
@@ -975,9 +975,15 @@ class Graph:
             fork = computed_fork(self)
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
+        try:
+            return self._value_now(slot)
+        except Later:  # another thread computes what this one needs
+            return self._value_now(slot, patient=True)
+
+    def _value_now(self, slot: int, *, patient: bool = False) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
         if not lock.acquire(False):
-            lock.visit(slot)
+            lock.visit(slot, patient=patient)
         elif lock.gates:
             lock.enter_again()
         try:

@@ -10,6 +10,7 @@ Map, from the bottom up:
 - ``staleness``   marks: what a change may have made stale
 - ``run``         the record of what one read did
 - ``host``        what is asked of the owner of the values
+- ``lock``        one thread at a time, and those it waits for
 - ``executors``   how a plan is run
 - ``edit``        transactions
 - ``scheduler``   all of it together
@@ -21,6 +22,7 @@ from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled
 from reactgrad_scheduler.errors import CycleError as CycleError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
+from reactgrad_scheduler.errors import Later as Later
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed

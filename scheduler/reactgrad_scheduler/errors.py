@@ -31,5 +31,12 @@ class Cancelled(ReactgradError, RuntimeError):
     """A run was stopped by ``cancel`` or its time limit; what had not run is stale."""
 
 
+class Later(BaseException):
+    """A read has to wait for what another thread is computing, and is to be made again then.
+
+    Never seen by callers; no ``Exception``, so that code of the user lets it pass.
+    """
+
+
 class InvariantError(ReactgradError, AssertionError):
     """The tables contradict each other: a bug in reactgrad, never in the caller's code."""

@@ -15,24 +15,33 @@ Threads that nobody waits for, and whatever they want, stay outside until the lo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from inspect import currentframe
-from threading import RLock, Thread, get_ident
+from threading import RLock, Thread, current_thread, get_ident
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import cast
 from weakref import WeakMethod
 
+from reactgrad_scheduler.errors import Later
+
 # Seconds between two looks at what the thread inside is doing: at first, and at most.
 FIRST_LOOK, LAST_LOOK = 0.001, 0.05
 
-# Seconds after which a reader is let in where the owner waits for threads, unknown which ones.
-GRACE = 0.05
+# Seconds after which a reader is let in where the owner waits for threads, unknown which ones; and
+# where another thread is being waited for that may itself wait for this one (a pool that is full).
+GRACE, STUCK = 0.05, 2.0
 
 # Modules in which a thread stands that waits for another one.
 WAITING = frozenset(("threading", "concurrent", "queue", "selectors", "asyncio"))
+
+PACKAGE = __name__.partition(".")[0]
+
+# Where the futures that a thread waits for may lie, and how many of them are looked at.
+SEQUENCES = frozenset((list, tuple, set, frozenset, dict))
+MOST_ITEMS = 10_000
 
 
 class Gate:
@@ -42,16 +51,26 @@ class Gate:
     ----------
     owner : int
         The thread that opened it.
+    level : int
+        How many nodes were being computed then: the last of them called the code of the user.
+    reads_for : int
+        The level whose node gets what is read now: `level`, but for a visitor that another one,
+        further out, waits for.
+    certain : int
+        The level up to which nodes surely wait for who is inside: what they read there is a cycle.
+    void : bool
+        Whether who is inside has to leave and come back later; nothing it computes counts then.
     lock
         Held while somebody is inside.
     inside, depth
         The thread inside and how many nested calls it has made, or ``None`` and 0.
     """
 
-    __slots__ = ("depth", "inside", "lock", "owner")
+    __slots__ = ("certain", "depth", "inside", "level", "lock", "owner", "reads_for", "void")
 
     def __init__(self) -> None:
-        self.owner = 0
+        self.void = False
+        self.owner = self.level = self.reads_for = self.certain = 0
         # Re-entrant: an interrupted wait may have got it, and waits again.
         self.lock = RLock()
         self.inside: int | None = None
@@ -71,14 +90,14 @@ class GraphLock:
     Parameters
     ----------
     admit
-        Method (kept weakly) that is asked, with the gate held, before a thread other than its owner
-        comes in: whether a function is being computed that may wait for it. Its argument is what the
-        thread wants to read where it is not certain that the function waits for that thread.
+        Method (kept weakly) that is asked, with the gate held, before another thread than its owner
+        comes in: ``admit(target, level, certain)``, whether the node at `level` may wait for a
+        thread that wants to read `target`; those up to the level `certain` surely do.
     """
 
     __slots__ = ("_admit", "_spare", "acquire", "gates", "release")
 
-    def __init__(self, admit: Callable[[int | None], bool]) -> None:
+    def __init__(self, admit: Callable[[int | None, int, int], bool]) -> None:
         raw = RLock()
         self.acquire, self.release = raw.acquire, raw.release
         self.gates: list[Gate] = []
@@ -102,15 +121,22 @@ class GraphLock:
 
     # --- gates -------------------------------------------------------------------------------
 
-    def open(self) -> Gate:
-        """Let in those for whom the code of the user waits that is called next."""
+    def open(self, level: int) -> Gate:
+        """Let in those for whom the code of the user waits that the node at `level` calls next."""
         gate = self._spare.pop() if self._spare else Gate()
         gate.owner = get_ident()
+        gate.level = gate.reads_for = gate.certain = level
         self.gates.append(gate)
         return gate
 
     def close(self, gate: Gate) -> None:
-        """The code of the user has ended: wait until whoever came in has left."""
+        """The code of the user has ended: wait until whoever came in has left.
+
+        Raises
+        ------
+        Later
+            If what was computed does not count.
+        """
         interrupted = None
         if not gate.lock.acquire(blocking=False):
             interrupted = _finish(gate.lock.acquire)
@@ -120,13 +146,16 @@ class GraphLock:
         self._spare.append(gate)
         if interrupted is not None:
             raise interrupted
+        if self.gates:
+            self.check_void()
 
-    def elsewhere(self, work: Callable[[], None], stop: Callable[[], None]) -> None:
+    def elsewhere(self, level: int, work: Callable[[], None], stop: Callable[[], None]) -> None:
         """Do `work`, which must not raise, on the fresh stack of a thread of its own.
 
         The context variables come along. `stop` is called if the wait for it is interrupted.
         """
-        gate = self.open()
+        gate = self.open(level)
+        gate.owner = 0  # who waits here runs no code of the user and does not come in
 
         def come_in() -> None:
             self._take(gate, get_ident())
@@ -172,11 +201,16 @@ class GraphLock:
         gate.depth -= 1
         if not gate.depth:
             gate.inside = None
+            gate.void = False
+            gate.reads_for = gate.certain = gate.level
             gate.lock.release()
         return holder
 
-    def visit(self, target: int | None) -> None:
-        """Enter as a thread that does not hold the lock: through a gate, or when it is free."""
+    def visit(self, target: int | None, *, patient: bool = False) -> None:
+        """Enter as a thread that does not hold the lock: through a gate, or when it is free.
+
+        `patient`: not before it is certain that somebody waits for this thread.
+        """
         if self.gates and self._come_back():
             return
         look, since = FIRST_LOOK, monotonic()
@@ -186,10 +220,13 @@ class GraphLock:
             if gate is None or not gate.lock.acquire(blocking=False):
                 continue
             try:
-                patient = target is not None and monotonic() - since > GRACE
-                if gate is self._innermost() and self._welcome(gate, target, patient):
-                    gate.inside, gate.depth = get_ident(), 1
-                    return
+                if gate is self._innermost():
+                    waited = 0.0 if patient else monotonic() - since
+                    levels = self._welcome(target, waited)
+                    if levels is not None:
+                        gate.reads_for, gate.certain = levels
+                        gate.inside, gate.depth = get_ident(), 1
+                        return
             finally:
                 if gate.inside != get_ident():
                     gate.lock.release()
@@ -200,14 +237,45 @@ class GraphLock:
         except IndexError:
             return None
 
-    def _welcome(self, gate: Gate, target: int | None, patient: bool) -> bool:
-        if waits_for_me(gate.owner):
-            return self._ask(None)
-        return patient and is_waiting(gate.owner) and self._ask(target)
+    def _welcome(self, target: int | None, waited: float) -> tuple[int, int] | None:
+        """The levels for which this thread may come in, as ``Gate`` has them; ``None``: not now.
 
-    def _ask(self, target: int | None) -> bool:
+        Threads that one function waits for come in one after the other: one may need what another
+        one has begun. Only where all stand still, the next one comes in nevertheless.
+        """
         admit = self._admit()
-        return admit is not None and admit(target)
+        if admit is None:
+            return None
+        level, last = self._level_of_mine(), self.gates[-1]
+        if level == last.level:
+            return (level, level) if admit(target, level, level) else None
+        if target is None or waited < (STUCK if level else GRACE) or not is_waiting(last.owner):
+            return None
+        reads_for = level or last.level
+        return (reads_for, level) if admit(target, reads_for, level) else None
+
+    def _level_of_mine(self) -> int:
+        """The innermost level whose code of the user waits for this thread; 0: none."""
+        stacks: dict[int, Iterator[list[FrameType]]] = {}
+        for gate in reversed(self.gates):
+            if gate.owner not in stacks:
+                stacks[gate.owner] = calls_of(gate.owner)
+            call = next(stacks[gate.owner], None)
+            if call is not None and waits_for_me(call):
+                return gate.level
+        return 0
+
+    def refuse(self, level: int) -> None:
+        """Raise ``Later`` if it is not certain that the node at `level` waits for who is inside."""
+        for gate in self.gates:
+            if gate.certain < level <= gate.level:
+                gate.void = True
+                raise Later
+
+    def check_void(self) -> None:
+        """Raise ``Later`` if that was raised in a thread that helped with what has just ended."""
+        if any(gate.void for gate in self.gates):
+            raise Later
 
 
 def _finish(
@@ -225,56 +293,60 @@ def _finish(
                 stop()
 
 
-def _frame_of(thread: int) -> FrameType | None:
-    """The innermost frame of a thread, as debuggers get it."""
-    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
-
-
 # --- who waits for whom ----------------------------------------------------------------------------
 
 
-def is_waiting(owner: int) -> bool:
+def calls_of(thread: int) -> Iterator[list[FrameType]]:
+    """The frames of a thread as debuggers get them, innermost first: one list for each time that
+    the scheduler called code of the user."""
+    call: list[FrameType] = []
+    frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if _module(frame).partition(".")[0] != PACKAGE:
+            call.append(frame)
+        elif call:
+            yield call
+            call = []
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
+
+
+def is_waiting(thread: int) -> bool:
     """Whether a thread stands where threads wait for each other."""
-    frame = _frame_of(owner)
-    return frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in WAITING
+    call = next(calls_of(thread), None)
+    return call is not None and _module(call[0]).partition(".")[0] in WAITING
 
 
-def waits_for_me(owner: int) -> bool:
-    """Whether a thread holds a future, a pool or a thread that the calling thread works for.
+def waits_for_me(call: list[FrameType]) -> bool:
+    """Whether a call holds a future, a pool or a thread that the calling thread works for.
 
-    Read off the local variables of what it is running, as a debugger would: neither pools nor
-    threads know who started them.
+    Read off its local variables: neither pools nor threads know who started them. What lies there
+    may be half built, so that only its identity is looked at.
     """
-    frame = _frame_of(owner)
-    if frame is None:
-        return False
-    me = get_ident()
+    me = current_thread()
     mine = {id(future) for future in _futures_of_mine()}
-    for value in _locals(frame):
-        if isinstance(value, Thread):
-            if value.ident == me:
+    for frame in call:
+        for value in _items(frame.f_locals):
+            if value is me or id(value) in mine:
                 return True
-        elif isinstance(value, Future):
-            if id(cast("object", value)) in mine:
-                return True
-        elif isinstance(value, Executor):
-            threads = getattr(value, "_threads", ())
-            if any(thread.ident == me for thread in list(threads)):
+        if frame.f_code is ThreadPoolExecutor.shutdown.__code__:
+            pool = frame.f_locals.get("self")
+            if me in getattr(pool, "_threads", ()):
                 return True
     return False
 
 
-def _locals(frame: FrameType | None) -> Iterator[object]:
-    """Local variables of a frame and its callers up to the scheduler, with the items of lists."""
-    while frame is not None and not frame.f_globals.get("__name__", "").startswith(__package__):
-        for value in list(frame.f_locals.values()):
-            yield value
-            if isinstance(value, list | tuple | set | frozenset):
-                yield from list(cast("Iterable[object]", value))
-            elif isinstance(value, dict):
-                for pair in list(cast("dict[object, object]", value).items()):
-                    yield from pair
-        frame = frame.f_back
+def _items(variables: dict[str, object]) -> Iterator[object]:
+    """Local variables, and the items of lists among them."""
+    for value in list(variables.values()):
+        yield value
+        if type(value) in SEQUENCES and len(cast("Sized", value)) <= MOST_ITEMS:
+            yield from list(cast("Iterable[object]", value))
+            if type(value) is dict:
+                yield from list(cast("dict[object, object]", value).values())
 
 
 def _futures_of_mine() -> Iterator[object]:
@@ -282,7 +354,10 @@ def _futures_of_mine() -> Iterator[object]:
     frame: FrameType | None = currentframe()
     while frame is not None:
         item = frame.f_locals.get("self")
-        future = getattr(item, "future", None)
-        if isinstance(future, Future):
-            yield future
+        if (
+            type(item).__module__ == "concurrent.futures.thread"
+        ):  # what a pool calls the function of
+            future = vars(item).get("future")
+            if future is not None:
+                yield future
         frame = frame.f_back

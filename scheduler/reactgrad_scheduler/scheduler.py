@@ -301,7 +301,7 @@ class Scheduler:
             except BaseException as error:
                 errors.append(error)
 
-        self.lock.elsewhere(read, self.cancel)
+        self.lock.elsewhere(len(self.computing), read, self.cancel)
         if errors:
             raise errors.pop()
         return runs[0]
@@ -492,7 +492,7 @@ class Scheduler:
     # --- what nodes read while they run ----------------------------------------------------------
 
     def depend(self, slot: int) -> None:
-        """The node being computed reads `slot`, and depends on it from now on.
+        """The node being computed reads `slot` (or a thread for it), and depends on it from now on.
 
         Raises
         ------
@@ -502,7 +502,11 @@ class Scheduler:
         self.attend()
         if slot in self.computing:
             self._raise_read_cycle(slot, [slot])
-        self.reads.setdefault(self.computing[-1], {})[slot] = None
+        computing, gates = self.computing, self.lock.gates
+        reader = computing[-1]
+        if gates and gates[-1].level == len(computing):
+            reader = computing[gates[-1].reads_for - 1]
+        self.reads.setdefault(reader, {})[slot] = None
 
     def adopt_reads(self, slot: int) -> None:
         """Make what a node read in the run that just ended its parents, behind the fixed ones."""
@@ -530,6 +534,7 @@ class Scheduler:
 
     def _raise_read_cycle(self, slot: int, targets: Iterable[int]) -> None:
         """`slot` is being computed, and what it reads, directly or not, needs `slot`."""
+        self.lock.refuse(self.computing.index(slot) + 1)
         for target in targets:
             path = find_path(self.topology, slot, target)
             if path:
@@ -547,18 +552,25 @@ class Scheduler:
         self.versions.settle()
         self.staleness.flush()
 
-    def _admit(self, target: int | None) -> bool:
-        """Whether a thread may come in to read: `target`, or whatever the function waits for."""
+    def _admit(self, target: int | None, level: int, certain: int) -> bool:
+        """Whether a thread may come in that wants to read `target` for the node at `level`.
+
+        Not, if that is being computed, and so not finished yet, by a node that may not wait for it.
+        """
         if self.frames:
             self._suspend()
-        if not self.computing or not self.host.lends(self.computing[-1]):
+        computing = self.computing
+        if not level <= len(computing) or not self.host.lends(computing[level - 1]):
             return False
-        if target is None:
+        under_way = computing[certain:]
+        if not under_way:
             return True
+        if target is None:
+            return False
         self.attend()
         mark = self.staleness.mark
         needed = self.topology.ancestors([target], lambda slot: mark[slot])
-        return needed.isdisjoint(self.computing)
+        return needed.isdisjoint(under_way)
 
     def _suspend(self) -> None:
         frame = self.frames[-1]

@@ -126,7 +126,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     frames.append(frame)
     computing.append(UNKNOWN)
     began = perf_counter()
-    gate = scheduler.lock.open() if plan.lends else None
+    gate = scheduler.lock.open(len(computing)) if plan.lends else None
     try:
         try:
             if scheduler.stopwatch is None:
@@ -349,7 +349,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
 def lent(scheduler: Scheduler, step: Step | None) -> object:
     """Call a step that runs code of the user, and let in the threads that it waits for."""
     assert step is not None
-    gate = scheduler.lock.open()
+    gate = scheduler.lock.open(len(scheduler.computing))
     try:
         return step()
     finally:
