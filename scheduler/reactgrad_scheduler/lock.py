@@ -15,14 +15,12 @@ Threads that nobody waits for, and whatever they want, stay outside until the lo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from inspect import currentframe
 from threading import RLock, Thread, current_thread, get_ident
 from time import monotonic
 from types import FrameType, TracebackType
-from typing import cast
 from weakref import WeakMethod
 
 from reactgrad_scheduler.errors import Later
@@ -36,12 +34,6 @@ GRACE, STUCK = 0.05, 2.0
 
 # Modules in which a thread stands that waits for another one.
 WAITING = frozenset(("threading", "concurrent", "queue", "selectors", "asyncio"))
-
-PACKAGE = __name__.partition(".")[0]
-
-# Where the futures that a thread waits for may lie, and how many of them are looked at.
-SEQUENCES = frozenset((list, tuple, set, frozenset, dict))
-MOST_ITEMS = 10_000
 
 
 class Gate:
@@ -256,13 +248,11 @@ class GraphLock:
 
     def _level_of_mine(self) -> int:
         """The innermost level whose code of the user waits for this thread; 0: none."""
-        stacks: dict[int, Iterator[list[FrameType]]] = {}
+        owners: set[int] = set()
         for gate in reversed(self.gates):
-            if gate.owner not in stacks:
-                stacks[gate.owner] = calls_of(gate.owner)
-            call = next(stacks[gate.owner], None)
-            if call is not None and waits_for_me(call):
+            if gate.owner not in owners and waits_for_me(gate.owner):
                 return gate.level
+            owners.add(gate.owner)  # further out it waits for what it called itself
         return 0
 
     def refuse(self, level: int) -> None:
@@ -294,63 +284,32 @@ def _finish(
 
 
 # --- who waits for whom ----------------------------------------------------------------------------
-
-
-def calls_of(thread: int) -> Iterator[list[FrameType]]:
-    """The frames of a thread as debuggers get them, innermost first: one list for each time that
-    the scheduler called code of the user."""
-    call: list[FrameType] = []
-    frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None:
-        if _module(frame).partition(".")[0] != PACKAGE:
-            call.append(frame)
-        elif call:
-            yield call
-            call = []
-        frame = frame.f_back
-
-
-def _module(frame: FrameType) -> str:
-    return frame.f_globals.get("__name__", "")
+# Neither threads nor futures know who waits for them; the innermost frame of a thread that waits
+# does. No other frame of another thread is looked at: it may go on meanwhile.
 
 
 def is_waiting(thread: int) -> bool:
     """Whether a thread stands where threads wait for each other."""
-    call = next(calls_of(thread), None)
-    return call is not None and _module(call[0]).partition(".")[0] in WAITING
+    frame = _innermost_frame(thread)
+    name: str = "" if frame is None else frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] in WAITING
 
 
-def waits_for_me(call: list[FrameType]) -> bool:
-    """Whether a call holds a future, a pool or a thread that the calling thread works for.
-
-    Read off its local variables: neither pools nor threads know who started them. What lies there
-    may be half built, so that only its identity is looked at.
-    """
-    me = current_thread()
-    mine = {id(future) for future in _futures_of_mine()}
-    for frame in call:
-        for value in _items(frame.f_locals):
-            if value is me or id(value) in mine:
-                return True
-        if frame.f_code is ThreadPoolExecutor.shutdown.__code__:
-            pool = frame.f_locals.get("self")
-            if me in getattr(pool, "_threads", ()):
-                return True
-    return False
+def waits_for_me(thread: int) -> bool:
+    """Whether a thread waits for the end of the calling one, or for a future that it computes."""
+    frame = _innermost_frame(thread)
+    awaited = None if frame is None else frame.f_locals.get("self")
+    if awaited is None:
+        return False
+    return awaited is current_thread() or any(awaited is one for one in _awaited_of_mine())
 
 
-def _items(variables: dict[str, object]) -> Iterator[object]:
-    """Local variables, and the items of lists among them."""
-    for value in list(variables.values()):
-        yield value
-        if type(value) in SEQUENCES and len(cast("Sized", value)) <= MOST_ITEMS:
-            yield from list(cast("Iterable[object]", value))
-            if type(value) is dict:
-                yield from list(cast("dict[object, object]", value).values())
+def _innermost_frame(thread: int) -> FrameType | None:
+    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
 
 
-def _futures_of_mine() -> Iterator[object]:
-    """The futures that this thread computes, innermost first."""
+def _awaited_of_mine() -> Iterator[object]:
+    """What threads wait on for the futures that this thread computes."""
     frame: FrameType | None = currentframe()
     while frame is not None:
         item = frame.f_locals.get("self")
@@ -358,6 +317,7 @@ def _futures_of_mine() -> Iterator[object]:
             type(item).__module__ == "concurrent.futures.thread"
         ):  # what a pool calls the function of
             future = vars(item).get("future")
-            if future is not None:
-                yield future
+            yield getattr(future, "_condition", None)
+            for waiter in list(getattr(future, "_waiters", ())):  # of `wait` and `as_completed`
+                yield getattr(getattr(waiter, "event", None), "_cond", None)
         frame = frame.f_back
