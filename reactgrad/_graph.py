@@ -975,15 +975,16 @@ class Graph:
             fork = computed_fork(self)
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
-        try:
-            return self._value_now(slot)
-        except Later:  # another thread computes what this one needs
-            return self._value_now(slot, patient=True)
+        while True:
+            try:
+                return self._value_now(slot)
+            except Later as later:  # another thread computes what this one needs
+                self._lock.wait_after(later)
 
-    def _value_now(self, slot: int, *, patient: bool = False) -> Any:
+    def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
         if not lock.acquire(False):
-            lock.visit(slot, patient=patient)
+            lock.visit(slot)
         elif lock.gates:
             lock.enter_again()
         try:

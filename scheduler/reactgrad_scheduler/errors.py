@@ -35,7 +35,19 @@ class Later(BaseException):
     """A read has to wait for what another thread is computing, and is to be made again then.
 
     Never seen by callers; no ``Exception``, so that code of the user lets it pass.
+
+    Attributes
+    ----------
+    void : int
+        Number of the gate through which it came, if all that goes on there is to be made again.
+    until : int
+        Number of the gate that must be closed before.
     """
+
+    def __init__(self, void: int, until: int) -> None:
+        super().__init__(void, until)
+        self.void = void
+        self.until = until
 
 
 class InvariantError(ReactgradError, AssertionError):

@@ -5,21 +5,28 @@ other threads that read the same graph (rule E14), and these must not wait for t
 So whoever calls code of the user *opens a gate* first, and closes it afterwards:
 
 - Through a gate come in, one at a time, the thread that opened it (the function reads by itself) and
-  threads that it waits for. What they read counts as read by the function.
+  threads that it may wait for. What they read counts as read by the function.
 - ``close`` waits until whoever is inside has left, so nothing happens behind the back of the owner.
 - Somebody inside may compute functions, too, and open the next gate.
 
-Threads that nobody waits for, and whatever they want, stay outside until the lock is free.
+Neither threads nor pools know who waits for them. A thread belongs to a function if it has its context
+variables (``asyncio.to_thread``, ``contextvars.copy_context``). It may belong to one if somebody waits
+for the future that it computes, or if the lock is not free for a long time (``GRACE``): then it comes in,
+too, and what it reads counts as read by every function that is under way. One parent too many costs a
+run and no more, until the function has run again; one too few would be an old value. To change the
+graph, or to read what waits for a function, such a thread goes out again until the lock is free; if
+that is not soon (``PATIENCE``), and somebody waits for what it does, it raises instead of waiting for
+ever.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextvars import copy_context
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from inspect import currentframe
-from threading import RLock, Thread, current_thread, get_ident
-from time import monotonic
+from itertools import count
+from threading import RLock, Thread, get_ident
+from time import monotonic, sleep
 from types import FrameType, TracebackType
 from weakref import WeakMethod
 
@@ -28,12 +35,15 @@ from reactgrad_scheduler.errors import Later
 # Seconds between two looks at what the thread inside is doing: at first, and at most.
 FIRST_LOOK, LAST_LOOK = 0.001, 0.05
 
-# Seconds after which a reader is let in where the owner waits for threads, unknown which ones; and
-# where another thread is being waited for that may itself wait for this one (a pool that is full).
-GRACE, STUCK = 0.05, 2.0
+# Seconds that a thread waits for the lock before it is taken for one that a function waits for.
+GRACE = 1.0
 
-# Modules in which a thread stands that waits for another one.
-WAITING = frozenset(("threading", "concurrent", "queue", "selectors", "asyncio"))
+# Seconds that a thread gives a function to end that may be waiting for it.
+PATIENCE = 5.0
+
+# The innermost gate that was open where the code that runs was called.
+_number: ContextVar[int] = ContextVar("reactgrad_gate", default=0)
+_numbers = count(1)
 
 
 class Gate:
@@ -45,24 +55,34 @@ class Gate:
         The thread that opened it.
     level : int
         How many nodes were being computed then: the last of them called the code of the user.
-    reads_for : int
-        The level whose node gets what is read now: `level`, but for a visitor that another one,
-        further out, waits for.
     certain : int
         The level up to which nodes surely wait for who is inside: what they read there is a cycle.
-    void : bool
-        Whether who is inside has to leave and come back later; nothing it computes counts then.
+    number : int
+        Of this opening, never given again.
+    void : int
+        If who is inside has to leave, and nothing it computes counts: the number of the gate that
+        must be closed before it comes back. Else 0.
     lock
         Held while somebody is inside.
     inside, depth
         The thread inside and how many nested calls it has made, or ``None`` and 0.
     """
 
-    __slots__ = ("certain", "depth", "inside", "level", "lock", "owner", "reads_for", "void")
+    __slots__ = (
+        "before",
+        "certain",
+        "depth",
+        "inside",
+        "level",
+        "lock",
+        "number",
+        "owner",
+        "void",
+    )
 
     def __init__(self) -> None:
-        self.void = False
-        self.owner = self.level = self.reads_for = self.certain = 0
+        self.void = self.number = 0
+        self.owner = self.level = self.certain = 0
         # Re-entrant: an interrupted wait may have got it, and waits again.
         self.lock = RLock()
         self.inside: int | None = None
@@ -117,7 +137,9 @@ class GraphLock:
         """Let in those for whom the code of the user waits that the node at `level` calls next."""
         gate = self._spare.pop() if self._spare else Gate()
         gate.owner = get_ident()
-        gate.level = gate.reads_for = gate.certain = level
+        gate.level = gate.certain = level
+        gate.number = next(_numbers)
+        gate.before = _number.set(gate.number)
         self.gates.append(gate)
         return gate
 
@@ -132,6 +154,7 @@ class GraphLock:
         interrupted = None
         if not gate.lock.acquire(blocking=False):
             interrupted = _finish(gate.lock.acquire)
+        _number.reset(gate.before)
         last = self.gates.pop()
         assert last is gate, "gates close innermost first"
         gate.lock.release()
@@ -193,16 +216,13 @@ class GraphLock:
         gate.depth -= 1
         if not gate.depth:
             gate.inside = None
-            gate.void = False
-            gate.reads_for = gate.certain = gate.level
+            gate.void = 0
+            gate.certain = gate.level
             gate.lock.release()
         return holder
 
-    def visit(self, target: int | None, *, patient: bool = False) -> None:
-        """Enter as a thread that does not hold the lock: through a gate, or when it is free.
-
-        `patient`: not before it is certain that somebody waits for this thread.
-        """
+    def visit(self, target: int | None) -> None:
+        """Enter as a thread that does not hold the lock: through a gate, or when it is free."""
         if self.gates and self._come_back():
             return
         look, since = FIRST_LOOK, monotonic()
@@ -213,10 +233,9 @@ class GraphLock:
                 continue
             try:
                 if gate is self._innermost():
-                    waited = 0.0 if patient else monotonic() - since
-                    levels = self._welcome(target, waited)
-                    if levels is not None:
-                        gate.reads_for, gate.certain = levels
+                    certain = self._welcome(target, monotonic() - since)
+                    if certain is not None:
+                        gate.certain = certain
                         gate.inside, gate.depth = get_ident(), 1
                         return
             finally:
@@ -229,43 +248,81 @@ class GraphLock:
         except IndexError:
             return None
 
-    def _welcome(self, target: int | None, waited: float) -> tuple[int, int] | None:
-        """The levels for which this thread may come in, as ``Gate`` has them; ``None``: not now.
-
-        Threads that one function waits for come in one after the other: one may need what another
-        one has begun. Only where all stand still, the next one comes in nevertheless.
-        """
+    def _welcome(self, target: int | None, waited: float) -> int | None:
+        """Up to which level this thread may come in for certain; ``None``: not now."""
         admit = self._admit()
         if admit is None:
             return None
-        level, last = self._level_of_mine(), self.gates[-1]
-        if level == last.level:
-            return (level, level) if admit(target, level, level) else None
-        if target is None or waited < (STUCK if level else GRACE) or not is_waiting(last.owner):
+        last, awaited = self.gates[-1], is_awaited()
+        if last.number == _number.get() or (awaited and waited > PATIENCE):
+            certain = last.level
+        elif awaited or waited > GRACE:
+            certain = 0
+        else:
             return None
-        reads_for = level or last.level
-        return (reads_for, level) if admit(target, reads_for, level) else None
+        return certain if admit(target, last.level, certain) else None
 
-    def _level_of_mine(self) -> int:
-        """The innermost level whose code of the user waits for this thread; 0: none."""
-        owners: set[int] = set()
-        for gate in reversed(self.gates):
-            if gate.owner not in owners and waits_for_me(gate.owner):
-                return gate.level
-            owners.add(gate.owner)  # further out it waits for what it called itself
-        return 0
+    def wait_after(self, later: Later) -> None:
+        """Wait as a thread that came in too early, until it may try again.
+
+        Raises
+        ------
+        Later
+            If that is for the code that called this thread to do.
+        """
+        me, end = get_ident(), monotonic() + PATIENCE
+        while self._is_open(
+            later.void
+        ):  # if what goes on there waits for this thread, it must know
+            if monotonic() > end or any(gate.owner == me for gate in self.gates):
+                raise later
+            sleep(FIRST_LOOK)
+        while self._is_open(later.until) and not (monotonic() > end and is_awaited()):
+            sleep(FIRST_LOOK)
+
+    def go_outside(self) -> bool:
+        """Wait, as a thread of which it is not certain that it belongs here, until the lock is free.
+
+        ``False``, with nothing changed: it does belong here, or seems to.
+        """
+        gate, me = self.gates[-1], get_ident()
+        if gate.inside != me or gate.certain == gate.level:
+            return False
+        calls, end = gate.depth, monotonic() + PATIENCE
+        gate.depth = 1
+        self.leave_gate()
+        while not self.acquire(timeout=LAST_LOOK):
+            if monotonic() > end and is_awaited() and self._innermost() is gate:
+                self._take(gate, me)
+                gate.depth = calls
+                return False
+        for _ in range(calls - 1):
+            self.acquire()
+        return True
+
+    def _is_open(self, number: int) -> bool:
+        return any(gate.number == number for gate in self.gates)
+
+    def levels(self, level: int) -> list[int]:
+        """The levels whose nodes may be reading now, where `level` is the innermost one."""
+        last = self.gates[-1] if self.gates else None
+        if last is None or last.level < level or last.certain == level:
+            return [level]
+        return [gate.level for gate in self.gates]
 
     def refuse(self, level: int) -> None:
         """Raise ``Later`` if it is not certain that the node at `level` waits for who is inside."""
+        until = next((gate.number for gate in self.gates if gate.level >= level), 0)
         for gate in self.gates:
             if gate.certain < level <= gate.level:
-                gate.void = True
-                raise Later
+                gate.void = until
+        self.check_void()
 
     def check_void(self) -> None:
         """Raise ``Later`` if that was raised in a thread that helped with what has just ended."""
-        if any(gate.void for gate in self.gates):
-            raise Later
+        for gate in self.gates:
+            if gate.void:
+                raise Later(0 if gate is self.gates[-1] else self.gates[-1].number, gate.void)
 
 
 def _finish(
@@ -283,33 +340,8 @@ def _finish(
                 stop()
 
 
-# --- who waits for whom ----------------------------------------------------------------------------
-# Neither threads nor futures know who waits for them; the innermost frame of a thread that waits
-# does. No other frame of another thread is looked at: it may go on meanwhile.
-
-
-def is_waiting(thread: int) -> bool:
-    """Whether a thread stands where threads wait for each other."""
-    frame = _innermost_frame(thread)
-    name: str = "" if frame is None else frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] in WAITING
-
-
-def waits_for_me(thread: int) -> bool:
-    """Whether a thread waits for the end of the calling one, or for a future that it computes."""
-    frame = _innermost_frame(thread)
-    awaited = None if frame is None else frame.f_locals.get("self")
-    if awaited is None:
-        return False
-    return awaited is current_thread() or any(awaited is one for one in _awaited_of_mine())
-
-
-def _innermost_frame(thread: int) -> FrameType | None:
-    return sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
-
-
-def _awaited_of_mine() -> Iterator[object]:
-    """What threads wait on for the futures that this thread computes."""
+def is_awaited() -> bool:
+    """Whether somebody waits for a future that the calling thread computes."""
     frame: FrameType | None = currentframe()
     while frame is not None:
         item = frame.f_locals.get("self")
@@ -317,7 +349,7 @@ def _awaited_of_mine() -> Iterator[object]:
             type(item).__module__ == "concurrent.futures.thread"
         ):  # what a pool calls the function of
             future = vars(item).get("future")
-            yield getattr(future, "_condition", None)
-            for waiter in list(getattr(future, "_waiters", ())):  # of `wait` and `as_completed`
-                yield getattr(getattr(waiter, "event", None), "_cond", None)
+            waiting = getattr(getattr(future, "_condition", None), "_waiters", ())
+            return bool(waiting or getattr(future, "_waiters", ()))
         frame = frame.f_back
+    return False

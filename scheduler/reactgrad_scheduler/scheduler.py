@@ -149,7 +149,7 @@ class Scheduler:
 
     def check_idle(self) -> None:
         """Raise ``BusyError`` inside a running node: it must not change its own graph."""
-        if self.computing:
+        if self.computing and not (self.lock.gates and self.lock.go_outside()):
             at = self.computing[-1]
             name = self.host.name(self.frames[-1].at() if at == UNKNOWN else at)
             raise BusyError(
@@ -502,11 +502,8 @@ class Scheduler:
         self.attend()
         if slot in self.computing:
             self._raise_read_cycle(slot, [slot])
-        computing, gates = self.computing, self.lock.gates
-        reader = computing[-1]
-        if gates and gates[-1].level == len(computing):
-            reader = computing[gates[-1].reads_for - 1]
-        self.reads.setdefault(reader, {})[slot] = None
+        for level in self.lock.levels(len(self.computing)):
+            self.reads.setdefault(self.computing[level - 1], {})[slot] = None
 
     def adopt_reads(self, slot: int) -> None:
         """Make what a node read in the run that just ended its parents, behind the fixed ones."""
@@ -566,7 +563,7 @@ class Scheduler:
         if not under_way:
             return True
         if target is None:
-            return False
+            return True
         self.attend()
         mark = self.staleness.mark
         needed = self.topology.ancestors([target], lambda slot: mark[slot])

@@ -107,7 +107,7 @@ def test_what_other_threads_read_for_a_function_are_its_parents(
     g.check_invariants()
 
 
-@pytest.mark.parametrize("read", [in_own_pool, in_a_pool_of_the_module, in_threads_of_its_own])
+@pytest.mark.parametrize("read", [in_own_pool, in_a_pool_of_the_module])
 def test_in_the_middle_of_a_replayed_plan(
     g: rg.Graph, read: Callable[[list[rg.Var]], list[Any]]
 ) -> None:
@@ -195,7 +195,7 @@ def test_functions_in_such_threads_wait_for_further_threads(g: rg.Graph) -> None
     def above(below: rg.Var, level: int) -> rg.Var:
         def read() -> int:
             calls.append(level)
-            return in_threads_of_its_own([below, x])[0] + 1
+            return in_own_pool([below, x])[0] + 1
 
         with g:
             return rg.lift(read)()

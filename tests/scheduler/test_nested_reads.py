@@ -239,3 +239,19 @@ def test_the_version_of_what_was_read_is_recorded_also_when_a_hot_plan_made_it(
     assert y.parent_versions == tuple(parent.value_version for parent in y.parents)
     g.check_invariants()
     assert not g.forward(y).ran
+
+
+def test_a_read_of_last_time_that_now_reads_this_node_is_no_cycle(g: rg.Graph) -> None:
+    """Whether a function still reads what it read can only be found out by calling it."""
+    x = g.input(0)
+    box: list[rg.Var] = []
+    first = rg.lift(lambda turn: 1 if turn else box[0].value)(x)
+    with g:
+        second = rg.lift(lambda: first.value + 1 if x.value else 5)()
+    box.append(second)
+    assert (first.value, second.value) == (5, 5)
+    x.set(1)
+    assert (second.value, first.value) == (2, 1)
+    x.set(0)
+    assert (second.value, first.value) == (5, 5)
+    g.check_invariants()

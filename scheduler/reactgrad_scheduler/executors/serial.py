@@ -251,12 +251,16 @@ def run_checked(
             if same and known is not None and sources is not fixed:
                 reads, versions = sources[len(fixed) :], known[len(fixed) :]
                 asking = first_doubt(scheduler, slot, reads, versions, asked)
-                if asking is not None:
+                if asking in scheduler.computing:
+                    same = (
+                        False  # now that one reads this one; whether it still is read, shows itself
+                    )
+                elif asking is not None:
                     asked.add((slot, asking))
                     todo.append(slot)
                     todo.extend(reversed(scheduler.stale_ancestors([asking])))
                     continue
-                same = all(
+                same = same and all(
                     scheduler.seen(parent) == old
                     for parent, old in zip(reads, versions, strict=True)
                 )
