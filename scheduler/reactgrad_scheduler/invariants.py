@@ -65,13 +65,13 @@ def check_invariants(scheduler: Scheduler) -> None:
         if scheduler.leaf[slot]:
             require(not topology.parents[slot], f"leaf {name(slot)!r} has parents")
         elif mark not in UNSETTLED:
-            for parent in topology.parents[slot]:
+            operands = scheduler.operands(slot)
+            failed = [parent for parent in operands if staleness.mark[parent] == FAILED]
+            for parent in operands if failed else topology.parents[slot]:
                 require(
                     staleness.mark[parent] not in UNSETTLED,
                     f"{name(slot)!r} is settled, its parent {name(parent)!r} is not",
                 )
-            operands = scheduler.operands(slot)
-            failed = [parent for parent in operands if staleness.mark[parent] == FAILED]
             if mark == CLEAN:
                 require(not failed, f"{name(slot)!r} is unmarked below a failed operand")
                 known = versions.record[slot]
@@ -94,7 +94,9 @@ def check_invariants(scheduler: Scheduler) -> None:
             )
         for child in topology.children[slot] if mark == STALE and not scheduler.leaf[slot] else ():
             require(
-                staleness.mark[child] == STALE or slot in staleness.cutoffs,
+                staleness.mark[child] == STALE
+                or slot in staleness.cutoffs
+                or slot not in scheduler.operands(child),
                 f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",
             )
     require(

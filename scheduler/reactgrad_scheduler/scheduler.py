@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from operator import attrgetter
 from threading import RLock
 from typing import NoReturn
@@ -326,6 +327,7 @@ class Scheduler:
         if self.frames:
             self._suspend()
         if retry:
+            self.retried = self.error_count
             self._doubt_errors(targets)
         staleness, serial = self.staleness, self.topology.serial
         key: Key = (
@@ -355,13 +357,17 @@ class Scheduler:
         return run
 
     def _doubt_errors(self, targets: tuple[int, ...]) -> None:
-        """Let stored errors not count in this read, nor what was computed from them."""
-        self.retried = self.error_count
-        if self.raises:
-            self.attend()
-            mark = self.staleness.mark
-            needed = self.topology.ancestors(targets)
-            self.staleness.doubt_below([slot for slot in needed if mark[slot] == FAILED])
+        """Let errors up to ``retried`` not count, nor what was computed from them."""
+        self.attend()
+        mark, raises, retried = self.staleness.mark, self.raises, self.retried
+        failed = [
+            slot
+            for slot in self.topology.ancestors(targets)
+            if mark[slot] == FAILED and raises[slot].number <= retried
+        ]
+        for slot in failed:
+            self.staleness.put(slot, MAYBE)
+        self.staleness.doubt_below(failed)
 
     def seen(self, slot: int) -> int:
         """What a node that reads `slot` now would see: its version, or which error it raises."""
@@ -500,8 +506,9 @@ class Scheduler:
     def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.
 
-        What unsettled nodes have read while they ran is left out unless `read` is given: they may
-        read something else this time, and ask for it themselves.
+        What nodes have read while they ran is left out unless `read` is given: they may read
+        something else this time, and ask for it themselves. What those have read that raise their
+        own error again still counts.
         """
         mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
         dynamic = {} if read else self.dynamic
@@ -511,7 +518,7 @@ class Scheduler:
             slot = stack.pop()
             below = rank[slot]
             sources = parents[slot]
-            if slot in dynamic and mark[slot] != FAILED:
+            if slot in dynamic and self.error(slot) is None:
                 sources = sources[: dynamic[slot]]
             for parent in sources:
                 if mark[parent] and parent not in found:
@@ -539,6 +546,8 @@ class Scheduler:
         self.attend()
         if slot in self.computing:
             self._refuse(slot, (slot,))
+        if self.retried:
+            self._doubt_errors((slot,))
         self.reads.setdefault(self.computing[-1], {})[slot] = None
 
     def adopt_reads(self, slot: int) -> None:
@@ -557,10 +566,29 @@ class Scheduler:
             self.dynamic.pop(slot, None)
         if parents != former:
             for parent in parents[len(fixed) :]:
+                while path := cycle_through(topology, parent, slot):
+                    self._forget_reads(path)
                 admit(topology, parent, slot)
             topology.relink(slot, parents)
             self.staleness.renew()
             self._orphans.extend(parent for parent in former if parent not in parents)
+
+    def _forget_reads(self, path: Sequence[int]) -> None:
+        """Break a cycle through what a node had read that an operand's error keeps from running.
+
+        No other edge can be part of it: all parents of a settled node are settled, and the node
+        that is being computed is not.
+        """
+        for before, slot in pairwise(path):
+            operands = self.operands(slot)
+            if self.staleness.mark[slot] == FAILED and before not in operands:
+                self._orphans.extend(self.topology.parents[slot][len(operands) :])
+                self.topology.relink(slot, operands)
+                del self.dynamic[slot]
+                self.versions.record[slot] = None
+                self.forget_failure(slot)
+                return
+        raise self.cycle_error(path)
 
     def under_way(self, slots: Iterable[int]) -> int | None:
         """The innermost node being computed that is one of these."""
@@ -589,7 +617,7 @@ class Scheduler:
         reads = self.reads.setdefault(reader, {})
         for target in targets:
             reads.pop(target, None)
-        for before, node in zip(path, path[1:], strict=False):
+        for before, node in pairwise(path):
             if node == reader:
                 continue
             sources = self.operands(node)
@@ -738,7 +766,7 @@ class Scheduler:
         return mark
 
     def error(self, slot: int) -> Exception | None:
-        """What a node itself raised and raises again; ask after ``is_stale``, which looks."""
+        """What a node itself raised and raises again, if it is settled (``is_stale`` settles)."""
         stored = self.errors.get(slot)
         failed = self.staleness.mark[slot] == FAILED and self.raises[slot] is stored
         return stored.error if stored is not None and failed else None

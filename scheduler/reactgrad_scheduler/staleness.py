@@ -6,7 +6,8 @@ when it is read) and ``MAYBE`` (a cutoff stands between it and the change, so th
 versions decide).
 
 A settled node has only settled parents; a ``CLEAN`` one has ``FAILED`` parents only among what it read
-itself while it ran, and handled. A ``STALE`` node has only ``STALE`` descendants, except behind a
+itself while it ran, and handled. (What a node read does not count as long as an operand's error keeps
+it from running.) A ``STALE`` node has only ``STALE`` descendants, except behind a
 cutoff, where they are at least ``MAYBE``. So marking stops where a node is already marked as strongly,
 and a change costs only what it newly reaches.
 

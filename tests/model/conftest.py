@@ -11,7 +11,6 @@ OPEN = (
     "test_a_rollback_is_not_stopped_by_what_a_function_read_inside",
     "test_a_rollback_of_an_edit_does_not_make_an_operand_of_what_was_read",
     "test_a_value_computed_in_a_failing_transaction_is_news_where_it_stays",
-    "test_a_value_that_another_length_made_useless_is_not_rebuilt_before_it_is_needed",
     "test_an_edit_that_gradients_refuse_changes_nothing",
     "test_an_observer_is_not_told_of_what_was_before_it",
     "test_an_operand_that_got_another_shape_while_a_node_was_pinned",

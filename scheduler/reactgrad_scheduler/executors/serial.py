@@ -230,9 +230,6 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
             if own is scheduler.raises[slot]:
                 run.failed[slot] = own.error
         elif standing == STALE:
-            if mark[slot] == FAILED:  # run again although nothing has changed
-                put(slot, STALE)
-                scheduler.staleness.doubt_below((slot,))
             compute(scheduler, slot, run)
     run.seconds = perf_counter() - began
     return run
@@ -247,8 +244,9 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     explained = True  # what computing released values again raises says itself where
     try:
         if dropped:
-            sources = scheduler.topology.parents[slot]
-            rebuild(scheduler, [parent for parent in sources if parent in dropped], run)
+            # What it read before may be stale, or not be read again.
+            operands = scheduler.operands(slot)
+            rebuild(scheduler, [operand for operand in operands if operand in dropped], run)
         explained = False
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
@@ -336,6 +334,7 @@ def fail(
         passed_on = [one for read in inner for one in read.raised.values()]
         annotate(error, scheduler.host.explain(slot), passed_on)
     run.absorb(inner)
+    scheduler.versions.settle()  # a read inside of it may have replayed a plan
     scheduler.error_count += 1
     number = scheduler.error_count
     stored = StoredError(without_frames(error), scheduler.seen_parents(slot), number)
