@@ -943,20 +943,20 @@ class Graph:
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
             run = self._scheduler.refresh(slots, retry=retry)
-        if self._observers:
-            collect(self, run.ran, run.cut_off)
-            collect_errors(self, run.failed, run.errors)
-            if not self._computing:
-                notify(self)
-        if self._scheduler.cancelled:
-            self._check_cancelled(slots)
-        if run.failed and any(self._mark[slot] for slot in slots):
-            raised, run.raised = run.raised, None
-            try:
-                raise raised if raised is not None else self._scheduler.error_again(run)
-            finally:
-                del raised
-        return run
+        error = self._scheduler.error_of(slots, run) if run.failed else None
+        try:
+            if self._observers:
+                collect(self, run.ran, run.cut_off)
+                collect_errors(self, run.failed, run.errors)
+                if not self._computing:
+                    notify(self)
+            if self._scheduler.cancelled:
+                self._check_cancelled(slots)
+            if error is not None:
+                raise error
+            return run
+        finally:
+            del error  # its traceback holds this frame
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""

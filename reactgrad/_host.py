@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,20 +143,25 @@ class Host(Store):
             name = f"{self.ops[slot].name}_{self.scheduler.topology.serial[slot]}"
         return name
 
-    def handle(self, slot: int) -> Any:
-        """The Var of a node."""
-        graph = self._graph()
-        return None if graph is None else graph._handle(slot)
+    def living(self, slots: Sequence[int]) -> Callable[[], tuple[Any, ...]]:
+        """A call that gives the Vars of those of these nodes that are there by then."""
+        serial, ref = self.scheduler.topology.serial, self._graph
+        serials = {slot: serial[slot] for slot in slots}
 
-    def explain(self, slot: int, error: Exception) -> None:
-        """Note which node raised, on what, and where it was built."""
+        def live() -> tuple[Any, ...]:
+            graph = ref()
+            return () if graph is None else tuple(graph._live(slots, serials))
+
+        return live
+
+    def explain(self, slot: int) -> str:
+        """Which node raised, on what, and where it was built."""
         note = f"node {self.name(slot)!r}, {self.describe_op(slot)}"
         if not isinstance(self.ops[slot], Leaf):
             parents = self.scheduler.topology.parents[slot]
             operands = ", ".join(f"{self.name(p)}: {self.describe_value(p)}" for p in parents)
             note += f", of ({operands})"
-        note += f"\nbuilt at {site_text(self.sites[slot])}"
-        error.add_note(note)
+        return f"{note}\nbuilt at {site_text(self.sites[slot])}"
 
     def describe_op(self, slot: int) -> str:
         """``op 'tanh'`` or ``function 'f'``."""

@@ -234,7 +234,8 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         spec_of.append(specs.setdefault(host.specs[slot], len(specs)))
         parents += [number[parent] for parent in topology.parents[slot]]
         record = None if scheduler.leaf[slot] else versions.record[slot]
-        if record and min(record) < 0:  # computed from an error that it caught
+        # Computed from an error that it caught, or from having been refused a read.
+        if slot in scheduler.cycles or (record and min(record) < 0):
             record = None
         record_count.append(-1 if record is None else len(record))
         records += record or ()

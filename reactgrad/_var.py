@@ -672,10 +672,7 @@ class Var(Value):
             stale = graph._scheduler.is_stale(self._slot)
             if isinstance(graph._host.ops[self._slot], Leaf):
                 return "unset" if stale else "clean"
-            stored = graph._scheduler.errors.get(self._slot)
-            if stored is not None and stored.versions == graph._scheduler.versions.current(
-                self._slot
-            ):
+            if graph._scheduler.error(self._slot) is not None:
                 return "error"
             return "stale" if stale else "clean"
 

@@ -318,10 +318,8 @@ class _Search:
 
     def error(self, slot: int) -> str:
         """What a node raised for the present versions of its parents."""
-        stored = self._scheduler.errors.get(slot)
-        if stored is None or stored.versions != self._scheduler.seen_parents(slot):
-            return ""
-        return f"{type(stored.error).__name__}: {stored.error}"
+        error = self._scheduler.error(slot)
+        return "" if error is None else f"{type(error).__name__}: {error}"
 
     # --- following -----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 
 class ReactgradError(Exception):
@@ -15,12 +15,17 @@ class CycleError(ReactgradError, ValueError):
     Attributes
     ----------
     path : tuple
-        The nodes of the cycle in the direction of the data, the first one repeated at the end.
+        The nodes of the cycle in the direction of the data, the first one repeated at the end;
+        those that are still there, since an error keeps no node alive.
     """
 
-    def __init__(self, message: str, path: Sequence[object] = ()) -> None:
+    def __init__(self, message: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
         super().__init__(message)
-        self.path = tuple(path)
+        self._nodes = nodes
+
+    @property
+    def path(self) -> tuple[object, ...]:
+        return self._nodes()
 
 
 class BusyError(ReactgradError, RuntimeError):

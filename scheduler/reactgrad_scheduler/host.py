@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from reactgrad_scheduler.plan import Step
@@ -36,14 +36,14 @@ class Host(Protocol):
         """The node is gone; forget all that is kept for its slot."""
         ...
 
-    def explain(self, slot: int, error: Exception) -> None:
-        """Add to `error` a note that says which node failed, on what, built where."""
+    def explain(self, slot: int) -> str:
+        """Which node failed, on what, built where."""
         ...
 
     def name(self, slot: int) -> str:
         """The name of a node, for messages."""
         ...
 
-    def handle(self, slot: int) -> object:
-        """What callers know this node as, for the attributes of errors."""
+    def living(self, slots: Sequence[int]) -> Callable[[], tuple[object, ...]]:
+        """A call that gives what callers know these nodes as, less those that are gone by then."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reactgrad_scheduler.errors import InvariantError
 from reactgrad_scheduler.order import any_cycle
 from reactgrad_scheduler.scheduler import Scheduler
-from reactgrad_scheduler.staleness import CLEAN, FAILED, STALE
+from reactgrad_scheduler.staleness import CLEAN, FAILED, STALE, UNSETTLED
 
 
 def check_invariants(scheduler: Scheduler) -> None:
@@ -64,20 +64,39 @@ def check_invariants(scheduler: Scheduler) -> None:
         state ^= staleness.key(slot, mark)
         if scheduler.leaf[slot]:
             require(not topology.parents[slot], f"leaf {name(slot)!r} has parents")
-        elif mark == CLEAN:
-            require(
-                versions.record[slot] == scheduler.seen_parents(slot),
-                f"{name(slot)!r} is unmarked, but its record does not match its parents' versions",
-            )
-            for parent in topology.parents[slot]:
-                caught = staleness.mark[parent] == FAILED and slot in scheduler.dynamic
+        elif mark not in UNSETTLED:
+            operands = scheduler.operands(slot)
+            failed = [parent for parent in operands if staleness.mark[parent] == FAILED]
+            for parent in operands if failed else topology.parents[slot]:
                 require(
-                    staleness.mark[parent] == CLEAN or caught,
-                    f"{name(slot)!r} is unmarked below its marked parent {name(parent)!r}",
+                    staleness.mark[parent] not in UNSETTLED,
+                    f"{name(slot)!r} is settled, its parent {name(parent)!r} is not",
                 )
+            if mark == CLEAN:
+                require(not failed, f"{name(slot)!r} is unmarked below a failed operand")
+                known = versions.record[slot]
+            elif failed:
+                require(
+                    scheduler.raises[slot] is scheduler.raises[failed[0]],
+                    f"{name(slot)!r} does not raise the error of its operand {name(failed[0])!r}",
+                )
+                known = None
+            else:
+                stored = scheduler.errors.get(slot)
+                require(
+                    stored is not None and scheduler.raises[slot] is stored,
+                    f"{name(slot)!r} failed, but does not raise what it raised",
+                )
+                known = stored.versions if stored is not None else None
+            require(
+                failed or known == scheduler.seen_parents(slot),
+                f"{name(slot)!r} is settled, but its record does not match its parents' versions",
+            )
         for child in topology.children[slot] if mark == STALE and not scheduler.leaf[slot] else ():
             require(
-                staleness.mark[child] == STALE or slot in staleness.cutoffs,
+                staleness.mark[child] == STALE
+                or slot in staleness.cutoffs
+                or slot not in scheduler.operands(child),
                 f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",
             )
     require(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 
@@ -11,9 +11,10 @@ class Run:
     """What one read did, as slots in the order in which it happened.
 
     ``cut_off`` is part of ``ran``; ``skipped`` were planned but found clean; ``rebuilt`` had
-    their released value computed again at an unchanged version; ``failed`` raised ``errors``
-    (or had raised before, with the same parents), position by position.
-    ``errors`` hold no frames; ``raised`` is the first one as it was raised, until it is passed on.
+    their released value computed again at an unchanged version; ``failed`` raised these errors,
+    kept without frames (or had raised them before, with the same parents).
+    ``raised`` are errors as they were raised, by number, until they are passed on, inside of a node
+    until it has ended.
     ``serials`` tells the nodes of this run from later ones in the same slots.
     """
 
@@ -21,25 +22,26 @@ class Run:
     cut_off: list[int] = field(default_factory=list[int])
     skipped: list[int] = field(default_factory=list[int])
     rebuilt: list[int] = field(default_factory=list[int])
-    failed: list[int] = field(default_factory=list[int])
-    errors: list[Exception] = field(default_factory=list[Exception])
-    raised: Exception | None = None
+    failed: dict[int, Exception] = field(default_factory=dict[int, Exception])
+    raised: dict[int, Exception] = field(default_factory=dict[int, Exception])
     serials: dict[int, int] = field(default_factory=dict[int, int])
     seconds: float = 0.0
     retry: bool = False  # whether nodes that had raised were to run again
 
-    def absorb(self, inner: list[Run]) -> None:
-        """Add what was run by reads inside of a node, and forget these."""
+    @property
+    def errors(self) -> list[Exception]:
+        """What ``failed`` raised, position by position."""
+        return list(self.failed.values())
+
+    def absorb(self, inner: Iterable[Run]) -> None:
+        """Add what was run by reads inside of a node."""
         for run in inner:
             self.ran += run.ran
             self.cut_off += run.cut_off
             self.skipped += run.skipped
             self.rebuilt += run.rebuilt
-            for slot, error in zip(run.failed, run.errors, strict=True):
-                if slot not in self.failed:
-                    self.failed.append(slot)
-                    self.errors.append(error)
-        inner.clear()
+            self.failed.update(run.failed)
+            run.raised.clear()
 
     def seal(self, serial: Sequence[int]) -> None:
         """Remember which nodes these slots are."""

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
+from operator import attrgetter
+from typing import NoReturn
 
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.edit import UndoLog
 from reactgrad_scheduler.errors import BusyError, CycleError
-from reactgrad_scheduler.executors.serial import UNKNOWN, Frame, StoredError
+from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
+from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
 from reactgrad_scheduler.run import Run, Totals
-from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
+from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
 
@@ -57,8 +61,12 @@ class Scheduler:
         self.plans = PlanCache()
         self.undo = UndoLog()
         self.leaf = bytearray()
-        self.errors: dict[int, StoredError] = {}
+        self.errors: dict[int, StoredError] = {}  # what nodes raised
+        self.raises: dict[int, StoredError] = {}  # what failed nodes raise: also operands' errors
         self.error_count = 0
+        self.retried = 0  # errors up to this number do not count in the read under way
+        # Of nodes that were refused a read: serials of the nodes on the cycle it would have closed.
+        self.cycles: dict[int, frozenset[int]] = {}
         self.erasures = 0  # how often all marks were erased
         self.dropped: set[int] = set()  # clean nodes whose value was released
         self.moves: list[int] = []  # log of slots whose storage moved
@@ -67,7 +75,7 @@ class Scheduler:
         self.computing: list[int] = []
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
         self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
-        self.inner: list[Run] = []  # reads made by the node being computed
+        self.inner: dict[int, list[Run]] = {}  # reads made by nodes being computed
         self.turn = 0  # number of the run under way, or of the last one
         self.cancelled = False  # whether the run under way shall stop before its next node
         self._orphans: list[int] = []  # parents that are no longer read
@@ -87,7 +95,9 @@ class Scheduler:
         twin.versions = self.versions.copy(twin.topology)
         twin.staleness = self.staleness.copy(twin.topology)
         twin.leaf = self.leaf.copy()
-        twin.errors = self.errors.copy()
+        twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
+        twin.error_count = self.error_count
+        twin.cycles = self.cycles.copy()
         twin.dropped = self.dropped.copy()
         twin.dynamic = self.dynamic.copy()
         twin._journaled = bytearray(len(self._journaled))
@@ -139,7 +149,8 @@ class Scheduler:
             stack.extend(parents[slot])
             topology.remove(slot)
             self.staleness.remove(slot)
-            self.errors.pop(slot, None)
+            self.forget_failure(slot)
+            self.raises.pop(slot, None)
             self.dropped.discard(slot)
             self.dynamic.pop(slot, None)
             self.versions.forced.discard(slot)
@@ -178,11 +189,32 @@ class Scheduler:
     def invalidate(self, slot: int) -> None:
         """Make a computed node run again at its next read, whatever its parents' versions say."""
         self.attend()
-        self.versions.forced.add(slot)
-        self.errors.pop(slot, None)
-        self.staleness.put(slot, STALE)
-        self.staleness.push([slot])
+        self._run_again([slot, *self._refused_for(slot)])
+
+    def _run_again(self, slots: Sequence[int]) -> None:
+        self.versions.forced.update(slots)
+        for each in slots:
+            self.forget_failure(each)
+            self.staleness.put(each, STALE)
+        self.staleness.push(slots)
         self.staleness.renew()
+
+    def _refused_for(self, slot: int) -> list[int]:
+        """Nodes that were refused a read because of a cycle through `slot`, and so on from them."""
+        found: list[int] = []
+        stack = [slot] if self.cycles else []
+        while stack:
+            serial = self.topology.serial[stack.pop()]
+            for refused in [other for other, cycle in self.cycles.items() if serial in cycle]:
+                del self.cycles[refused]
+                found.append(refused)
+                stack.append(refused)
+        return found
+
+    def forget_failure(self, slot: int) -> None:
+        """Forget what `slot` raised, and what it was refused, since it runs again."""
+        self.errors.pop(slot, None)
+        self.cycles.pop(slot, None)
 
     def unset(self, leaf: int) -> None:
         """A leaf lost its value: a change like any other, and reads that need it raise."""
@@ -229,10 +261,11 @@ class Scheduler:
         """
         self.attend()
         parents, count = self.topology.parents[slot], self.dynamic.pop(slot, None)
+        self._run_again(self._refused_for(slot))
         self.topology.relink(slot, ())
         self.versions.record[slot] = ()
         self.versions.forced.discard(slot)
-        self.errors.pop(slot, None)
+        self.forget_failure(slot)
         self.dropped.discard(slot)
         self.staleness.put(slot, CLEAN)
         self.staleness.renew()
@@ -267,7 +300,7 @@ class Scheduler:
         return CycleError(
             f"this edge would close a cycle: {names}. A node cannot depend on itself; use a "
             "snapshot() of the earlier value if that is what is meant.",
-            [self.host.handle(slot) for slot in path],
+            self.host.living(path),
         )
 
     @contextmanager
@@ -284,7 +317,8 @@ class Scheduler:
         """Make `targets` clean, running exactly their stale ancestors.
 
         Nodes that raise stay stale with their descendants; the others run. Errors are in the
-        returned run, not raised.
+        returned run, not raised (see ``error_of``). With `retry` those that raised before run
+        again where `targets` need them.
         """
         if self.computing and len(self.computing) % NODES_A_STACK == 0:
             return self._refresh_elsewhere(targets, retry)
@@ -312,11 +346,15 @@ class Scheduler:
         if not self.computing:
             self.turn += 1
             self.cancelled = False
+            self.retried = 0
             if len(self.moves) > MAX_MOVES:
                 self.moves.clear()
                 self.plans.clear()
         if self.frames:
             self._suspend()
+        if retry:
+            self.retried = self.error_count
+            self._doubt_errors(targets)
         staleness, serial = self.staleness, self.topology.serial
         key: Key = (
             staleness.state,
@@ -332,25 +370,39 @@ class Scheduler:
         if transition is None:
             run = self._resolve(targets, key, retry)
         else:
-            run = self._replay(transition)
+            run = self._replay(targets, transition)
         self.last_run = run
         if staleness.flushed and not self.computing:
             staleness.flushed.clear()
         if self.computing:
-            self.inner.append(run)
+            self.inner.setdefault(self.computing[-1], []).append(run)
             self.totals.add(run, -1)  # it will be counted with the run of the node
         if self._orphans and not self.computing:
             orphans, self._orphans = self._orphans, []
             self.release(orphans)
         return run
 
+    def _doubt_errors(self, targets: tuple[int, ...]) -> None:
+        """Let errors up to ``retried`` not count, nor what was computed from them."""
+        self.attend()
+        mark, raises, retried = self.staleness.mark, self.raises, self.retried
+        failed = [
+            slot
+            for slot in self.topology.ancestors(targets)
+            if mark[slot] == FAILED and raises[slot].number <= retried
+        ]
+        for slot in failed:
+            self.staleness.put(slot, MAYBE)
+        self.staleness.doubt_below(failed)
+
     def seen(self, slot: int) -> int:
         """What a node that reads `slot` now would see: its version, or which error it raises."""
-        stored = self.errors.get(slot) if self.staleness.mark[slot] else None
-        return self.versions.version[slot] if stored is None else -stored.number
+        if self.staleness.mark[slot] == FAILED:
+            return -self.raises[slot].number
+        return self.versions.version[slot]
 
     def seen_parents(self, slot: int) -> tuple[int, ...]:
-        """What a node sees of its parents; errors only of those that it read while it ran."""
+        """What a node sees of its parents; errors only of those that it reads while it runs."""
         if slot in self.dynamic:
             return tuple([self.seen(parent) for parent in self.topology.parents[slot]])
         return self.versions.current(slot)
@@ -367,12 +419,13 @@ class Scheduler:
         for frame in list(self.frames):
             frame.stop()
 
-    def _replay(self, transition: Transition) -> Run:
+    def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
         if not plan.certain:
             self.versions.settle()
             self.staleness.flush()
             run = executors.serial.run_checked(self, plan.slots)
+            self._settle(targets, run)
             self._count(run)
             return run
         run = executors.serial.run_certain(self, plan)
@@ -388,8 +441,21 @@ class Scheduler:
                 for slot, mark in transition.marks:
                     staleness.put(slot, mark)
         else:
+            self._settle(targets, run)
             self._count(run)
         return run
+
+    def _settle(self, targets: tuple[int, ...], run: Run) -> None:
+        """Go on where a node erased all marks while it ran: what was done has to be found again."""
+        mark = self.staleness.mark
+        erasures = -1
+        while any([mark[target] in UNSETTLED for target in targets]):
+            if self.cancelled or erasures == self.erasures:
+                break
+            erasures = self.erasures
+            executors.serial.run_checked(self, self.stale_ancestors(targets), run=run)
+            ran = {*run.ran, *run.rebuilt}
+            run.skipped = [slot for slot in run.skipped if slot not in ran]
 
     def _count(self, run: Run) -> None:
         """Complete the record of a run, and add it to the totals."""
@@ -404,19 +470,23 @@ class Scheduler:
         staleness.trace = {} if worth else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
+        needed = self.under_way(slots)
+        if needed is not None:
+            self._refuse(needed, targets)
         forced = self.versions.forced
         certain = worth and all(
             staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
             for slot in slots
         )
-        run = executors.serial.run_checked(self, slots, retry=retry)
+        run = executors.serial.run_checked(self, slots)
+        self._settle(targets, run)
         self._rebuild_targets(targets, run)
         run.retry = retry
         self._count(run)
         self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
-        fixed = not self.dynamic or self.dynamic.keys().isdisjoint(slots)
+        fixed = self.dynamic.keys().isdisjoint(slots) and self.cycles.keys().isdisjoint(slots)
         if trace is not None and fixed and not run.failed and not run.rebuilt:
             self._store(key, targets, slots, certain and len(run.ran) == len(slots), trace)
         return run
@@ -446,22 +516,28 @@ class Scheduler:
             try:
                 executors.serial.rebuild(self, wanted, run)
             except Exception as error:
+                self.staleness.push(wanted[:1])
                 executors.serial.fail(self, wanted[0], error, run, explained=True)
 
-    def error_again(self, run: Run) -> Exception:
-        """The first error of a run as a fresh object: raising it adds no frames to the stored."""
-        error = executors.serial.without_frames(run.errors[0])
-        error.add_note(
-            "raised before and not run again, since its parents are as they were; "
-            "g.forward(..., retry=True) runs it again"
-        )
+    def error_of(self, targets: Iterable[int], run: Run) -> Exception | None:
+        """What the read that `run` records is to raise: the first error that `targets` have."""
+        mark = self.staleness.mark
+        stored = [self.raises[target] for target in targets if mark[target] == FAILED]
+        raised, run.raised = run.raised, {}
+        if not stored:
+            return None
+        first = min(stored, key=attrgetter("number"))
+        error = raised.get(first.number) or first.again()
+        if self.computing:  # see there whether the node passes it on
+            run.raised[first.number] = error
         return error
 
     def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.
 
         What nodes have read while they ran is left out unless `read` is given: they may read
-        something else this time, and ask for it themselves.
+        something else this time, and ask for it themselves. What those have read that raise their
+        own error again still counts.
         """
         mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
         dynamic = {} if read else self.dynamic
@@ -471,7 +547,7 @@ class Scheduler:
             slot = stack.pop()
             below = rank[slot]
             sources = parents[slot]
-            if slot in dynamic:
+            if slot in dynamic and self.error(slot) is None:
                 sources = sources[: dynamic[slot]]
             for parent in sources:
                 if mark[parent] and parent not in found:
@@ -479,9 +555,6 @@ class Scheduler:
                     stack.append(parent)
                     if rank[parent] >= below:
                         raise self.cycle_error(find_path(self.topology, slot, parent))
-        for slot in self.computing:
-            if slot in found:
-                self._raise_read_cycle(slot, targets)
         return sorted(found, key=rank.__getitem__)
 
     def operands(self, slot: int) -> tuple[int, ...]:
@@ -501,7 +574,9 @@ class Scheduler:
         """
         self.attend()
         if slot in self.computing:
-            self._raise_read_cycle(slot, [slot])
+            self._refuse(slot, (slot,))
+        if self.retried:
+            self._doubt_errors((slot,))
         for level in self.lock.levels(len(self.computing)):
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
 
@@ -514,31 +589,88 @@ class Scheduler:
         topology = self.topology
         former = topology.parents[slot]
         fixed = former if count is None else former[:count]
-        # A read that was refused because it would close a cycle is not one to depend on.
-        parents = fixed + tuple(
-            [o for o in reads or () if o not in fixed and not cycle_through(topology, o, slot)]
-        )
+        parents = fixed + tuple([other for other in reads or () if other not in fixed])
         if len(parents) > len(fixed):
             self.dynamic[slot] = len(fixed)
         else:
             self.dynamic.pop(slot, None)
         if parents != former:
             for parent in parents[len(fixed) :]:
+                while path := cycle_through(topology, parent, slot):
+                    self._forget_reads(path)
                 admit(topology, parent, slot)
             topology.relink(slot, parents)
             self.staleness.renew()
             self._orphans.extend(parent for parent in former if parent not in parents)
 
-    def _raise_read_cycle(self, slot: int, targets: Iterable[int]) -> None:
-        """`slot` is being computed, and what it reads, directly or not, needs `slot`."""
+    def _forget_reads(self, path: Sequence[int]) -> None:
+        """Break a cycle through what a node had read that an operand's error keeps from running.
+
+        No other edge can be part of it: all parents of a settled node are settled, and the node
+        that is being computed is not.
+        """
+        for before, slot in pairwise(path):
+            operands = self.operands(slot)
+            if self.staleness.mark[slot] == FAILED and before not in operands:
+                self._orphans.extend(self.topology.parents[slot][len(operands) :])
+                self.topology.relink(slot, operands)
+                del self.dynamic[slot]
+                self.versions.record[slot] = None
+                self.forget_failure(slot)
+                return
+        raise self.cycle_error(path)
+
+    def under_way(self, slots: Iterable[int]) -> int | None:
+        """The innermost node being computed that is one of these."""
+        if self.computing:
+            found = set(slots)
+            return next((slot for slot in reversed(self.computing) if slot in found), None)
+        return None
+
+    def _refuse(self, slot: int, targets: tuple[int, ...]) -> NoReturn:
+        """`slot` is being computed, and what the innermost such node reads now needs `slot`.
+
+        That node gets to see an error, and has to see when it is outdated. It cannot depend on what
+        it was refused, which would close the cycle in the tables, too. It depends on what leads
+        round the cycle instead: on all that the nodes on it were computed from or have read so far.
+        What else makes one of these run again, an edit or a touch, takes the error back by itself.
+        """
         self.lock.refuse(self.computing.index(slot) + 1)
+        computing = self.computing[self.computing.index(slot) :]
+        reader = computing[-1]
+        # Against the data: who reads what; each of these needs the next one that is computed.
+        asked = [tuple(self.reads.get(other, ())) for other in computing[:-1]] + [targets]
+        path: list[int] = []
+        for start, goals in zip([slot, *reversed(computing[1:])], reversed(asked), strict=True):
+            path += self._way(start, reversed(goals))
+        path.append(slot)
+        members = set(path)
+        reads = self.reads.setdefault(reader, {})
         for target in targets:
-            path = find_path(self.topology, slot, target)
+            reads.pop(target, None)
+        for before, node in pairwise(path):
+            if node == reader:
+                continue
+            sources = self.operands(node)
+            if node in computing:
+                sources += tuple(self.reads.get(node, ()))
+            elif before not in sources:
+                sources = self.topology.parents[node]
+                sources = sources[: sources.index(before)]
+            else:
+                continue  # whatever the values, it needs the one before
+            reads.update(dict.fromkeys(source for source in sources if source not in members))
+        serials = {self.topology.serial[member] for member in members - {reader}}
+        self.cycles[reader] = self.cycles.get(reader, frozenset()) | serials
+        raise self.cycle_error(path)
+
+    def _way(self, start: int, goals: Iterable[int]) -> list[int]:
+        """A path along the data from `start` to the first goal to which there is one."""
+        for goal in goals:
+            path = find_path(self.topology, start, goal, below=self.topology.rank[goal])
             if path:
-                readers = self.computing[self.computing.index(slot) :]
-                raise self.cycle_error(
-                    [*path, *reversed([r for r in readers if r not in path[1:]])]
-                )
+                return path
+        return [start]
 
     # --- the truth -------------------------------------------------------------------------
 
@@ -612,15 +744,80 @@ class Scheduler:
         Nodes that a cutoff left marked but that match their parents' versions are unmarked.
         """
         self.attend()
-        stale: dict[int, None] = {}
-        mark, parents = self.staleness.mark, self.topology.parents
-        for slot in self.stale_ancestors(targets, read=True):
-            if (
-                mark[slot] == STALE
-                or any(parent in stale for parent in parents[slot])
-                or not self.versions.matches(slot)
-            ):
-                stale[slot] = None
-            else:
-                self.staleness.put(slot, CLEAN)
-        return list(stale)
+        mark = self.staleness.mark
+        slots = self.stale_ancestors(targets, read=True)
+        for slot in slots:
+            if mark[slot] == MAYBE:
+                standing = self.standing(slot)
+                if standing != STALE:
+                    self.staleness.put(slot, standing)
+        return [slot for slot in slots if mark[slot]]
+
+    def standing(self, slot: int) -> int:
+        """What its parents make of a node: which mark it gets where nothing runs.
+
+        ``CLEAN`` or ``FAILED``: it is as they left it. ``STALE``: it has to run. ``MAYBE``: that
+        depends on a parent that is not settled, and all that it saw before is as it was.
+        """
+        mark, errors, dynamic = self.staleness.mark, self.errors, self.dynamic
+        parents, version = self.topology.parents[slot], self.versions.version
+        reads: tuple[int, ...] = ()
+        if slot in dynamic:
+            count = dynamic[slot]
+            parents, reads = parents[:count], parents[count:]
+        now: list[int] = []
+        failed: list[int] = []
+        for parent in parents:
+            if mark[parent]:
+                if mark[parent] != FAILED:
+                    return MAYBE
+                failed.append(parent)
+            now.append(version[parent])
+        if failed:
+            self.raises[slot] = self.raises[failed[0]]
+            return FAILED
+        stored = errors.get(slot) if errors else None
+        known = self.versions.record[slot] if stored is None else stored.versions
+        if known is None or (stored is None and slot in self.versions.forced):
+            return STALE
+        if not reads:
+            if known != tuple(now):
+                return STALE
+        else:
+            if known[: len(now)] != tuple(now) or len(known) != len(now) + len(reads):
+                return STALE
+            for parent, old in zip(reads, known[len(now) :], strict=True):
+                if mark[parent] in UNSETTLED:
+                    return MAYBE
+                if self.seen(parent) != old:
+                    return STALE
+        if stored is None:
+            return CLEAN
+        if stored.number <= self.retried:
+            return STALE
+        self.raises[slot] = stored
+        return FAILED
+
+    def doubtful_read(self, slot: int) -> int | None:
+        """The read on which it depends whether `slot` has to run; ``None`` if it is an operand.
+
+        In the order in which it read: a change before may lead it elsewhere, and what it then does
+        not read again must not run.
+        """
+        mark, parents = self.staleness.mark, self.topology.parents[slot]
+        unsettled = next(parent for parent in parents if mark[parent] in UNSETTLED)
+        return None if unsettled in self.operands(slot) else unsettled
+
+    def unless_doubted(self, slot: int, mark: int) -> int:
+        """`mark` for a node that has run, or ``MAYBE`` if it erased the marks of its parents."""
+        if self.erasures:
+            marks = self.staleness.mark
+            if any([marks[parent] in UNSETTLED for parent in self.topology.parents[slot]]):
+                return MAYBE
+        return mark
+
+    def error(self, slot: int) -> Exception | None:
+        """What a node itself raised and raises again, if it is settled (``is_stale`` settles)."""
+        stored = self.errors.get(slot)
+        failed = self.staleness.mark[slot] == FAILED and self.raises[slot] is stored
+        return stored.error if stored is not None and failed else None

@@ -1,11 +1,15 @@
 """Marks: which nodes a change may have made stale.
 
-A mark is one of four: ``CLEAN``; ``STALE`` (it surely has to run when it is read); ``MAYBE``
-(a cutoff stands between it and the change, so that its parents' versions decide); ``FAILED``
-(it raised, and will not run before a parent changes; who reads it and catches the error is clean).
-A ``STALE`` node has only ``STALE`` descendants, except behind a cutoff, where they are at least
-``MAYBE``; a ``MAYBE`` node has no ``CLEAN`` descendant. So marking stops where a node is already
-marked as strongly, and a change costs only what it newly reaches.
+A mark is one of four. Two are *settled*: ``CLEAN`` (it has its value) and ``FAILED`` (it has an error
+in place of one: it raised, or an operand has an error). Two are not: ``STALE`` (it surely has to run
+when it is read) and ``MAYBE`` (a cutoff stands between it and the change, so that its parents'
+versions decide).
+
+A settled node has only settled parents; a ``CLEAN`` one has ``FAILED`` parents only among what it read
+itself while it ran, and handled. (What a node read does not count as long as an operand's error keeps
+it from running.) A ``STALE`` node has only ``STALE`` descendants, except behind a
+cutoff, where they are at least ``MAYBE``. So marking stops where a node is already marked as strongly,
+and a change costs only what it newly reaches.
 
 ``state`` names the present nodes with their marks: the exclusive or of a random number for every
 node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states mean the same nodes with
@@ -20,6 +24,7 @@ from random import Random
 from reactgrad_scheduler.topology import Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
+UNSETTLED = (STALE, MAYBE)
 _KEY_BITS = 110
 
 
@@ -125,11 +130,17 @@ class Staleness:
                 if mark[child] != STALE:
                     put(child, STALE)
                     (doubtful if child in cutoffs else certain).append(child)
-        while doubtful:
-            for child in children[doubtful.pop()]:
-                if mark[child] == CLEAN or mark[child] == FAILED:
+        self.doubt_below(doubtful)
+
+    def doubt_below(self, changed: Iterable[int]) -> None:
+        """Let versions decide on what these nodes can reach: they may not have changed."""
+        children, mark, put = self._topology.children, self.mark, self.put
+        stack = list(changed)
+        while stack:
+            for child in children[stack.pop()]:
+                if mark[child] not in UNSETTLED:
                     put(child, MAYBE)
-                    doubtful.append(child)
+                    stack.append(child)
 
     def doubt_all(self, slots: Iterable[int]) -> None:
         """Mark every one of these nodes ``MAYBE``: only versions know (rule E16)."""

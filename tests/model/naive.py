@@ -214,6 +214,9 @@ class Node:
     error: Broken | None = None
     error_record: Record | None = None
     pinned: bool = False
+    cycle: frozenset[int] = (
+        frozenset()
+    )  # when it was refused a read: the nodes that stood against it
     kept: bool = False  # a cutoff kept an older value than its parents' values give
     held: bool = True
 
@@ -257,7 +260,8 @@ class Model:
         self.immortal: set[int] = set()  # a fork keeps what it was made with
         self._outcome = Outcome()
         self._asked: set[int] = set()
-        self._running: list[int] = []
+        self._asking: list[int] = []  # who waits for whom: running nodes, and all between them
+        self._running: dict[int, dict[int, Broken | None]] = {}  # and what they have read so far
         self._retry = False
 
     def fork(self) -> Model:
@@ -410,9 +414,13 @@ class Model:
         else:
             self._forget(node)
 
-    @staticmethod
-    def _forget(node: Node) -> None:
+    def _forget(self, node: Node) -> None:
+        """It has to run again, and so has who was refused a read because of it."""
         node.record = node.error = node.error_record = None
+        node.cycle = frozenset()
+        for other in self.nodes.values():
+            if node.uid in other.cycle:
+                self._forget(other)
 
     def change_cutoff(self, uid: int, cutoff: str | None) -> None:
         """Compare by another rule from now on; an error that the former one raised is gone."""
@@ -444,8 +452,7 @@ class Model:
         node.pinned = True
         node.value = plain(value)
         node.version += 1
-        node.error = node.error_record = None
-        node.record = None
+        self._forget(node)
         self.released.discard(uid)
 
     def unpin(self, uid: int) -> None:
@@ -546,18 +553,28 @@ class Model:
 
     def _ask(self, uid: int) -> Broken | None:
         """Make one node clean, unless what it needs is broken."""
-        node, bad = self.nodes[uid], self._outcome.bad
+        node = self.nodes[uid]
         if node.op == "leaf" or node.pinned:
             return None
         if uid in self._asked:
-            return bad.get(uid)
+            return self._outcome.bad.get(uid)
+        self._asking.append(uid)
+        broken = self._look(node)
+        self._asking.pop()
+        return broken
+
+    def _look(self, node: Node) -> Broken | None:
+        uid, bad = node.uid, self._outcome.bad
         broken = [error for p in node.operands if (error := self._ask(p)) is not None]
         if broken:
             self._asked.add(uid)
             bad[uid] = broken[0]
             return broken[0]
         known = node.record if node.error is None else node.error_record
-        if known is not None and self._still(node, known):
+        still = known is not None and self._still(node, known)
+        if uid in self._asked:  # what it read before has read it
+            return bad.get(uid)
+        if still:
             if node.error is None:
                 self._asked.add(uid)
                 self._recompute(node)
@@ -576,7 +593,8 @@ class Model:
         if known.operands != self._versions(node):
             return False
         for target, version, error in known.reads:
-            self._check_loop(target)
+            if self._needs_running(target):
+                return False
             now = self._ask(target)
             if (self.nodes[target].version, now) != (version, error):
                 return False
@@ -585,20 +603,49 @@ class Model:
     def _versions(self, node: Node) -> Operands:
         return tuple((p, self.nodes[p].version) for p in node.operands)
 
-    def _check_loop(self, target: int) -> None:
-        """Raise if `target` needs a node that is running."""
-        stack, seen = [target], {target}
-        while stack:
-            uid = stack.pop()
-            if uid in self._running:
-                raise Loop
-            node = self.nodes[uid]
-            if uid in self._asked or not self.is_stale(uid) or node.pinned:
+    def _needs_running(self, target: int) -> list[int]:
+        """The way from `target` up to the latest running node that it needs, or nothing."""
+        ways, found = [[target]], {target: [target]}
+        while ways:
+            way = ways.pop()
+            node = self.nodes[way[-1]]
+            if node.uid in self._running or node.pinned or node.uid in self._asked:
                 continue
-            for parent in node.operands:
-                if parent not in seen:
-                    seen.add(parent)
-                    stack.append(parent)
+            for parent in node.operands if self.is_stale(node.uid) else ():
+                if parent not in found:
+                    found[parent] = [*way, parent]
+                    ways.append(found[parent])
+        for uid in reversed(self._running):
+            if uid in found:
+                return found[uid]
+        return []
+
+    def _refuse(self, node: Node, way: list[int]) -> None:
+        """A read of a running node would close a cycle: it hangs on what leads round the cycle."""
+        round_ = self._asking[self._asking.index(way[-1]) :]
+        members = {*way, *round_}
+        for uid, below in zip(round_, round_[1:]):
+            other = self.nodes[uid]
+            if uid in self._running:
+                sources = dict.fromkeys(other.operands) | self._running[uid]
+            elif below not in other.operands:
+                reads = other.reads[: other.reads.index(below)]
+                sources = {p: self._outcome.bad.get(p) for p in (*other.operands, *reads)}
+            else:
+                continue
+            for source, error in sources.items():
+                if source not in members and source not in node.operands:
+                    self._running[node.uid].setdefault(source, error)
+        node.cycle |= members - {node.uid}
+
+    def _forget_reads(self, uid: int, target: int) -> None:
+        """What a blocked node had read must not stand against reading that node."""
+        for other in self.ancestors([target]):
+            node = self.nodes[other]
+            blocked = any(p in self._outcome.bad for p in node.operands)
+            if blocked and any(uid in self.ancestors([read]) for read in node.reads):
+                node.reads = ()
+                self._forget(node)
 
     def _compute(self, node: Node, read: Read) -> Any:
         values = [self.nodes[p].value for p in node.operands]
@@ -613,9 +660,13 @@ class Model:
 
         def peek(position: int) -> Any:
             target = node.targets[position]
+            way = self._needs_running(target)
+            if way:
+                self._refuse(node, way)
+                raise Loop
             if target not in node.operands:
                 read.setdefault(target, None)
-            self._check_loop(target)
+                self._forget_reads(uid, target)
             error = self._ask(target)
             if error is not None:
                 read[target] = error
@@ -623,8 +674,9 @@ class Model:
             return self.nodes[target].value
 
         node.error = node.error_record = None
+        node.cycle = frozenset()
         outcome.called.append(uid)
-        self._running.append(uid)
+        self._running[uid] = read
         raised: Exception | None = None
         unchanged = False
         try:
@@ -633,12 +685,10 @@ class Model:
                 unchanged = CUTOFFS[node.cutoff](node.value, new)
         except (ValueError, IndexError, TypeError, Loop) as error:
             raised = error
-        self._running.pop()
-        # A read that was refused, since it would close a cycle, is none to depend on.
-        kept = [t for t in read if uid not in self.ancestors([t])]
-        node.reads = tuple(kept)
+        del self._running[uid]
+        node.reads = tuple(read)
         record = Record(
-            self._versions(node), tuple((t, self.nodes[t].version, read[t]) for t in kept)
+            self._versions(node), tuple((t, self.nodes[t].version, read[t]) for t in read)
         )
         if raised is not None:
             self.errors += 1

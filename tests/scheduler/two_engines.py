@@ -211,14 +211,14 @@ class IntegerHost:
         del self.definitions[slot]
         self.values.pop(slot, None)
 
-    def explain(self, slot: int, error: Exception) -> None:
-        error.add_note(self.name(slot))
+    def explain(self, slot: int) -> str:
+        return self.name(slot)
 
     def name(self, slot: int) -> str:
         return f"n{slot}"
 
-    def handle(self, slot: int) -> object:
-        return self.name(slot)
+    def living(self, slots: Sequence[int]) -> Callable[[], tuple[object, ...]]:
+        return lambda: tuple(map(self.name, slots))
 
     # --- building
 

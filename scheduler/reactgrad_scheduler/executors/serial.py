@@ -8,18 +8,17 @@ compares versions before and writes them after every node.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.errors import Cancelled
+from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE
+from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
 
 if TYPE_CHECKING:
     from reactgrad_scheduler.scheduler import Scheduler
@@ -27,15 +26,6 @@ if TYPE_CHECKING:
 
 # Stands in the list of nodes being computed for the node that a running frame is at.
 UNKNOWN = -1
-
-
-@dataclass(eq=False, slots=True)
-class StoredError:
-    """What a node raised, and the versions of its parents it raised for."""
-
-    error: Exception
-    versions: tuple[int, ...]
-    number: int  # of this error in its graph: what a node that caught it depends on
 
 
 class Frame:
@@ -108,7 +98,7 @@ def commit(scheduler: Scheduler, slot: int) -> None:
     versions.forced.discard(slot)
     versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
-    scheduler.staleness.put(slot, CLEAN)
+    scheduler.staleness.put(slot, scheduler.unless_doubted(slot, CLEAN))
     scheduler.dropped.discard(slot)
 
 
@@ -143,15 +133,16 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         assert frame.position is not None
         frames.remove(frame)
         slot = computing.pop()
-        scheduler.adopt_reads(slot)
         run = Run(list(plan.slots[: frame.position]))
-        run.absorb(scheduler.inner)
+        if isinstance(error, Exception) and not was_cancelled(scheduler, error):
+            fail(scheduler, slot, error, run)
+        else:
+            scheduler.reads.pop(slot, None)
+            run.absorb(scheduler.inner.pop(slot, ()))
         if not isinstance(error, Exception):
             run.seal(scheduler.topology.serial)
             scheduler.last_run = run
             raise
-        if not isinstance(error, Cancelled):
-            fail(scheduler, slot, error, run)
     else:
         frames.pop()
         if frame.position is None and frame.stopped:
@@ -168,7 +159,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         scheduler.adopt_reads(slot)
         commit(scheduler, slot)
         run = Run(list(plan.slots[: frame.position]))
-        run.absorb(scheduler.inner)
+        run.absorb(scheduler.inner.pop(slot, ()))
         run.ran.append(slot)
     run_checked(scheduler, plan.slots[frame.position + 1 :], run=run)
     run.seconds = perf_counter() - began
@@ -207,18 +198,15 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     return known
 
 
-def run_checked(
-    scheduler: Scheduler, slots: Sequence[int], *, run: Run | None = None, retry: bool = False
-) -> Run:
+def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None = None) -> Run:
     """Run those of `slots` whose parents' versions moved, writing down each as it ends.
 
-    `slots` are in topological order; marks, versions and records are up to date.
+    `slots` are in topological order; marks, versions and records are up to date. What has an
+    unsettled parent when its turn comes is left unsettled: it was cancelled, or marks were erased.
     """
     run = run if run is not None else Run()
-    parents, mark = scheduler.topology.parents, scheduler.staleness.mark
-    version, record = scheduler.versions.version, scheduler.versions.record
-    put, errors, dynamic = scheduler.staleness.put, scheduler.errors, scheduler.dynamic
-    forced, erasures = scheduler.versions.forced, scheduler.erasures
+    mark, put = scheduler.staleness.mark, scheduler.staleness.put
+    errors, dynamic = scheduler.errors, scheduler.dynamic
     asked: set[tuple[int, int]] = set()
     stopwatch = scheduler.stopwatch
     compute = run_node if stopwatch is None else stopwatch.run_node
@@ -228,86 +216,47 @@ def run_checked(
         if scheduler.cancelled:
             break
         slot = todo.pop()
-        if not mark[slot]:  # a node of this plan read it on the way
+        if mark[slot] == CLEAN:  # a node of this plan read it on the way
             continue
-        sources = parents[slot]
-        fixed = sources[: dynamic[slot]] if slot in dynamic else sources
-        now: list[int] = []
-        for parent in fixed:
-            if mark[parent]:
-                if scheduler.erasures != erasures and (slot, parent) not in asked:
-                    # Marks were erased in the middle: it may be clean, and is not in the list.
-                    asked.add((slot, parent))
-                    todo.append(slot)
-                    todo.extend(reversed(scheduler.stale_ancestors([parent])))
-                break  # else it failed, so this one cannot run
-            now.append(version[parent])
-        else:
-            stored = None if retry or not errors else errors.get(slot)
-            known = record[slot] if stored is None else stored.versions
-            same = known is not None and known[: len(fixed)] == tuple(now)
-            if stored is None and slot in forced:
-                same = False
-            if same and known is not None and sources is not fixed:
-                reads, versions = sources[len(fixed) :], known[len(fixed) :]
-                asking = first_doubt(scheduler, slot, reads, versions, asked)
-                if asking in scheduler.computing:
-                    same = (
-                        False  # now that one reads this one; whether it still is read, shows itself
-                    )
-                elif asking is not None:
-                    asked.add((slot, asking))
-                    todo.append(slot)
-                    todo.extend(reversed(scheduler.stale_ancestors([asking])))
-                    continue
-                same = same and all(
-                    scheduler.seen(parent) == old
-                    for parent, old in zip(reads, versions, strict=True)
-                )
-            if same and stored is not None:
-                put(slot, FAILED)
-                if slot not in run.failed:
-                    run.failed.append(slot)
-                    run.errors.append(stored.error)
-            elif same:
-                put(slot, CLEAN)
-                run.skipped.append(slot)
-            else:
-                compute(scheduler, slot, run)
+        standing = scheduler.standing(slot)
+        if standing == MAYBE and slot in dynamic:
+            read = scheduler.doubtful_read(slot)
+            if read is None or (slot, read) in asked:
+                continue
+            asked.add((slot, read))
+            needed = scheduler.stale_ancestors([read])
+            if scheduler.under_way(needed) is None:
+                todo.append(slot)
+                todo.extend(reversed(needed))
+                continue
+            standing = STALE  # it would be refused that read now
+        if standing == CLEAN:
+            put(slot, CLEAN)
+            run.skipped.append(slot)
+        elif standing == FAILED:
+            put(slot, FAILED)
+            own = errors.get(slot)
+            if own is scheduler.raises[slot]:
+                run.failed[slot] = own.error
+        elif standing == STALE:
+            compute(scheduler, slot, run)
     run.seconds = perf_counter() - began
     return run
-
-
-def first_doubt(
-    scheduler: Scheduler,
-    slot: int,
-    reads: tuple[int, ...],
-    known: tuple[int, ...],
-    asked: set[tuple[int, int]],
-) -> int | None:
-    """The first node that `slot` read and that must be made clean to see whether it changed.
-
-    In the order in which it read them: a change before may lead it elsewhere, and what it then
-    does not read again must not run.
-    """
-    for parent, old in zip(reads, known, strict=True):
-        if scheduler.staleness.mark[parent] and (slot, parent) not in asked:
-            return parent
-        if scheduler.seen(parent) != old:
-            return None
-    return None
 
 
 def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     """Compute one node and write down what came of it."""
     host, computing, dropped = scheduler.host, scheduler.computing, scheduler.dropped
-    scheduler.errors.pop(slot, None)
+    if scheduler.errors or scheduler.cycles:
+        scheduler.forget_failure(slot)
     computing.append(slot)
-    erasures = scheduler.erasures
+    explained = True  # what computing released values again raises says itself where
     try:
         if dropped:
-            sources = scheduler.topology.parents[slot]
-            rebuild(scheduler, [parent for parent in sources if parent in dropped], run)
+            # What it read before may be stale, or not be read again.
+            operands = scheduler.operands(slot)
+            rebuild(scheduler, [operand for operand in operands if operand in dropped], run)
+        explained = False
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
         step = host.bind(slot)
@@ -317,24 +266,23 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
             outcome = lent(scheduler, step)
     except Exception as error:
         computing.pop()
-        if isinstance(error, Cancelled):  # what it read was stopped: it has not failed
+        if was_cancelled(scheduler, error):
             scheduler.reads.pop(slot, None)
-            run.absorb(scheduler.inner)
+            run.absorb(scheduler.inner.pop(slot, ()))
             return
-        scheduler.adopt_reads(slot)
-        run.absorb(scheduler.inner)
-        fail(scheduler, slot, error, run)
+        fail(scheduler, slot, error, run, explained=explained)
         return
     except BaseException:
         computing.pop()
         scheduler.reads.pop(slot, None)
+        run.absorb(scheduler.inner.pop(slot, ()))
         run.seal(scheduler.topology.serial)
+        run.raised.clear()
         scheduler.last_run = run
         raise
     computing.pop()
     scheduler.adopt_reads(slot)
-    if scheduler.inner:
-        run.absorb(scheduler.inner)
+    run.absorb(scheduler.inner.pop(slot, ()))
     versions = scheduler.versions
     if versions.journal:  # a read inside of it may have replayed a plan
         versions.settle()
@@ -344,8 +292,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     else:
         versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
-    # Where the node erased all marks while it ran, its parents are to be looked at again, too.
-    scheduler.staleness.put(slot, CLEAN if scheduler.erasures == erasures else MAYBE)
+    scheduler.staleness.put(slot, scheduler.unless_doubted(slot, CLEAN))
     dropped.discard(slot)
     run.ran.append(slot)
 
@@ -358,6 +305,11 @@ def lent(scheduler: Scheduler, step: Step | None) -> object:
         return step()
     finally:
         scheduler.lock.close(gate)
+
+
+def was_cancelled(scheduler: Scheduler, error: BaseException) -> bool:
+    """Whether a node raised this because what it read was stopped: then it has not failed."""
+    return scheduler.cancelled and isinstance(error, Cancelled)
 
 
 def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
@@ -386,10 +338,12 @@ def rebuild_each(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
             elif step is not None:
                 step()
         except Exception as error:
-            scheduler.host.explain(slot, error)
+            annotate(error, scheduler.host.explain(slot), ())
             raise
         finally:
             scheduler.computing.pop()
+            scheduler.reads.pop(slot, None)  # it depends on them already
+            run.absorb(scheduler.inner.pop(slot, ()))
         scheduler.dropped.discard(slot)
         run.rebuilt.append(slot)
 
@@ -398,73 +352,18 @@ def fail(
     scheduler: Scheduler, slot: int, error: Exception, run: Run, *, explained: bool = False
 ) -> None:
     """Note that `slot` raised: for this run, and for reads before a parent changes."""
+    scheduler.adopt_reads(slot)
+    inner = scheduler.inner.pop(slot, ())
     if not explained:
-        scheduler.host.explain(slot, error)
-    stored = without_frames(error)
+        passed_on = [one for read in inner for one in read.raised.values()]
+        annotate(error, scheduler.host.explain(slot), passed_on)
+    run.absorb(inner)
+    scheduler.versions.settle()  # a read inside of it may have replayed a plan
     scheduler.error_count += 1
-    versions = scheduler.seen_parents(slot)
-    scheduler.errors[slot] = StoredError(stored, versions, scheduler.error_count)
-    # Marked apart: a node that caught this error is clean, and a change must still reach it.
-    scheduler.staleness.put(slot, FAILED)
-    scheduler.staleness.renew()
-    if not run.failed:
-        run.raised = error
-    run.failed.append(slot)
-    run.errors.append(stored)
-
-
-def without_frames(error: Exception) -> Exception:
-    """A copy of `error`, with its causes, that keeps no frame and so no local variable alive."""
-    twins: dict[int, BaseException] = {}
-    stack: list[BaseException] = [error]
-    while stack:
-        one = stack.pop()
-        if id(one) not in twins:
-            twins[id(one)] = _bare(one)
-            stack += [link for link in (one.__cause__, one.__context__) if link is not None]
-    originals: list[BaseException] = [error]
-    seen: set[int] = set()
-    while originals:
-        one = originals.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        twin = twins[id(one)]
-        if twin is not one:
-            twin.__cause__ = None if one.__cause__ is None else twins[id(one.__cause__)]
-            twin.__context__ = None if one.__context__ is None else twins[id(one.__context__)]
-            twin.__suppress_context__ = one.__suppress_context__
-        originals += [link for link in (one.__cause__, one.__context__) if link is not None]
-    twin = twins[id(error)]
-    assert isinstance(twin, Exception)
-    return twin
-
-
-def _bare(error: BaseException) -> BaseException:
-    """One exception copied without its traceback; itself where its class allows no copy."""
-    try:
-        twin = _faithful_copy(error)
-    except Exception:
-        return error
-    twin.__traceback__ = None
-    if hasattr(error, "__notes__"):
-        twin.__notes__ = list(error.__notes__)
-    return twin
-
-
-def _faithful_copy(error: BaseException) -> BaseException:
-    if isinstance(error, BaseExceptionGroup):
-        members = [_bare(one) for one in cast("tuple[BaseException, ...]", error.exceptions)]
-        return cast("BaseException", error.derive(members))  # pyright: ignore[reportUnknownMemberType]
-    try:
-        twin = copy.copy(error)
-        if type(twin) is type(error) and str(twin) == str(error):
-            return twin
-    except Exception:
-        pass
-    # Past the class's own constructors, which may want anything.
-    base = next(b for b in type(error).__mro__ if b.__module__ == "builtins")
-    twin = base.__new__(type(error), *error.args)
-    twin.args = error.args
-    twin.__dict__.update(error.__dict__)
-    return twin
+    number = scheduler.error_count
+    stored = StoredError(without_frames(error), scheduler.seen_parents(slot), number)
+    scheduler.errors[slot] = scheduler.raises[slot] = stored
+    scheduler.staleness.put(slot, scheduler.unless_doubted(slot, FAILED))
+    scheduler.staleness.renew()  # marks do not show which error it is
+    run.failed[slot] = stored.error
+    run.raised[number] = error
