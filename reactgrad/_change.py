@@ -8,8 +8,7 @@ changed, whose own nodes change in the same way. See ``_undo`` for taking back w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import ReactgradError
 from reactgrad._host import Pin
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 NOTHING_CLOSED: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """What a node computes, and from what.
 
     ``closed``: positions of detached operands, ``None``: all. ``branches``: of a choice, by what it

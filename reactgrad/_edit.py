@@ -74,9 +74,10 @@ def edit(graph: Graph) -> Iterator[Edits]:
 
 
 def _commit(graph: Graph, edits: Edits) -> None:
-    before = {slot: Before.of(graph, slot) for slot in edits.operands}
+    noting = graph._scheduler.notes
+    before = {slot: Before.of(graph, slot) for slot in edits.operands} if noting else {}
     with Change(graph) as change:
-        change.define({slot: _definition(graph, *entry) for slot, entry in edits.operands.items()})
+        change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
         check_unused(graph, edits.removed)
         change.follow()
     for slot, former in before.items():
@@ -90,31 +91,31 @@ def _operands(graph: Graph, var: Var) -> list[Operand]:
     host, slot = graph._host, var._slot
     if isinstance(host.ops[slot], Leaf):
         raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
-    if slot in host.pins:
+    _check_computed(graph, var)
+    operands: list[Operand] = [graph._handle(p) for p in graph._scheduler.operands(slot)]
+    for i in host.closed.get(slot) or ():
+        operands[i] = operands[i].detach()
+    return operands
+
+
+def _check_computed(graph: Graph, var: Var) -> None:
+    if var._slot in graph._host.pins:
         raise EditError(
             f"{var.name!r} is pinned, so it is computed from nothing now. Unpin it first, "
             f"{var.name}.unpin()."
         )
-    closed = host.closed.get(slot) or ()
-    operands = [graph._handle(parent) for parent in graph._scheduler.operands(slot)]
-    return [one.detach() if i in closed else one for i, one in enumerate(operands)]
 
 
 def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition:
-    _operands(graph, var)  # it may have been pinned meanwhile
-    slot, slots = var._slot, tuple([operand._slot for operand in operands])
-    now = Definition.of(graph, slot)
+    _check_computed(graph, var)  # it may have been pinned since the edit was written
+    slots = tuple([operand._slot for operand in operands])
+    now = Definition.of(graph, var._slot)
     closed = now.closed
     if closed is not None:  # else it was built where no gradient passes
-        closed = frozenset(i for i, operand in enumerate(operands) if _detached(operand))
-    return Definition(
-        graph._scheduler.link(slot, slots),
-        now.op,
-        now.attrs,
-        closed,
-        now.branches and (slots[0], *now.branches[1:]),
-        None,
-    )
+        closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
+    branches = now.branches and (slots[0], *now.branches[1:])
+    link = graph._scheduler.link(var._slot, slots)
+    return now._replace(link=link, closed=closed, branches=branches)
 
 
 def _detached(operand: Operand) -> bool:

@@ -383,6 +383,17 @@ class Graph:
             host.owners[slot] = program
         return self._new_var(slot)
 
+    def _copy(self, slot: int) -> Var:
+        """Another node that computes the same."""
+        host = self._host
+        operands = list(self._scheduler.operands(slot))
+        var = self._add_computed(host.ops[slot], host.attrs[slot], host.specs[slot], operands, [])
+        if slot in host.closed:
+            host.closed[var._slot] = host.closed[slot]
+        if slot in host.branches:
+            self._link_branches(var._slot, host.branches[slot])
+        return var
+
     def _constant(self, found: Spec, value: Any) -> int:
         """The slot of a constant; equal Python numbers share one."""
         host = self._host

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,7 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
         if slot not in host.pins:
             held = Pin(before.held, before.definition.link.fixed)
             with Change(graph, None) as change:
-                change.define({slot: replace(before.definition, link=Link(()), pin=held)})
+                change.define({slot: before.definition._replace(link=Link(()), pin=held)})
                 change.follow()
         note_node(graph, slot, before)
         put_pinned(graph, slot, data)
@@ -49,7 +48,7 @@ def unpin(graph: Graph, var: Var) -> None:
         before = Before.of(graph, slot)
         link = Link(tuple([parent._slot for parent in held.parents]), held.fixed)
         with Change(graph, "unpin") as change:
-            change.define({slot: replace(before.definition, link=link, pin=None)})
+            change.define({slot: before.definition._replace(link=link, pin=None)})
             change.follow()
         note_node(graph, slot, before)
         drop_value(graph, slot)

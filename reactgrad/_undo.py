@@ -146,7 +146,7 @@ def _now(graph: Graph, slot: int, node: Before) -> Definition:
         link = Link(_operands(former.link) + link.parents[len(_operands(link)) :], link.fixed)
     else:
         link = graph._scheduler.link(slot, _operands(former.link))
-    return Definition(link, former.op, former.attrs, former.closed, former.branches, former.pin)
+    return former._replace(link=link)
 
 
 def _operands(link: Link) -> tuple[int, ...]:

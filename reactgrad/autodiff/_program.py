@@ -65,7 +65,7 @@ class Programs:
 
     def in_order(self) -> list[Program]:
         """The live programs in order of creation."""
-        return [program for _, program in sorted(self._live.items())]
+        return [program for _, program in sorted(self._live.items())] if self._live else []
 
 
 class Part(NamedTuple):
@@ -104,6 +104,7 @@ class Program:
         "_changes",
         "_edges",
         "_graph",
+        "_held",
         "_output",
         "_own",
         "_parts",
@@ -124,6 +125,7 @@ class Program:
         self._updating = False
         self._broken = False
         self._changes: Changes | None = None
+        self._held: list[Any] = []  # contributions while they are added up
         # Adjoints may outlive the output's handle; its node must not go before them.
         self._anchor = self._graph._host.anchor(output._slot)
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -140,6 +142,7 @@ class Program:
         program._updating = False
         program._broken = self._broken
         program._changes = None
+        program._held = []
         program._anchor = graph._host.anchor(self._output)
         program._edges = self._edges.copy()
         program._parts = self._parts.copy()
@@ -221,6 +224,7 @@ class Program:
             raise
         finally:
             self._changes = None
+            self._held.clear()
         return held
 
     def _give_out(self, slot: int) -> Any:
@@ -265,6 +269,7 @@ class Program:
                     self._follow(changed, respecced, redefine)
         finally:
             self._changes, self._updating = None, False
+            self._held.clear()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         edges = self._edges
@@ -276,14 +281,14 @@ class Program:
         reached: list[int] = []
         for slot in anew:
             before, after = edges[slot], self._open_edges(slot)
-            totals.update(source for _, source in (*before, *after))
             if after != before:
                 self._put(edges, slot, after)
                 self.reads.update(sources(self._graph, slot))
-                for at in set(before).difference(after):
-                    self._drop(self._parts, (slot, at[0]))
-                    gone.add(at[1])
+                for i, source in set(before).difference(after):
+                    self._drop(self._parts, (slot, i))
+                    gone.add(source)
                 reached += self._reach([source for _, source in after])
+        totals.update(gone)
         left = self._leave(gone, totals)
         known, given = self._known, self._given
         # What newly leads to something that was asked for.
@@ -296,6 +301,7 @@ class Program:
             and any(known(s) is not None or s in wanted for _, s in edges.get(slot, ()))
         ]
         needed = self._needed(starts)
+        self._check_rules(anew | needed, needed)
         moved = self._sweep(
             needed | {slot for slot in totals if known(slot) is not None},
             {slot for slot in anew if slot in edges},
@@ -362,8 +368,7 @@ class Program:
     # --- which nodes -------------------------------------------------------------------------------
 
     def _open_edges(self, slot: int) -> tuple[tuple[int, int], ...]:
-        operands = sources(self._graph, slot)
-        return tuple([(i, operands[i]) for i in open_edges(self._graph, slot)])
+        return tuple(open_edges(self._graph, slot))
 
     def _consumers(self, slot: int) -> list[int]:
         """All nodes that use this one, also as a branch that they may choose."""
@@ -530,8 +535,8 @@ class Program:
         self, slot: int, found: list[tuple[int, int, int, Part]], redefine: Redefine | None
     ) -> bool:
         """Add up what a node was given; returns whether its adjoint is another node now."""
-        graph = self._graph
-        before = self._known(slot)
+        graph, topology = self._graph, self._graph._scheduler.topology
+        before: Any = self._known(slot)
         own = before is not None and slot in self._own
         if len(found) == 1 and found[0][3].index is None:
             part = found[0][3]
@@ -547,15 +552,14 @@ class Program:
             for _, i, child, part in found:
                 if part.slot == before and own:
                     # It was all there was, and stays as the node of the sum.
-                    made = self._made(child, [i], len(self._edges[child]) == 1)[i]
-                    assert made is not None
-                    self._put(self._parts, (child, i), made)
-                    part = made
+                    copy = graph._copy(before)
+                    part = Part(copy._slot, topology.serial[copy._slot], None, True)
+                    self._put(self._parts, (child, i), part)
                 var = graph._handle(part.slot)
                 parts.append(var if part.index is None else Placed(var, part.index))
             adjoint, alone = self._sum(slot, parts)._slot, True
         specs = graph._host.specs
-        if own and adjoint is not ZERO and specs[before] is specs[adjoint]:
+        if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
             redefine(before, adjoint)
             return False
@@ -563,7 +567,7 @@ class Program:
         if adjoint is ZERO:
             self._drop(self._serials, slot)
         else:
-            self._put(self._serials, slot, graph._scheduler.topology.serial[adjoint])
+            self._put(self._serials, slot, topology.serial[adjoint])
         if alone:
             self._put(self._own, slot, None)
         else:
@@ -591,9 +595,7 @@ class Program:
                     wanted.append((i, source))
         if not wanted:
             return []
-        made: dict[int, Part | None] = {}
-        if adjoint is not ZERO:
-            made = self._made(slot, [i for i, _ in wanted], len(self._edges[slot]) == 1)
+        made = {} if adjoint is ZERO else self._made(slot, wanted)
         changed: list[int] = []
         for i, source in wanted:
             part = made.get(i)
@@ -602,43 +604,42 @@ class Program:
                 changed.append(source)
         return changed
 
-    def _made(self, slot: int, positions: list[int], alone: bool) -> dict[int, Part | None]:
-        """What a node contributes at these positions."""
-        graph = self._graph
-        topology = graph._scheduler.topology
+    def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
+        """What a node contributes to these operands, by their positions."""
+        graph, serial = self._graph, self._graph._scheduler.topology.serial
         # The rule of a function gives all contributions at once, and they may have nodes in common.
-        alone = alone or isinstance(graph._host.ops[slot], Op)
-        made: dict[int, Part | None] = {}
-        first = topology.next_serial
-        g = graph._handle(self._known(slot))
-        for i, part in self._contributions(slot, g, positions):
-            at = part.gradient._slot if isinstance(part, Placed) else part._slot
-            own = alone and topology.serial[at] >= first
-            index = part.index if isinstance(part, Placed) else None
-            made[i] = Part(at, topology.serial[at], index, own)
-            first = topology.next_serial
+        alone = isinstance(graph._host.ops[slot], Op) or len(self._edges[slot]) == 1
+        made: dict[int, Part] = {}
+        first = graph._scheduler.topology.next_serial
+        for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
+            var, index = part, None
+            if isinstance(part, Placed):
+                var, index = part.gradient, part.index
+            self._held.append(var)
+            at = var._slot
+            made[i] = Part(at, serial[at], index, alone and serial[at] >= first)
+            first = graph._scheduler.topology.next_serial
         return made
 
-    def _contributions(self, slot: int, g: Any, edges: list[int]) -> Iterator[tuple[int, Any]]:
-        """What this node contributes to the gradients of its parents at these positions."""
+    def _contributions(
+        self, slot: int, g: Any, edges: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[int, Any]]:
+        """What this node contributes to the gradients of these operands, by their positions."""
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
-        self._refuse_complex(slot, edges)
+        self._check_rule(slot, edges)
         ans = graph._handle(slot)
         operands = operand_vars(graph, slot)
         lifted: Any = None
-        for i in edges:
+        for i, parent in edges:
             if isinstance(op, Op):
+                part = None
                 if op.vjps is not None:
                     rule = op.vjps[i]
                     part = None if rule is None else rule(g, ans, *operands, *attrs)
                 elif op.variadic is not None:
                     part = op.variadic(i, g, ans, operands, attrs)
-                else:
-                    raise _no_rule(graph, slot)
             else:
-                if op.vjp is None:
-                    raise _no_rule(graph, slot)
                 if lifted is None:
                     arguments, places = op.arguments(operands)
                     parts = op.vjp(g, ans, *arguments)
@@ -646,14 +647,14 @@ class Program:
                     lifted = [lifted[place] for place in places]
                 part = lifted[i]
                 if part is not None:
-                    part = self._checked(slot, i, part)
+                    part = self._checked(slot, i, parent, part)
             if part is not None:
-                yield i, self._fitted(slot, i, part, broadcasts=getattr(op, "broadcasts", False))
+                yield i, self._fitted(parent, part, getattr(op, "broadcasts", False))
 
-    def _checked(self, slot: int, i: int, part: Any) -> Any:
+    def _checked(self, slot: int, i: int, parent: int, part: Any) -> Any:
         """A gradient from a user's rule, held against the operand it belongs to."""
         graph = self._graph
-        var = graph._handle(sources(graph, slot)[i])
+        var = graph._handle(parent)
         who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
         if not hasattr(part, "_slot"):
             part = graph.const(part)
@@ -682,9 +683,24 @@ class Program:
             return False
         return True
 
-    def _refuse_complex(self, slot: int, edges: list[int]) -> None:
+    def _check_rules(self, slots: set[int], needed: set[int]) -> None:
+        """Refuse what has no gradient before a rule looks at a value: that may run nodes."""
+        for slot in slots:
+            leading = [
+                (i, source)
+                for i, source in self._edges.get(slot, ())
+                if source in needed or self._known(source) is not None
+            ]
+            if leading and (slot in needed or self._known(slot) not in (None, ZERO)):
+                self._check_rule(slot, leading)
+
+    def _check_rule(self, slot: int, edges: Sequence[tuple[int, int]]) -> None:
+        """Raise ``GradientError`` if no gradient passes to these operands."""
         host = self._graph._host
-        for at in (slot, *[sources(self._graph, slot)[i] for i in edges]):
+        op = host.ops[slot]
+        if not (op.has_rules if isinstance(op, Op) else op.vjp is not None):
+            raise _no_rule(self._graph, slot)
+        for at in (slot, *[parent for _, parent in edges]):
             found = host.specs[at]
             if found is not None and found.dtype.kind == "c":
                 raise GradientError(
@@ -693,10 +709,9 @@ class Program:
                     "parts, or detach the complex one."
                 )
 
-    def _fitted(self, slot: int, i: int, part: Any, *, broadcasts: bool) -> Any:
+    def _fitted(self, parent: int, part: Any, broadcasts: bool) -> Any:
         """A contribution in the shape and dtype of the operand it belongs to."""
         graph = self._graph
-        parent = sources(graph, slot)[i]
         var = graph._handle(parent)
         found = graph._host.specs[parent]
         if isinstance(part, Placed):
@@ -740,8 +755,8 @@ def sources(graph: Any, slot: int) -> tuple[int, ...]:
     return graph._scheduler.operands(slot)
 
 
-def open_edges(graph: Any, slot: int) -> list[int]:
-    """Positions of the parents of `slot` to which gradients may pass."""
+def open_edges(graph: Any, slot: int) -> list[tuple[int, int]]:
+    """The operands of `slot` to which gradients may pass, each behind its position."""
     host = graph._host
     parents = sources(graph, slot)
     if not parents:
@@ -753,7 +768,7 @@ def open_edges(graph: Any, slot: int) -> list[int]:
     if specs[slot] is not None and not specs[slot].differentiable:
         return []
     return [
-        i
+        (i, parent)
         for i, parent in enumerate(parents)
         if i not in closed and (specs[parent] is None or specs[parent].differentiable)
     ]
@@ -780,8 +795,7 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
             if at not in host.frozen:
                 leaves.append(at)
             continue
-        for i in open_edges(graph, at):
-            parent = sources(graph, at)[i]
+        for _, parent in open_edges(graph, at):
             if parent not in found:
                 found.add(parent)
                 stack.append(parent)
