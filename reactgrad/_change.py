@@ -14,6 +14,7 @@ from reactgrad._errors import ReactgradError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
+from reactgrad._store import MISSING
 from reactgrad.ops import ALIAS, Attrs
 from reactgrad.scheduler import Link
 
@@ -43,7 +44,7 @@ class Definition(NamedTuple):
         """The present one."""
         host, scheduler = graph._host, graph._scheduler
         return cls(
-            Link(scheduler.topology.parents[slot], scheduler.dynamic.get(slot)),
+            scheduler.link(slot),
             host.ops[slot],
             host.attrs[slot],
             host.closed.get(slot, NOTHING_CLOSED),
@@ -69,7 +70,7 @@ class Change:
         self._kind = kind
         self._lenient = lenient
         self._back: list[Callable[[], object]] = []
-        self._done: list[tuple[Any, str | None]] = []  # what the scheduler shall commit
+        self._done: list[Any] = []  # what the scheduler shall commit
         self._held: list[Any] = []  # former parents, which may have to come back
         self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
 
@@ -80,8 +81,8 @@ class Change:
         if error is not None:
             self._take_back(0)
         else:
-            for former, kind in self._done:
-                self._graph._scheduler.commit(former, kind)  # type: ignore[arg-type]
+            for former in self._done:
+                self._graph._scheduler.commit(former, self._kind)
         self._back.clear()  # these refer back here, and what is held shall go now
         self._held.clear()
 
@@ -101,7 +102,7 @@ class Change:
                 {slot: definition.link for slot, definition in definitions.items()},
                 reads_yield=self._lenient,
             )
-            self._done.append((former, self._kind))
+            self._done.append(former)
             self._back.append(lambda: scheduler.restore(former))
             for slot, definition in definitions.items():
                 self._assign(slot, definition)
@@ -146,6 +147,16 @@ class Change:
         self._back.append(back)
         host.specs[slot] = found
         host.moved(slot)
+
+    def put(self, slot: int, value: Any) -> None:
+        """Give a node without parents this value, or, if ``MISSING``, take a node's value away."""
+        host = self._graph._host
+        taken = host.take(slot)
+        self._back.append(lambda: (host.give_back(slot, taken), host.moved(slot)))
+        host.data[slot] = value
+        host.moved(slot)
+        if value is not MISSING:
+            self._graph._scheduler.given(slot)
 
     def redefine(self, slot: int, target: int) -> None:
         """Make a node of a gradient an alias of another one."""

@@ -114,8 +114,7 @@ def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition:
     if closed is not None:  # else it was built where no gradient passes
         closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
     branches = now.branches and (slots[0], *now.branches[1:])
-    link = graph._scheduler.link(var._slot, slots)
-    return now._replace(link=link, closed=closed, branches=branches)
+    return now._replace(link=now.link.rewired(slots), closed=closed, branches=branches)
 
 
 def _detached(operand: Operand) -> bool:

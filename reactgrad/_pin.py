@@ -9,8 +9,8 @@ import numpy as np
 from reactgrad._change import Change
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad._host import Pin
-from reactgrad._store import Leaf
-from reactgrad._undo import Before, drop_value, note_node, put_pinned
+from reactgrad._store import MISSING, Leaf
+from reactgrad._undo import Before, note_node
 from reactgrad.backend import own_copy, read_value
 from reactgrad.scheduler import Link
 
@@ -28,13 +28,14 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
             raise SetError(f"{var.name!r} is a leaf: give it a value with set, not with pin.")
         data = _fitting(graph, var, value)
         before = Before.of(graph, slot)
-        if slot not in host.pins:
-            held = Pin(before.held, before.definition.link.fixed)
-            with Change(graph, None) as change:
+        with Change(graph, None) as change:
+            if slot not in host.pins:
+                held = Pin(before.held, before.definition.link.fixed)
                 change.define({slot: before.definition._replace(link=Link(()), pin=held)})
-                change.follow()
+            change.put(slot, data)
+            change.follow()
         note_node(graph, slot, before)
-        put_pinned(graph, slot, data)
+        graph._scheduler.changed(slot)
 
 
 def unpin(graph: Graph, var: Var) -> None:
@@ -49,9 +50,9 @@ def unpin(graph: Graph, var: Var) -> None:
         link = Link(tuple([parent._slot for parent in held.parents]), held.fixed)
         with Change(graph, "unpin") as change:
             change.define({slot: before.definition._replace(link=link, pin=None)})
+            change.put(slot, MISSING)
             change.follow()
         note_node(graph, slot, before)
-        drop_value(graph, slot)
 
 
 def _fitting(graph: Graph, var: Var, value: Any) -> Any:

@@ -118,51 +118,31 @@ def _give_back_values(graph: Graph, nodes: dict[int, Before], leaves: dict[int, 
     host, scheduler = graph._host, graph._scheduler
     specs = {slot: found for slot, (found, _) in leaves.items() if found is not host.specs[slot]}
     specs |= {slot: node.spec for slot, node in nodes.items() if node.definition.pin is not None}
-    pinned = [slot for slot in nodes if slot in host.pins]
+    pinned = {slot for slot, node in nodes.items() if node.definition.pin is not None}
+    unpinned = {slot for slot in nodes if slot in host.pins} - pinned
     with Change(graph, lenient=True) as change:
         change.define({slot: _now(graph, slot, node) for slot, node in nodes.items()}, specs)
-        change.follow()
-    for slot in pinned:
-        drop_value(graph, slot)
-    for slot, node in nodes.items():
-        if node.definition.pin is not None:
-            put_pinned(graph, slot, node.value)
-    for slot, (found, kept) in leaves.items():
-        if kept is MISSING:
-            drop_value(graph, slot)
-            scheduler.unset(slot)
-        else:
-            host.write_leaf(slot, found, kept, adopt=False)
+        for slot in pinned | unpinned:
+            change.put(slot, nodes[slot].value)
+        for slot in pinned:
             scheduler.changed(slot)
+        for slot, (found, kept) in leaves.items():
+            if kept is MISSING:
+                host.overwrite((slot,))
+                host.discard(slot)
+                scheduler.unset(slot)
+            else:
+                host.write_leaf(slot, found, kept, adopt=False)
+                scheduler.changed(slot)
+        change.follow()
 
 
 def _now(graph: Graph, slot: int, node: Before) -> Definition:
     """The former definition, with what the node has read since: it will be asked about these."""
     former, pin = node.definition, graph._host.pins.get(slot)
     if former.pin is not None:
-        link = former.link
-    elif pin is not None:
+        return former
+    link = graph._scheduler.link(slot)
+    if pin is not None:
         link = Link(tuple([parent._slot for parent in pin.parents]), pin.fixed)
-        link = Link(_operands(former.link) + link.parents[len(_operands(link)) :], link.fixed)
-    else:
-        link = graph._scheduler.link(slot, _operands(former.link))
-    return former._replace(link=link)
-
-
-def _operands(link: Link) -> tuple[int, ...]:
-    return link.parents if link.fixed is None else link.parents[: link.fixed]
-
-
-def drop_value(graph: Graph, slot: int) -> None:
-    """Forget the value of a node; callers keep what they were given."""
-    host = graph._host
-    host.overwrite((slot,))
-    host.discard(slot)
-    host.moved(slot)
-
-
-def put_pinned(graph: Graph, slot: int, value: Any) -> None:
-    """Give a pinned node another value."""
-    drop_value(graph, slot)
-    graph._host.data[slot] = value
-    graph._scheduler.given(slot)
+    return former._replace(link=link.rewired(former.link.operands))

@@ -848,6 +848,9 @@ class Var(Value):
     def replace_parent(self, position: int, parent: Any) -> None:
         """Let this node take its operand at `position` from another node.
 
+        Several edits that only fit together are made in a block, ``with g.edit():``. Gradients that
+        were built follow; those of other parts keep their nodes and values.
+
         Parameters
         ----------
         position : int
@@ -860,9 +863,11 @@ class Var(Value):
         CycleError
             If `parent` depends on this node; nothing has changed then.
         EditError
-            If there is no such operand.
+            If there is no such operand: what a function reads while it runs is none.
         ShapeError, DTypeError
             If the new operand does not fit this node or what depends on it.
+        GradientError
+            If a gradient that was built would not exist any more.
 
         Examples
         --------

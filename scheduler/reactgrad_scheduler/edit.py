@@ -81,6 +81,18 @@ class Link(NamedTuple):
     parents: tuple[int, ...]
     fixed: int | None = None
 
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The parents that the node did not find by itself."""
+        return self.parents[: self.fixed]
+
+    def rewired(self, operands: tuple[int, ...]) -> Link:
+        """Other operands, and the same reads."""
+        if self.fixed is None:
+            return Link(operands)
+        reads = [parent for parent in self.parents[self.fixed :] if parent not in operands]
+        return Link((*operands, *reads), len(operands)) if reads else Link(operands)
+
 
 class Row(NamedTuple):
     """What is known of the value of a node."""

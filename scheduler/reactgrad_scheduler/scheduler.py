@@ -209,15 +209,11 @@ class Scheduler:
         CycleError
             If the graph would get a cycle; nothing has changed then.
         """
-        self.commit(self.relink({slot: self.link(slot, operands)}))
+        self.commit(self.relink({slot: self.link(slot).rewired(operands)}))
 
-    def link(self, slot: int, operands: tuple[int, ...]) -> Link:
-        """These operands, and behind them what `slot` has read the last time it ran."""
-        fixed = self.dynamic.get(slot)
-        if fixed is None:
-            return Link(operands)
-        reads = [p for p in self.topology.parents[slot][fixed:] if p not in operands]
-        return Link((*operands, *reads), len(operands)) if reads else Link(operands)
+    def link(self, slot: int) -> Link:
+        """What `slot` is computed from."""
+        return Link(self.topology.parents[slot], self.dynamic.get(slot))
 
     def relink(self, links: Mapping[int, Link], *, reads_yield: bool = False) -> Former:
         """Let nodes be computed from others, all of them or none; they become stale.
@@ -246,8 +242,7 @@ class Scheduler:
             reader = self._reader(path, links) if reads_yield else None
             if reader is None:
                 raise self.cycle_error(path)
-            parents, fixed = links.get(reader) or (self.topology.parents[reader], None)
-            links[reader] = Link(parents[: self.dynamic[reader] if fixed is None else fixed])
+            links[reader] = Link((links.get(reader) or self.link(reader)).operands)
             former = Former()
         version, record = self.versions.version, self.versions.record
         for slot, link in links.items():
@@ -271,8 +266,7 @@ class Scheduler:
     def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
         """A node on a path that has the one before only because it read it."""
         for parent, slot in pairwise(path):
-            link = links.get(slot) or Link(self.topology.parents[slot], self.dynamic.get(slot))
-            if link.fixed is not None and parent not in link.parents[: link.fixed]:
+            if parent not in (links.get(slot) or self.link(slot)).operands:
                 return slot
         return None
 
@@ -318,11 +312,14 @@ class Scheduler:
         self.plans.clear()
 
     def given(self, slot: int) -> None:
-        """The value of a computed node, which has no parents any more, is given from now on."""
+        """The value of a computed node, which has no parents any more, is given from now on.
+
+        It is clean; ``changed`` follows.
+        """
         self.versions.record[slot] = ()
         self.versions.forced.discard(slot)
         self.dropped.discard(slot)
-        self.changed(slot)
+        self.staleness.put(slot, CLEAN)
 
     def cycle_error(self, path: Sequence[int]) -> CycleError:
         """The error that names a cycle given as slots along the data."""

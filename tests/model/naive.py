@@ -417,6 +417,7 @@ class Model:
     def change_cutoff(self, uid: int, cutoff: str | None) -> None:
         """Compare by another rule from now on; an error that the former one raised is gone."""
         node = self.nodes[uid]
+        self._note("cutoff", uid, node.cutoff)
         node.cutoff = cutoff
         node.error = node.error_record = None
 
@@ -499,7 +500,10 @@ class Model:
                 continue
             uid, before = rest[0], rest[-1]
             node = self.nodes[uid]
-            if what == "edit":
+            if what == "cutoff":
+                node.cutoff = before
+                node.error = node.error_record = None
+            elif what == "edit":
                 node.operands = before
                 self._forget(node)
                 self._cut_loops(uid)
