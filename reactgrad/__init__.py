@@ -10,7 +10,9 @@ Map of the package:
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
-- ``_respec``, ``_site``           another shape for a leaf; where a node was built
+- ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
+- ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
+- ``_respec``, ``_site``           what shapes follow from a change; where a node was built
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name

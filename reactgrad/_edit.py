@@ -1,79 +1,223 @@
-"""Edits of the topology: atomic, and checked before anything changes."""
+"""Edits of the topology: collected in a block, checked as a whole, made as a whole.
+
+A single edit is a block of one. Inside a block nothing has changed yet: reads see the old graph, and
+what later edits start from is what earlier ones have asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from reactgrad import _respec
+from reactgrad._change import Change, Definition
 from reactgrad._errors import DTypeError, EditError
+from reactgrad._lift import Lifted
+from reactgrad._remove import bury, check_unused, settle
 from reactgrad._store import Leaf
-from reactgrad._var import DetachedVar, Var
-from reactgrad.ops import Op
+from reactgrad._undo import Before, note_node
+from reactgrad.ops import Handle, Op
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
+    from reactgrad._var import DetachedVar, Var
+
+    Operand = Var | DetachedVar
+
+
+class Edits:
+    """What a block has collected; one inside another sees what that one has."""
+
+    __slots__ = ("_graph", "_outer", "operands", "removed")
+
+    def __init__(self, graph: Graph, outer: Edits | None) -> None:
+        self._graph = graph
+        self._outer = outer
+        self.operands: dict[int, tuple[Var, list[Operand]]] = {}
+        self.removed: dict[int, Var] = {}
+
+    def of(self, var: Var) -> list[Operand]:
+        """The operands of a node as the block has them so far, as a list of its own."""
+        block: Edits | None = self
+        while block is not None:
+            if var._slot in block.operands:
+                return block.operands[var._slot][1].copy()
+            block = block._outer
+        return _operands(self._graph, var)
+
+    def put(self, var: Var, operands: list[Operand]) -> None:
+        """Let a node have these operands."""
+        self.operands[var._slot] = (var, operands)
+
+    def join(self, inner: Edits) -> None:
+        """Take over what a block inside this one has collected."""
+        self.operands.update(inner.operands)
+        self.removed.update(inner.removed)
+
+
+@contextmanager
+def edit(graph: Graph) -> Iterator[Edits]:
+    """Collect the edits of a block and make them at its end; see ``Graph.edit``."""
+    with graph._lock:
+        graph._scheduler.check_idle()
+        outer = graph._edits
+        edits = graph._edits = Edits(graph, outer)
+        try:
+            yield edits
+        finally:
+            graph._edits = outer
+        if outer is not None:
+            outer.join(edits)
+        elif edits.operands or edits.removed:
+            _commit(graph, edits)
+            settle(graph)
+
+
+def _commit(graph: Graph, edits: Edits) -> None:
+    noting = graph._scheduler.notes
+    before = {slot: Before.of(graph, slot) for slot in edits.operands} if noting else {}
+    with Change(graph) as change:
+        change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
+        check_unused(graph, edits.removed)
+        change.follow()
+    for slot, former in before.items():
+        note_node(graph, slot, former)
+    for var in edits.removed.values():
+        bury(graph, var)
+
+
+def _operands(graph: Graph, var: Var) -> list[Operand]:
+    """The operands of a node as they were written."""
+    host, slot = graph._host, var._slot
+    if isinstance(host.ops[slot], Leaf):
+        raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
+    _check_computed(graph, var)
+    operands: list[Operand] = [graph._handle(p) for p in graph._scheduler.operands(slot)]
+    for i in host.closed.get(slot) or ():
+        operands[i] = operands[i].detach()
+    return operands
+
+
+def _check_computed(graph: Graph, var: Var) -> None:
+    if var._slot in graph._host.pins:
+        raise EditError(
+            f"{var.name!r} is pinned, so it is computed from nothing now. Unpin it first, "
+            f"{var.name}.unpin()."
+        )
+
+
+def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition:
+    _check_computed(graph, var)  # it may have been pinned since the edit was written
+    slots = tuple([operand._slot for operand in operands])
+    now = Definition.of(graph, var._slot)
+    closed = now.closed
+    if closed is not None:  # else it was built where no gradient passes
+        closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
+    branches = now.branches and (slots[0], *now.branches[1:])
+    return now._replace(link=now.link.rewired(slots), closed=closed, branches=branches)
+
+
+def _detached(operand: Operand) -> bool:
+    return getattr(operand, "base", None) is not None
+
+
+# --- the edits -----------------------------------------------------------------------------------
 
 
 def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
     """Let `var` take its operand at `position` from `parent`; see ``Var.replace_parent``."""
-    host, scheduler = graph._host, graph._scheduler
-    source = graph._own(parent, "replace_parent")
-    with graph._lock:
-        scheduler.check_idle()
-        slot = var._slot
-        former = scheduler.topology.parents[slot]
-        if isinstance(host.ops[slot], Leaf):
-            raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
-        if isinstance(position, bool) or not isinstance(position, int):
-            raise DTypeError(f"replace_parent: the position is an integer, not {position!r}.")
-        if not 0 <= position < len(former):
+    graph._own(parent, "replace_parent")
+    with edit(graph) as edits:
+        operands = edits.of(var)
+        _check_position(graph, var, position, len(operands), "replace_parent")
+        operands[position] = parent
+        edits.put(var, operands)
+
+
+def rewire(graph: Graph, var: Var, operands: tuple[Any, ...]) -> None:
+    """Let `var` take all its operands from these nodes; see ``Var.rewire``."""
+    for operand in operands:
+        graph._own(operand, "rewire")
+    with edit(graph) as edits:
+        count = len(edits.of(var))
+        if len(operands) != count and not (operands and _takes_any_number(graph, var)):
             raise EditError(
-                f"{var.name!r} has {len(former)} operands; there is none at position {position}. "
-                "Positions count from 0, as in .parents."
+                f"{var.name!r} has {count} operands and was given {len(operands)}. Write all of them "
+                "in order; .replace_parent(position, operand) replaces one."
             )
-        parents = (*former[:position], source, *former[position + 1 :])
-        closed = host.closed.get(slot, frozenset())
-        if closed is not None:
-            closed = closed - {position} | ({position} if type(parent) is DetachedVar else set())
-        relink(graph, slot, parents, closed)
+        edits.put(var, list(operands))
 
 
-def relink(
-    graph: Graph, slot: int, parents: tuple[int, ...], closed: frozenset[int] | None
-) -> None:
-    """Give a computed node other parents, if shapes and order allow; nothing changes if not."""
-    host, scheduler = graph._host, graph._scheduler
-    former, former_closed = scheduler.topology.parents[slot], host.closed.get(slot, frozenset())
-    op, specs = host.ops[slot], [host.specs[parent] for parent in parents]
-    found = host.specs[slot]
+def insert(
+    graph: Graph,
+    parent: Any,
+    child: Any,
+    build: Callable[[Any], Any],
+    position: int | None = None,
+) -> Any:
+    """Split an edge; see ``Graph.insert``."""
+    source = graph._own(parent, "insert")
+    graph._own(child, "insert")
+    if not callable(build):
+        raise DTypeError(
+            f"insert was given {build!r:.60}: it takes a function that builds the new node from the "
+            "parent, g.insert(a, y, lambda v: rg.tanh(v * w))."
+        )
+    with edit(graph) as edits:
+        operands = edits.of(child)
+        places = [i for i, operand in enumerate(operands) if operand._slot == source]
+        if position is not None:
+            _check_position(graph, child, position, len(operands), "insert")
+            places = [i for i in places if i == position]
+        if not places:
+            at = "" if position is None else f" at position {position}"
+            has = ", ".join(operand.name for operand in operands)
+            raise EditError(
+                f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
+                "on an edge that is there, or use replace_parent."
+            )
+        new = build(graph._handle(source))
+        _check_built(graph, new)
+        for place in places:
+            # A detached edge stays one.
+            operands[place] = new.detach() if _detached(operands[place]) else new
+        edits.put(child, operands)
+        return new
+
+
+def remove(graph: Graph, variables: tuple[Any, ...]) -> None:
+    """Take nodes out of the graph; see ``Graph.remove``."""
+    slots = [graph._own(var, "remove") for var in variables]
+    with edit(graph) as edits:
+        edits.removed.update({slot: graph._handle(slot) for slot in slots})
+
+
+def _check_position(graph: Graph, var: Var, position: Any, count: int, what: str) -> None:
+    if isinstance(position, bool) or not isinstance(position, int):
+        raise DTypeError(f"{what}: the position is an integer, not {position!r}.")
+    if not 0 <= position < count:
+        raise EditError(
+            f"{var.name!r} has {count} operands; there is none at position {position}. "
+            "Positions count from 0, as in .parents."
+            + (
+                " What a function reads while it runs is decided by the function."
+                if position < len(graph._scheduler.topology.parents[var._slot])
+                else ""
+            )
+        )
+
+
+def _check_built(graph: Graph, new: Any) -> None:
+    if not isinstance(new, Handle):
+        raise DTypeError(
+            f"insert: the function returned {new!r:.60}; it must return the Var that takes the place "
+            "of the parent, lambda v: rg.tanh(v * w)."
+        )
+    graph._own(new, "insert")
+
+
+def _takes_any_number(graph: Graph, var: Var) -> bool:
+    op = graph._host.ops[var._slot]
     if isinstance(op, Op):
-        found = None if None in specs else op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
-    respec = {slot: found} if found is not host.specs[slot] else {}
-    changes = _respec.check(graph, respec) if respec else {}
-    # The former parents stay alive while an undo may need them.
-    held = [graph._handle(parent) for parent in former]
-    scheduler.reparent(slot, parents)
-    _set_closed(graph, slot, closed)
-    host.moved(slot)
-
-    def undo() -> None:
-        relink(graph, slot, tuple(var._slot for var in held), former_closed)
-
-    try:
-        if respec:
-            _respec.commit(graph, respec, changes)
-        _respec.rebuild_programs(graph, {slot})
-    except BaseException:
-        scheduler.reparent(slot, former)
-        _set_closed(graph, slot, former_closed)
-        host.moved(slot)
-        _respec.rebuild_programs(graph, {slot})
-        raise
-    scheduler.undo.note(undo)
-
-
-def _set_closed(graph: Graph, slot: int, closed: frozenset[int] | None) -> None:
-    if closed is None or closed:
-        graph._host.closed[slot] = closed
-    else:
-        graph._host.closed.pop(slot, None)
+        return op.any_count
+    return type(op) is Lifted and op.layout is None

@@ -30,6 +30,7 @@ def fork(graph: Graph) -> Graph:
         copy.sites = host.sites.copy()
         copy.name_of, copy.named = host.name_of.copy(), host.named.copy()
         copy.closed = host.closed.copy()
+        copy.removed = host.removed.copy()
         copy.frozen, copy.retained = host.frozen.copy(), host.retained.copy()
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
@@ -70,7 +71,8 @@ def twin_of(graph: Graph, var: Var) -> Var:
     for origin, limit in graph._lineage:
         if origin() is var._graph and serial <= limit:
             with graph._lock:
-                if graph._scheduler.topology.serial[var._slot] == serial:
+                present = graph._scheduler.topology.serial[var._slot] == serial
+                if present and var._slot not in graph._host.removed:
                     return graph._handle(var._slot)
     raise GraphError(
         f"{var.name!r} has no twin in this graph: it was made after the fork, was removed here, or "

@@ -6,32 +6,34 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad import _respec
+from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
-from reactgrad._edit import replace_parent
+from reactgrad._edit import Edits, edit, insert, remove
 from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, SetError, ShapeError
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
 from reactgrad._record import Measured, Recording
+from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
+from reactgrad._undo import give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.flow import is_grad_enabled
 from reactgrad.ops import (
-    ALIAS,
     Attrs,
     Handle,
     Op,
@@ -92,9 +94,10 @@ class Graph:
         self._observers = Observers()
         self._events: EventLog | None = None
         self._measured = Measured()
-        # What the leaves that open transactions have set were before, innermost last.
-        self._noted: list[dict[int, tuple[int, Spec | None, Any]]] = []
+        self._edits: Edits | None = None  # what the innermost open `with g.edit():` has collected
+        self._removals: list[Removal] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Graph], int]] = []
+        self._noted: list[Any]  # by the open transactions, innermost last
         self._followed: list[Graph] = []  # forks of this graph that are being computed
 
     def _adopt(self, scheduler: Scheduler) -> None:
@@ -105,6 +108,7 @@ class Graph:
         self._mark = scheduler.staleness.mark
         self._computing = scheduler.computing
         self._pending = scheduler.staleness.pending
+        self._noted = scheduler.notes.open
         self._handed = self._host.handed
 
     def __copy__(self) -> Graph:
@@ -384,6 +388,17 @@ class Graph:
             host.owners[slot] = program
         return self._new_var(slot)
 
+    def _copy(self, slot: int) -> Var:
+        """Another node that computes the same."""
+        host = self._host
+        operands = list(self._scheduler.operands(slot))
+        var = self._add_computed(host.ops[slot], host.attrs[slot], host.specs[slot], operands, [])
+        if slot in host.closed:
+            host.closed[var._slot] = host.closed[slot]
+        if slot in host.branches:
+            self._link_branches(var._slot, host.branches[slot])
+        return var
+
     def _constant(self, found: Spec, value: Any) -> int:
         """The slot of a constant; equal Python numbers share one."""
         host = self._host
@@ -478,6 +493,7 @@ class Graph:
     def _set_name(self, slot: int, name: str | None) -> None:
         host = self._host
         self._check_name(name, slot)
+        note_name(self, slot)
         former = host.name_of.pop(slot, None)
         if former is not None:
             del host.named[former]
@@ -546,14 +562,18 @@ class Graph:
         """All nodes in order of creation."""
         with self._lock:
             self._tidy()
-            return VarList([self._handle(slot) for slot in self._scheduler.topology.slots()])
+            return VarList([self._handle(slot) for slot in self._slots()])
+
+    def _slots(self) -> list[int]:
+        """The slots of all nodes in order of creation."""
+        removed = self._host.removed
+        return [slot for slot in self._scheduler.topology.slots() if slot not in removed]
 
     def _leaves(self, kind: Leaf) -> VarList:
         with self._lock:
             self._tidy()
             ops = self._host.ops
-            slots = self._scheduler.topology.slots()
-            return VarList([self._handle(slot) for slot in slots if ops[slot] is kind])
+            return VarList([self._handle(slot) for slot in self._slots() if ops[slot] is kind])
 
     @property
     def inputs(self) -> VarList:
@@ -569,7 +589,7 @@ class Graph:
         """Number of nodes, constants included."""
         with self._lock:
             self._tidy()
-            return len(self._scheduler.topology)
+            return len(self._scheduler.topology) - len(self._host.removed)
 
     def __bool__(self) -> bool:
         return True
@@ -637,7 +657,7 @@ class Graph:
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
         host, scheduler = self._host, self._scheduler
-        if scheduler.undo or scheduler.computing or self._observers.notifying:
+        if scheduler.notes or scheduler.computing or self._observers.notifying:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
@@ -669,13 +689,12 @@ class Graph:
             self._observers.queued += [(slot, value) for slot, value in values]
             return
         specs = self._host.specs
-        respec = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        changes = _respec.check(self, respec) if respec else {}
-        if self._noted:
+        reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+        if self._scheduler.notes:
             for slot, _, _ in ready:
-                self._note_leaf(slot)
-        if respec:
-            _respec.commit(self, respec, changes)
+                note_leaf(self, slot)
+        if reshaped:
+            respec(self, reshaped)
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])
@@ -685,7 +704,7 @@ class Graph:
     def _told(self, leaves: Sequence[int]) -> None:
         """Leaves were set: note it for their observers, and tell those of staleness."""
         self._observers.note(leaves)
-        if self._observers.stale_slots() and not self._scheduler.undo:
+        if self._observers.stale_slots() and not self._scheduler.notes:
             problems: list[Exception] = []
             self._observers.notifying = True
             try:
@@ -776,34 +795,6 @@ class Graph:
             new = np.asarray(new, found.dtype)[()]
         return unchanged(rule, self._host.hand_out(slot), new)
 
-    def _note_leaf(self, slot: int) -> None:
-        """Note the present value of a leaf, once for each open transaction."""
-        noted = self._noted[-1]
-        if slot in noted:
-            return
-        host = self._host
-        found, value = host.specs[slot], host.data[slot]
-        plain = value is MISSING or found is None or found.weak is not None
-        kept = value if plain else own_copy(found, value)  # type: ignore[arg-type]
-        noted[slot] = (self._scheduler.topology.serial[slot], found, kept)
-
-    def _restore(self, noted: dict[int, tuple[int, Spec | None, Any]]) -> None:
-        """Give leaves back the values that were noted, all at once and without refusing."""
-        host, scheduler = self._host, self._scheduler
-        serial = scheduler.topology.serial
-        live = {slot: note for slot, note in noted.items() if serial[slot] == note[0]}
-        respec = {slot: n[1] for slot, n in live.items() if n[1] is not host.specs[slot]}
-        if respec:
-            _respec.commit(self, respec, _respec.check(self, respec, lenient=True))
-        for slot, (_, found, kept) in live.items():
-            if kept is MISSING:
-                host.overwrite((slot,))
-                host.discard(slot)
-                scheduler.unset(slot)
-            else:
-                host.write_leaf(slot, found, kept, adopt=False)
-                scheduler.changed(slot)
-
     def _set_cutoff(self, slot: int, rule: Any) -> None:
         cutoffs = self._scheduler.staleness.cutoffs
         self._scheduler.attend()
@@ -825,7 +816,9 @@ class Graph:
         """Make the sets and edits of a block all-or-nothing.
 
         Reads inside see the new values; other threads see nothing before the end. An exception
-        inside restores the leaves, with new versions, and is passed on.
+        inside gives back the values of leaves, the topology, removed nodes, pins, names, cutoffs
+        and what is frozen, with new versions, and is passed on. Nodes that were built inside stay,
+        without the names they got there. Transactions nest.
 
         Raises
         ------
@@ -849,21 +842,17 @@ class Graph:
         observers = self._observers
         with self._lock:
             told = set(observers.changed)
+            # Inside a block of edits, those that are collected here go with what is set here.
+            collected = edit(self) if self._edits is not None else nullcontext()
             try:
-                with self._scheduler.transaction():
-                    self._noted.append({})
-                    try:
-                        yield
-                    except BaseException:
-                        self._restore(self._noted.pop())
-                        raise
-                    noted = self._noted.pop()
-                    if self._noted:
-                        self._noted[-1] = noted | self._noted[-1]
+                with self._scheduler.transaction(partial(give_back, self)), collected:
+                    yield
             except BaseException:
                 observers.changed = told
                 raise
-            if observers and not self._scheduler.undo:
+            finally:
+                settle(self)
+            if observers and not self._scheduler.notes:
                 self._told([])
                 notify(self)
 
@@ -1187,8 +1176,113 @@ class Graph:
 
     # --- edits ---------------------------------------------------------------------------------
 
-    def _replace_parent(self, var: Var, position: int, parent: Any) -> None:
-        replace_parent(self, var, position, parent)
+    def edit(self) -> AbstractContextManager[Any]:
+        """Collect the edits of a block and make them together at its end.
+
+        Reads inside see the old graph. What counts is the graph that the edits lead to: an edge may
+        be turned round, and shapes may fit each other only in the end. Where that graph would have
+        a cycle, or shapes that do not fit, or gradients that exist already would not any more, and
+        where an exception ends the block, none of the edits is made.
+
+        Sets, pins and everything else but ``replace_parent``, ``rewire``, ``insert`` and ``remove``
+        act at once, and stay if the block fails; put the block into ``g.transaction()`` to have all
+        of it undone. Blocks nest: an inner one hands its edits to the outer one, and so does a
+        transaction inside a block, unless it fails.
+
+        Raises
+        ------
+        CycleError
+            With the whole cycle in ``.path``.
+        EditError
+            If a node that is removed is still used.
+        ShapeError, DTypeError
+            If operands do not fit a node or what depends on it.
+        BusyError
+            Inside a node that is being computed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> a = x + 1.0
+        >>> b = a * 10.0
+        >>> with g.edit():  # x -> a -> b becomes x -> b -> a
+        ...     a.replace_parent(0, b)
+        ...     b.replace_parent(0, x)
+        >>> b.value, a.value
+        (np.float64(10.0), np.float64(11.0))
+        """
+        return edit(self)
+
+    def insert(
+        self,
+        parent: Var,
+        child: Var,
+        build: Callable[[Any], Any],
+        position: int | None = None,
+    ) -> Var:
+        """Split the edge from one node to another by a new node.
+
+        Costs the new nodes, however large the graph is; a detached edge stays detached.
+
+        Parameters
+        ----------
+        parent, child : Var
+            The ends of the edge.
+        build : callable
+            Builds what `child` shall take instead of `parent`, from `parent`.
+        position : int, optional
+            Which operand of `child`; by default all that are `parent`.
+
+        Returns
+        -------
+        Var
+            What `build` returned.
+
+        Raises
+        ------
+        EditError
+            If there is no such edge.
+        CycleError, ShapeError, DTypeError
+            As ``Var.replace_parent``; nothing has changed then.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x, w = g.input(2.0), g.param(0.0)
+        >>> y = x * 3.0
+        >>> h = g.insert(x, y, lambda v: rg.tanh(v * w))
+        >>> y.parents[0] is h, y.value
+        (True, np.float64(0.0))
+        """
+        return insert(self, parent, child, build, position)
+
+    def remove(self, *variables: Var) -> None:
+        """Take nodes that nobody uses out of the graph.
+
+        Their Vars are of no use afterwards and say so, their names are free, their observers of
+        kind ``"removed"`` are called, the others end. Gradients that were built on a removed node
+        go on. Nodes that are simply not held any more go by themselves.
+
+        Raises
+        ------
+        EditError
+            If a node that stays is computed from one of them; nothing has changed then.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> y = x + 1.0
+        >>> y.name = "y"
+        >>> g.remove(y)
+        >>> "y" in g, y
+        (False, <Var 'y', removed>)
+        """
+        remove(self, variables)
 
     # --- gradients -----------------------------------------------------------------------------
 
@@ -1358,16 +1452,11 @@ class Graph:
     def _view(self, run: RawRun) -> Run:
         return Run(self, run)
 
-    def _redirect(self, slot: int, target: Var) -> None:
-        """Make an existing node an alias of another one."""
-        host = self._host
-        self._scheduler.leaf[slot] = False
-        self._scheduler.reparent(slot, (target._slot,))
-        host.ops[slot], host.attrs[slot] = ALIAS, ()
-        host.specs[slot] = host.specs[target._slot]
-        host.closed.pop(slot, None)
-        host.discard(slot)
-        host.moved(slot)
+    def _update_program(self, program: Program, slots: set[int]) -> None:
+        """Build gradients anew whose operands' shapes show only in values."""
+        with Change(self) as change:
+            change.update(program, slots, slots)
+            change.follow()
 
     def _release_between(self, program: Program, root: int) -> None:
         """Release the intermediate values between an output and its leaves (rule D6)."""

@@ -65,6 +65,7 @@ class Host(Store):
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
         self.pins: dict[int, Pin] = {}
+        self.removed: set[int] = set()  # nodes that were removed and whose row is still needed
         # In a fork: nodes up to this serial are kept, since `fork[var]` may ask for any of them.
         self.forked_serial = 0
         self.twin_programs: dict[int, dict[Any, Any]] = {}
@@ -105,9 +106,11 @@ class Host(Store):
     def holds(self, slot: int) -> bool:
         """Whether a handle or ``keep`` holds the node."""
         ref = self.handles[slot]
-        if self.forked_serial and self.scheduler.topology.serial[slot] <= self.forked_serial:
-            return True
-        if slot in self.anchors:
+        if (
+            self.forked_serial
+            and self.scheduler.topology.serial[slot] <= self.forked_serial
+            and slot not in self.removed
+        ) or slot in self.anchors:
             return True
         return slot in self.kept or (ref is not None and ref() is not None)
 
@@ -131,6 +134,7 @@ class Host(Store):
         self.patterns.pop(slot, None)
         self.dtypes.pop(slot, None)
         self.pins.pop(slot, None)
+        self.removed.discard(slot)
         self.owners.pop(slot, None)
         for branch in self.branches.pop(slot, ()):
             self.branch_users.get(branch, set()).discard(slot)

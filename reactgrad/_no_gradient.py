@@ -137,7 +137,7 @@ def _of_computed(graph: Graph, slot: int) -> NoGradient | None:
             return None
         if at in host.pins:
             blocks += [("pinned", parent._slot, at) for parent in host.pins[at].parents]
-        passing = set(open_edges(graph, at))
+        passing = {i for i, _ in open_edges(graph, at)}
         for i, parent in enumerate(sources(graph, at)):
             if i not in passing:
                 blocks.append((_kind(graph, at, i), parent, at))
@@ -168,7 +168,7 @@ def _downstream(graph: Graph, slot: int) -> tuple[set[int], list[_Edge]]:
         for child in {**topology.children[at], **dict.fromkeys(host.branch_users.get(at, ()))}:
             if child in host.owners:  # the gradients themselves also use what they pass
                 continue
-            passing = set(open_edges(graph, child))
+            passing = {i for i, _ in open_edges(graph, child)}
             positions = [i for i, parent in enumerate(sources(graph, child)) if parent == at]
             if any(i in passing for i in positions):
                 if child not in reached:

@@ -202,7 +202,7 @@ def notify(graph: Graph) -> None:
         What observers raised.
     """
     observers = graph._observers
-    if observers.notifying or graph._scheduler.undo:
+    if observers.notifying or graph._scheduler.notes:
         return
     problems: list[Exception] = []
     observers.notifying = True
@@ -252,6 +252,30 @@ def _call(observer: Observer, problems: list[Exception], *arguments: Any) -> Non
     except Exception as error:
         error.add_note(f"in an observer ({observer.kind}) of node {observer.var.name!r}")
         problems.append(error)
+
+
+def removed(graph: Graph, slot: int) -> None:
+    """A node was removed: cancel its observers, and call those of kind ``"removed"``.
+
+    Raises
+    ------
+    ExceptionGroup
+        What they raised.
+    """
+    observers = graph._observers
+    gone = list(observers._by_slot.get(slot, ()))
+    for observer in gone:
+        observers.discard(observer)
+    problems: list[Exception] = []
+    for observer in gone:
+        if observer.kind == "removed":
+            try:
+                observer._callback(observer.var)
+            except Exception as error:
+                error.add_note("in an observer of the removal of a node")
+                problems.append(error)
+    if problems:
+        raise ExceptionGroup("observers raised", problems)
 
 
 def stabilize(graph: Graph) -> int:

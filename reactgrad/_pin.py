@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad import _respec
+from reactgrad._change import Change
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad._host import Pin
-from reactgrad._store import Leaf
+from reactgrad._store import MISSING, Leaf
+from reactgrad._undo import Before, note_node
 from reactgrad.backend import own_copy, read_value
+from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -19,53 +21,38 @@ if TYPE_CHECKING:
 
 def pin(graph: Graph, var: Var, value: Any) -> None:
     """Give `var` this value until it is unpinned; see ``Var.pin``."""
-    host, scheduler, slot = graph._host, graph._scheduler, var._slot
+    host, slot = graph._host, var._slot
     with graph._lock:
-        scheduler.check_idle()
+        graph._scheduler.check_idle()
         if isinstance(host.ops[slot], Leaf):
             raise SetError(f"{var.name!r} is a leaf: give it a value with set, not with pin.")
         data = _fitting(graph, var, value)
-        before = host.data[slot] if slot in host.pins else None
-        scheduler.undo.note(
-            (lambda: _put(graph, slot, before))
-            if before is not None
-            else (lambda: unpin(graph, var))
-        )
-        if slot not in host.pins:
-            parents, fixed = scheduler.topology.parents[slot], scheduler.dynamic.get(slot)
-            host.pins[slot] = Pin([graph._handle(parent) for parent in parents], fixed)
-            scheduler.cut(slot)
-            _put(graph, slot, data)
-            _respec.rebuild_programs(graph, {slot})
-        else:
-            _put(graph, slot, data)
+        before = Before.of(graph, slot)
+        with Change(graph, None) as change:
+            if slot not in host.pins:
+                held = Pin(before.held, before.definition.link.fixed)
+                change.define({slot: before.definition._replace(link=Link(()), pin=held)})
+            change.put(slot, data)
+            change.follow()
+        note_node(graph, slot, before)
+        graph._scheduler.changed(slot)
 
 
 def unpin(graph: Graph, var: Var) -> None:
     """Let `var` be computed again; see ``Var.unpin``."""
-    host, scheduler, slot = graph._host, graph._scheduler, var._slot
+    host, slot = graph._host, var._slot
     with graph._lock:
-        scheduler.check_idle()
+        graph._scheduler.check_idle()
         held = host.pins.get(slot)
         if held is None:
             return
-        scheduler.mend(slot, tuple(parent._slot for parent in held.parents), held.fixed)
-        del host.pins[slot]
-        value = host.hand_out(slot)
-        host.overwrite((slot,))
-        host.discard(slot)
-        host.moved(slot)
-        scheduler.undo.note(lambda: pin(graph, var, value))
-        _respec.rebuild_programs(graph, {slot})
-
-
-def _put(graph: Graph, slot: int, data: Any) -> None:
-    host = graph._host
-    host.overwrite((slot,))
-    host.discard(slot)
-    host.data[slot] = data
-    host.moved(slot)
-    graph._scheduler.changed(slot)
+        before = Before.of(graph, slot)
+        link = Link(tuple([parent._slot for parent in held.parents]), held.fixed)
+        with Change(graph, "unpin") as change:
+            change.define({slot: before.definition._replace(link=link, pin=None)})
+            change.put(slot, MISSING)
+            change.follow()
+        note_node(graph, slot, before)
 
 
 def _fitting(graph: Graph, var: Var, value: Any) -> Any:

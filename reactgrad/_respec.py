@@ -1,11 +1,14 @@
-"""A leaf gets another shape: check all that depends on it first, then change all or nothing."""
+"""What shapes and dtypes follow from a change, before it is made."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
 from reactgrad._site import site_text
+from reactgrad._store import Leaf
 from reactgrad.backend import Spec
 from reactgrad.ops import Op
 
@@ -15,10 +18,17 @@ if TYPE_CHECKING:
 Specs = dict[int, "Spec | None"]
 
 
-def check(graph: Graph, sources: Specs, *, lenient: bool = False) -> Specs:
-    """The new specs of the nodes downstream, if these nodes get these specs.
+def check(
+    graph: Graph, sources: Specs, relinked: Iterable[int] = (), *, lenient: bool = False
+) -> Specs:
+    """The new specs of nodes, if `sources` get these specs and `relinked` got other operands.
 
-    `lenient`: a node that does not fit gets no spec, and shows its error when it is read.
+    Looks at the children of what changes, and no further.
+
+    Parameters
+    ----------
+    lenient
+        A node that does not fit gets no spec, and shows its error when it is read.
 
     Raises
     ------
@@ -26,77 +36,54 @@ def check(graph: Graph, sources: Specs, *, lenient: bool = False) -> Specs:
         What the rule of the first node that does not fit says, with the node's name.
     """
     host, topology = graph._host, graph._scheduler.topology
+    rank, parents, children = topology.rank, topology.parents, topology.children
+    edited = set(relinked)
     new = dict(sources)
-    for slot in topology.sort(topology.descendants(sources)):
+    queue = [(rank[slot], slot) for slot in edited]
+    queue += [(rank[child], child) for source in sources for child in children[source]]
+    heapify(queue)
+    last = -1
+    while queue:
+        _, slot = heappop(queue)
         op = host.ops[slot]
-        # Nodes of gradient programs are built anew for the new shapes, see ``commit``.
-        if slot in sources or slot in host.owners or not isinstance(op, Op):
+        if slot == last or slot in sources or not isinstance(op, Op) or not parents[slot]:
             continue
-        parents = topology.parents[slot]
-        if not any(parent in new for parent in parents):
+        last = slot
+        # Nodes of gradient programs follow with their program.
+        if slot in host.owners and slot not in edited:
             continue
-        specs = [new.get(parent, host.specs[parent]) for parent in parents]
+        specs = [new.get(parent, host.specs[parent]) for parent in parents[slot]]
         found = None
         if None not in specs:
             try:
                 found = op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
-                if lenient:
-                    if host.specs[slot] is not None:
-                        new[slot] = None
-                    continue
-                leaves = ", ".join(host.name(source) for source in sources)
-                error.add_note(
-                    f"because of the new shape or dtype of {leaves}; node {host.name(slot)!r} "
-                    f"does not fit it. Nothing was changed. To change several leaves together write "
-                    f"g.set({{x: ..., y: ...}}).\nbuilt at {site_text(host.sites[slot])}"
-                )
-                raise
+                if not lenient:
+                    error.add_note(_reason(graph, slot, sources, edited))
+                    raise
         if found is not host.specs[slot]:
             new[slot] = found
+            for child in children[slot]:
+                heappush(queue, (rank[child], child))
     return {slot: found for slot, found in new.items() if slot not in sources}
 
 
-def commit(graph: Graph, sources: Specs, changes: Specs) -> None:
-    """Give all these nodes their new specs and build the gradients through them anew."""
-    specs = graph._host.specs
-    before: Specs = {slot: specs[slot] for slot in (*sources, *changes)}
-    try:
-        _assign(graph, {**sources, **changes})
-    except BaseException:
-        _assign(graph, before)
-        raise
-
-
-def _assign(graph: Graph, new: Specs) -> None:
-    host, scheduler = graph._host, graph._scheduler
-    scheduler.attend()
-    changed = set(new)
-    for slot, found in new.items():
-        host.specs[slot] = found
-        host.grads.pop(slot, None)  # of the former shape
-        if scheduler.leaf[slot]:
-            host.moved(slot)
-        else:
-            _release(graph, slot)
-    rebuild_programs(graph, changed)
-
-
-def rebuild_programs(graph: Graph, changed: set[int]) -> None:
-    """Build the gradients anew that were built for another shape or topology of these nodes."""
+def _reason(graph: Graph, slot: int, sources: Specs, edited: set[int]) -> str:
+    """Why a node that was not written down here is checked."""
     host = graph._host
-    for program in graph._programs.in_order():
-        if program.reads & changed:
-            redirected: Specs = program.rebuild()
-            if redirected:
-                following = check(graph, redirected)
-                for slot, found in following.items():
-                    host.specs[slot] = found
-                    _release(graph, slot)
-                changed |= {*redirected, *following}
-
-
-def _release(graph: Graph, slot: int) -> None:
-    graph._host.discard(slot)
-    graph._host.moved(slot)
-    graph._scheduler.drop([slot])
+    name, site = host.name(slot), site_text(host.sites[slot])
+    if slot in edited:
+        operands = ", ".join(map(host.name, graph._scheduler.topology.parents[slot]))
+        return (
+            f"node {name!r} would compute with ({operands}). Nothing was changed.\nbuilt at {site}"
+        )
+    changed = ", ".join(host.name(one) for one in (*sources, *sorted(edited)))
+    note = (
+        f"because of the new shape or dtype of {changed}; node {name!r} does not fit it. "
+        "Nothing was changed. "
+    )
+    if any(isinstance(host.ops[one], Leaf) for one in sources):
+        note += "To change several leaves together write g.set({x: ..., y: ...})."
+    else:
+        note += "To change several nodes together write `with g.edit():`."
+    return f"{note}\nbuilt at {site}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from reactgrad import scheduler
@@ -119,7 +119,7 @@ class Run:
         self._run = run
         self._seconds = run.seconds
 
-    def _vars(self, slots: Sequence[int]) -> VarList:
+    def _vars(self, slots: Iterable[int]) -> VarList:
         return VarList(self._graph._live(slots, self._run.serials))
 
     @property

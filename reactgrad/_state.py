@@ -197,7 +197,7 @@ def capture(graph: Graph) -> State:
                 "a node of this graph is being computed: its state is half old and half new. Save "
                 "it after the read."
             )
-        if scheduler.undo:
+        if scheduler.notes:
             raise SaveError(
                 "a transaction is open, and what it changed may still be taken back. Save the "
                 "graph after it."
@@ -366,6 +366,8 @@ def _wanted(graph: Graph) -> list[int]:
     wanted: list[int] = []
     slots = topology.slots()
     for slot in slots:
+        if slot in host.removed:
+            continue  # whoever still needs it decides
         if slot not in host.name_of and slot not in host.kept:
             ref = host.handles[slot]
             var = None if ref is None else ref()

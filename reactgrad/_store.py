@@ -14,7 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,16 @@ class Lease(weakref.ref[Any]):
 
 
 MISSING = object()  # the place of a value that was never computed, or was released
+
+
+class Taken(NamedTuple):
+    """A value with all that is known of who sees it; ``None``: no entry."""
+
+    data: Any
+    handed: Any
+    leases: Any
+    view_of: Any
+    shared: bool
 
 
 class Store:
@@ -115,6 +125,32 @@ class Store:
         self._steps.pop(slot, None)
         self._shared.discard(slot)
         self._forget_literals(slot)
+
+    def take(self, slot: int) -> Taken:
+        """Forget a value as ``discard`` does, and return what ``give_back`` needs."""
+        taken = Taken(
+            self.data[slot],
+            self.handed.get(slot),
+            self._leases.get(slot),
+            self._view_of.get(slot),
+            slot in self._shared,
+        )
+        self.discard(slot)
+        return taken
+
+    def give_back(self, slot: int, taken: Taken) -> None:
+        """Put a value back where it was; literals and steps are made anew when they are needed."""
+        self.discard(slot)
+        self.data[slot] = taken.data
+        for table, entry in (
+            (self.handed, taken.handed),
+            (self._leases, taken.leases),
+            (self._view_of, taken.view_of),
+        ):
+            if entry is not None:
+                table[slot] = entry
+        if taken.shared:
+            self._shared.add(slot)
 
     def close(self) -> None:
         """Let go of everything that refers back here, when the graph goes."""

@@ -11,11 +11,14 @@ import numpy as np
 
 from reactgrad import _protocols, ops
 from reactgrad._cutoff import read_cutoff
+from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import DTypeError, GradientError, ReactgradError, SetError, ShapeError
 from reactgrad._observe import Observer, observe
 from reactgrad._pin import pin, unpin
+from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
+from reactgrad._undo import note_cutoff, note_frozen
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.ops import Handle
@@ -473,7 +476,7 @@ class Var(Value):
         ``callback(old, new)``; `old` is ``None`` the first time if there was no value. For the
         other kinds: ``"stale"``, ``callback(var)``, when a change makes the clean node stale;
         ``"error"``, ``callback(error)``, when an error keeps it from having a value;
-        ``"removed"``, ``callback(name)``, when it is removed from the graph.
+        ``"removed"``, ``callback(var)``, when it is removed from the graph.
 
         The observer keeps the node alive. Sets inside callbacks are queued until all observers
         have been called. What callbacks raise reaches the caller as an ``ExceptionGroup``.
@@ -626,6 +629,7 @@ class Var(Value):
         graph = self._graph
         with graph._lock:
             graph._scheduler.check_idle()
+            note_cutoff(graph, self._slot)
             graph._set_cutoff(self._slot, read)
 
     # --- what is known -------------------------------------------------------------------------
@@ -698,7 +702,8 @@ class Var(Value):
             graph._tidy()
             topology = graph._scheduler.topology
             slots = sorted(topology.children[self._slot], key=topology.serial.__getitem__)
-            return VarList([graph._handle(slot) for slot in slots])
+            gone = graph._host.removed
+            return VarList([graph._handle(slot) for slot in slots if slot not in gone])
 
     def snapshot(self) -> Any:
         """A constant with the present value."""
@@ -740,6 +745,7 @@ class Var(Value):
         """
         with self._graph._lock:
             self._check_param("freeze")
+            note_frozen(self._graph, self._slot)
             self._graph._host.frozen.add(self._slot)
             self._graph._host.grads.pop(self._slot, None)
         return self
@@ -748,6 +754,7 @@ class Var(Value):
         """Make a frozen param trainable again; returns it."""
         with self._graph._lock:
             self._check_param("unfreeze")
+            note_frozen(self._graph, self._slot)
             self._graph._host.frozen.discard(self._slot)
         return self
 
@@ -849,6 +856,9 @@ class Var(Value):
     def replace_parent(self, position: int, parent: Any) -> None:
         """Let this node take its operand at `position` from another node.
 
+        Several edits that only fit together are made in a block, ``with g.edit():``. Gradients that
+        were built follow; those of other parts keep their nodes and values.
+
         Parameters
         ----------
         position : int
@@ -861,9 +871,11 @@ class Var(Value):
         CycleError
             If `parent` depends on this node; nothing has changed then.
         EditError
-            If there is no such operand.
+            If there is no such operand: what a function reads while it runs is none.
         ShapeError, DTypeError
             If the new operand does not fit this node or what depends on it.
+        GradientError
+            If a gradient that was built would not exist any more.
 
         Examples
         --------
@@ -875,10 +887,44 @@ class Var(Value):
         >>> y.value
         np.float64(6.0)
         """
-        self._graph._replace_parent(self, position, parent)
+        replace_parent(self._graph, self, position, parent)
+
+    def rewire(self, *operands: Any) -> None:
+        """Let this node take all its operands from other nodes, in one edit.
+
+        A node that takes any number of operands may get more or fewer: ``rg.concatenate``,
+        ``rg.stack``, and functions that were called with Vars only.
+
+        Parameters
+        ----------
+        *operands : Var or DetachedVar
+            All of them, in order.
+
+        Raises
+        ------
+        CycleError, EditError, ShapeError, DTypeError
+            As ``replace_parent``; nothing has changed then.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> a, b, c = g.input(1.0), g.input(2.0), g.input(4.0)
+        >>> y = a - b
+        >>> y.rewire(c, a)
+        >>> y.value
+        np.float64(3.0)
+        >>> total = rg.lift(lambda *values: sum(values))(a, b)
+        >>> total.rewire(a, b, c)
+        >>> total.value
+        7.0
+        """
+        rewire(self._graph, self, operands)
 
     def __repr__(self) -> str:
         graph = self._graph
+        if type(graph) is Grave:
+            return f"<Var {graph.removed!r}, removed>"
         with graph._lock:
             host = graph._host
             state = self.state

@@ -45,7 +45,7 @@ def _concatenate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs
     return g[(*[slice(None)] * axis, slice(start, start + lengths[-1]))]
 
 
-CONCATENATE = Op("concatenate", _infer_concatenate, variadic=_concatenate_rule)
+CONCATENATE = Op("concatenate", _infer_concatenate, variadic=_concatenate_rule, any_count=True)
 
 
 def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
@@ -104,7 +104,7 @@ def _stack_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attr
     return g[(*[slice(None)] * axis, i)]
 
 
-STACK = Op("stack", _infer_stack, variadic=_stack_rule)
+STACK = Op("stack", _infer_stack, variadic=_stack_rule, any_count=True)
 
 
 def stack(values: Sequence[Any], /, axis: int = 0) -> Any:

@@ -44,6 +44,8 @@ class Op:
     loop_dtypes
         Dtypes in which the kernel wants its operands, for Python numbers among them; by default
         that of the result.
+    any_count
+        The same attributes fit any number of operands, so that an edit may add or remove some.
     any_number
         Python numbers that do not fit the loop's dtype go to the kernel as they are.
     """
@@ -56,6 +58,7 @@ class Op:
     broadcasts: bool = False
     view: Callable[..., Any] | None = None
     loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None
+    any_count: bool = False
     any_number: bool = False
     _known: dict[tuple[tuple[Spec, ...], Attrs], Spec] = field(default_factory=dict, repr=False)
 

@@ -12,12 +12,13 @@ Map, from the bottom up:
 - ``host``        what is asked of the owner of the values
 - ``lock``        one thread at a time, and those it waits for
 - ``executors``   how a plan is run
-- ``edit``        transactions
+- ``edit``        transactions, and edits that are taken back
 - ``scheduler``   all of it together
 - ``watch``       hearing of all that happens, free when nobody listens
 - ``invariants``  what must always hold, as a check
 """
 
+from reactgrad_scheduler.edit import Link as Link
 from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled
 from reactgrad_scheduler.errors import CycleError as CycleError

@@ -1,59 +1,118 @@
-"""All or nothing: the undo log of transactions.
+"""All or nothing: what open transactions have changed, and edits that can be taken back exactly.
 
-Every change inside a transaction notes how to take it back. Taking back is itself a change like
-any other, so that versions only grow (rule E7).
+A failed *edit* never was: ``Former`` has the rows of its nodes, and they are put back as they were.
+A failed *transaction* was: others may have been computed from what it changed. Taking it back is a
+change like any other, so that versions only grow (rule E7); ``Notes`` says what to change back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-Undo = Callable[[], None]
+from reactgrad_scheduler import order
+
+# What was noted: by key, the state that the transaction found.
+Noted = dict[Hashable, object]
 
 
-class UndoLog:
-    """The notes of the open transactions, innermost last."""
+class Notes:
+    """What the open transactions have changed, as they found it; innermost last.
 
-    __slots__ = ("_open", "_undoing")
+    Each thing is noted once in a transaction, before its first change there.
+
+    Attributes
+    ----------
+    open : list
+        The notes of each open transaction.
+    """
+
+    __slots__ = ("_giving_back", "open")
 
     def __init__(self) -> None:
-        self._open: list[list[Undo]] = []
-        self._undoing = False
+        self.open: list[Noted] = []
+        self._giving_back = False
 
     def __bool__(self) -> bool:
         """Whether a transaction is open."""
-        return bool(self._open)
+        return bool(self.open)
 
-    def note(self, undo: Undo) -> None:
-        """Remember how to take back what is about to happen, if a transaction is open."""
-        if self._open and not self._undoing:
-            self._open[-1].append(undo)
+    def wants(self, key: Hashable) -> bool:
+        """Whether a transaction is open that has not noted this yet."""
+        return bool(self.open) and not self._giving_back and key not in self.open[-1]
+
+    def note(self, key: Hashable, before: object) -> None:
+        """Remember how something was that is about to change for the first time."""
+        if self.wants(key):
+            self.open[-1][key] = before
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
-        """Keep what the block does if it ends normally; otherwise take all of it back.
+    def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
+        """Keep what the block does if it ends normally; else give back what was noted in it.
 
         A transaction inside another one hands its notes to the outer one when it ends.
         """
-        notes: list[Undo] = []
-        self._open.append(notes)
+        noted: Noted = {}
+        self.open.append(noted)
         try:
             yield
         except BaseException:
-            # Closed first, so that the undoing is not noted in turn.
-            self._close(notes)
-            self._undoing = True  # what is taken back needs no notes for an outer transaction
+            self._close(noted)
+            self._giving_back = True  # an outer transaction has noted it, or never saw it changed
             try:
-                for undo in reversed(notes):
-                    undo()
+                give_back(noted)
             finally:
-                self._undoing = False
+                self._giving_back = False
             raise
-        self._close(notes)
-        if self._open:
-            self._open[-1].extend(notes)
+        self._close(noted)
+        if self.open:
+            outer = self.open[-1]
+            for key, before in noted.items():
+                outer.setdefault(key, before)
 
-    def _close(self, notes: list[Undo]) -> None:
-        closed = self._open.pop()
-        assert closed is notes, "transactions end innermost first"
+    def _close(self, noted: Noted) -> None:
+        closed = self.open.pop()
+        assert closed is noted, "transactions end innermost first"
+
+
+class Link(NamedTuple):
+    """What a node is computed from.
+
+    ``fixed``: how many of the parents are its operands, where it read the others while it ran.
+    """
+
+    parents: tuple[int, ...]
+    fixed: int | None = None
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The parents that the node did not find by itself."""
+        return self.parents[: self.fixed]
+
+    def rewired(self, operands: tuple[int, ...]) -> Link:
+        """Other operands, and the same reads."""
+        if self.fixed is None:
+            return Link(operands)
+        reads = [parent for parent in self.parents[self.fixed :] if parent not in operands]
+        return Link((*operands, *reads), len(operands)) if reads else Link(operands)
+
+
+class Row(NamedTuple):
+    """What is known of the value of a node."""
+
+    fixed: int | None
+    version: int
+    record: tuple[int, ...] | None
+    forced: bool
+    error: object
+    dropped: bool
+
+
+@dataclass(eq=False, slots=True)
+class Former:
+    """Nodes as they were before ``Scheduler.relink``."""
+
+    order: order.Former = field(default_factory=order.Former)
+    rows: dict[int, Row] = field(default_factory=dict[int, Row])

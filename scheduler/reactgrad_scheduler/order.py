@@ -1,14 +1,28 @@
 """Topological ranks under edits, and cycles found before they exist.
 
 The algorithm is that of Pearce and Kelly (2007), "A dynamic topological sort algorithm for
-directed acyclic graphs": an edge that agrees with the ranks costs nothing; another one reorders
-only the nodes whose ranks lie between its two ends. Ranks have gaps (``RANK_GAP``), so that a
-node can be placed between two others without touching a third.
+directed acyclic graphs", with two changes. Ranks have gaps (``RANK_GAP``), and the search goes both
+ways at once, edge by edge (as in Bender, Fineman, Gilbert and Tarjan (2016), "A new approach to
+incremental cycle detection and related problems"): whichever side ends first is moved into the gap
+beside the other end. So an edge that agrees with the ranks costs nothing; one from a node that was
+just made to an old one costs what is new, however much depends on the old one; and only where a gap
+is used up are the nodes between both ends reordered.
 """
 
 from __future__ import annotations
 
-from reactgrad_scheduler.topology import Topology
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reactgrad_scheduler.topology import RANK_GAP, Topology
+
+
+@dataclass(eq=False, slots=True)
+class Former:
+    """Parents and ranks as they were before ``relink``."""
+
+    parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    ranks: dict[int, int] = field(default_factory=dict[int, int])
 
 
 def find_path(topology: Topology, start: int, goal: int, below: int | None = None) -> list[int]:
@@ -40,34 +54,120 @@ def cycle_through(topology: Topology, parent: int, child: int) -> list[int]:
     """
     if parent == child:
         return [parent, parent]
-    if topology.rank[parent] < topology.rank[child]:
+    if topology.rank[parent] < topology.rank[child] or _between(topology, parent, child):
         return []
-    path = find_path(topology, child, parent, below=topology.rank[parent])
-    return [parent, *path] if path else []
+    return [parent, *find_path(topology, child, parent, below=topology.rank[parent])]
 
 
-def admit(topology: Topology, parent: int, child: int) -> None:
-    """Make ``rank[parent] < rank[child]``; the edge must not close a cycle."""
+def admit(
+    topology: Topology, parent: int, child: int, former: dict[int, int] | None = None
+) -> list[int]:
+    """Make ``rank[parent] < rank[child]``; or return the cycle that the edge would close.
+
+    `former` takes in the ranks that were changed, as they were.
+    """
+    rank = topology.rank
+    if rank[parent] < rank[child]:
+        return []
+    found = _between(topology, parent, child) if parent != child else None
+    if found is None:
+        return cycle_through(topology, parent, child)
+    low, high = rank[child], rank[parent]
+    before, after = found
+    parents, children = topology.parents, topology.children
+    if before:
+        floor = max((rank[p] for s in before for p in parents[s] if p not in before), default=0)
+        ceiling = low
+    else:
+        floor = high
+        top = topology.next_serial * RANK_GAP
+        ceiling = min((rank[c] for s in after for c in children[s] if c not in after), default=top)
+    moved = topology.sort(before or after)
+    step = (ceiling - floor) // (len(moved) + 1)
+    ranks: Sequence[int] = range(floor + step, ceiling, step) if step else ()
+    if not step:  # no room: what must come before takes the lower of the pooled ranks
+        before = before or topology.ancestors([parent], lambda slot: rank[slot] >= low)
+        after = after or topology.descendants([child], lambda slot: rank[slot] <= high)
+        moved = topology.sort(before) + topology.sort(after)
+        ranks = sorted(rank[slot] for slot in moved)
+    for slot, new in zip(moved, ranks):
+        if former is not None:
+            former.setdefault(slot, rank[slot])
+        rank[slot] = new
+    return []
+
+
+def _between(topology: Topology, parent: int, child: int) -> tuple[set[int], set[int]] | None:
+    """What must move for the edge `parent` → `child`, whose ends are ranked the wrong way round.
+
+    Either `parent` and its ancestors down to the rank of `child`, or `child` and its descendants up
+    to that of `parent`: whichever are found by fewer steps; the other set is empty. ``None``: there
+    is a path from `child` to `parent`.
+    """
     rank = topology.rank
     low, high = rank[child], rank[parent]
-    if high < low:
-        return
-    after = topology.descendants([child], lambda slot: rank[slot] <= high)
-    before = topology.ancestors([parent], lambda slot: rank[slot] >= low)
-    # What must come before keeps its order and takes the lower of the pooled ranks.
-    moved = topology.sort(before) + topology.sort(after)
-    for slot, new in zip(moved, sorted(rank[slot] for slot in moved), strict=True):
-        rank[slot] = new
+    before, after = {parent}, {child}
+    up = _walk(topology.parents, before, lambda slot: rank[slot] >= low)
+    down = _walk(topology.children, after, lambda slot: rank[slot] <= high)
+    while True:
+        step = next(up, None)
+        if step is None:
+            return before, set()
+        if step == child:
+            return None
+        step = next(down, None)
+        if step is None:
+            return set(), after
+        if step == parent:
+            return None
 
 
-def place_between(topology: Topology, slot: int, parent: int, child: int) -> None:
-    """Give the new node `slot` a rank between those of `parent` and `child`, where one is free.
+def _walk(
+    edges: list[tuple[int, ...]] | list[dict[int, None]],
+    found: set[int],
+    accepts: Callable[[int], bool],
+) -> Iterator[int]:
+    """Complete `found` along these edges, and yield the far end of each edge on the way."""
+    stack = list(found)
+    while stack:
+        for other in edges[stack.pop()]:
+            if other not in found and accepts(other):
+                found.add(other)
+                stack.append(other)
+            yield other
 
-    Where none is free its rank stays, and ``admit`` reorders when the edges are made.
+
+def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: Former) -> list[int]:
+    """Give these nodes other parents, all of them or none; returns the cycle that forbids it.
+
+    Edges that go are gone before the first new one comes, so that an edge may be turned round.
+    `former` takes in what ``restore`` needs.
     """
-    low, high = topology.rank[parent], topology.rank[child]
-    if high - low > 1:
-        topology.rank[slot] = (low + high) // 2
+    parents, children = topology.parents, topology.children
+    for slot, new in links.items():
+        old = former.parents[slot] = parents[slot]
+        stay = set(new).intersection(old)
+        topology.relink(slot, tuple([parent for parent in old if parent in stay]))
+    for slot, new in links.items():
+        for parent in new:
+            if slot in children[parent]:
+                continue
+            cycle = admit(topology, parent, slot, former.ranks)
+            if cycle:
+                restore(topology, former)
+                return cycle
+            parents[slot] = (*parents[slot], parent)
+            children[parent][slot] = None
+        parents[slot] = new
+    return []
+
+
+def restore(topology: Topology, former: Former) -> None:
+    """Take ``relink`` back, exactly; everything changed since then was taken back before."""
+    for slot, parents in former.parents.items():
+        topology.relink(slot, parents)
+    for slot, rank in former.ranks.items():
+        topology.rank[slot] = rank
 
 
 def any_cycle(topology: Topology) -> list[int]:

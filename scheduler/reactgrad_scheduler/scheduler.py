@@ -6,21 +6,21 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import attrgetter
 from typing import NoReturn
 
-from reactgrad_scheduler import executors
-from reactgrad_scheduler.edit import UndoLog
+from reactgrad_scheduler import executors, order
+from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
 from reactgrad_scheduler.errors import BusyError, CycleError
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.lock import GraphLock
-from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
+from reactgrad_scheduler.order import admit, cycle_through, find_path
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
@@ -59,7 +59,7 @@ class Scheduler:
         self.versions = Versions(self.topology)
         self.staleness = Staleness(self.topology)
         self.plans = PlanCache()
-        self.undo = UndoLog()
+        self.notes = Notes()
         self.leaf = bytearray()
         self.errors: dict[int, StoredError] = {}  # what nodes raised
         self.raises: dict[int, StoredError] = {}  # what failed nodes raise: also operands' errors
@@ -189,6 +189,9 @@ class Scheduler:
     def invalidate(self, slot: int) -> None:
         """Make a computed node run again at its next read, whatever its parents' versions say."""
         self.attend()
+        self._force(slot)
+
+    def _force(self, slot: int) -> None:
         self._run_again([slot, *self._refused_for(slot)])
 
     def _run_again(self, slots: Sequence[int]) -> None:
@@ -233,8 +236,32 @@ class Scheduler:
         """The value of `slot` lives in other storage now; steps that use it bind again."""
         self.moves.append(slot)
 
-    def reparent(self, slot: int, parents: tuple[int, ...]) -> None:
-        """Replace the parents of a computed node; it becomes stale.
+    def reparent(self, slot: int, operands: tuple[int, ...]) -> None:
+        """Replace the operands of a computed node; it becomes stale.
+
+        Raises
+        ------
+        CycleError
+            If the graph would get a cycle; nothing has changed then.
+        """
+        self.commit(self.relink({slot: self.link(slot).rewired(operands)}))
+
+    def link(self, slot: int) -> Link:
+        """What `slot` is computed from."""
+        return Link(self.topology.parents[slot], self.dynamic.get(slot))
+
+    def relink(self, links: Mapping[int, Link], *, reads_yield: bool = False) -> Former:
+        """Let nodes be computed from others, all of them or none; they become stale.
+
+        Either ``commit`` or ``restore`` follows. Nodes that lose their last consumer stay until
+        then, if the caller holds them.
+
+        Parameters
+        ----------
+        links
+            Computed nodes with their new parents.
+        reads_yield
+            Whether reads that stand in the way, which nodes made while they ran, are forgotten.
 
         Raises
         ------
@@ -242,57 +269,92 @@ class Scheduler:
             If the graph would get a cycle; nothing has changed then.
         """
         self.attend()
-        topology = self.topology
-        for parent in parents:
-            path = cycle_through(topology, parent, slot)
-            if path:
+        links = dict(links)
+        former = Former()
+        while path := order.relink(
+            self.topology, {slot: link.parents for slot, link in links.items()}, former.order
+        ):
+            reader = self._reader(path, links) if reads_yield else None
+            if reader is None:
                 raise self.cycle_error(path)
-        for parent in parents:
-            admit(topology, parent, slot)
-        former = topology.parents[slot]
-        topology.relink(slot, parents)
-        self.touch_structure(slot)
-        self.release([parent for parent in former if parent not in parents])
+            links[reader] = Link((links.get(reader) or self.link(reader)).operands)
+            former = Former()
+        version, record = self.versions.version, self.versions.record
+        for slot, link in links.items():
+            former.rows[slot] = Row(
+                self.dynamic.get(slot),
+                version[slot],
+                record[slot],
+                slot in self.versions.forced,
+                self.errors.get(slot),
+                slot in self.dropped,
+            )
+            if link.fixed is None:
+                self.dynamic.pop(slot, None)
+            else:
+                self.dynamic[slot] = link.fixed
+            record[slot] = None
+            self._force(slot)
+        self.plans.clear()
+        return former
 
-    def cut(self, slot: int) -> tuple[tuple[int, ...], int | None]:
-        """Make a computed node one whose value is given, as if it had no parents.
+    def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
+        """A node on a path that has the one before only because it read it."""
+        for parent, slot in pairwise(path):
+            if parent not in (links.get(slot) or self.link(slot)).operands:
+                return slot
+        return None
 
-        Returns what ``mend`` needs; the caller keeps those parents alive.
-        """
+    def commit(self, former: Former, kind: str | None = "edit") -> None:
+        """What ``relink`` has changed stays; `kind` says to listeners what it was."""
+        topology = self.topology
+        self.release(
+            [
+                parent
+                for slot, parents in former.order.parents.items()
+                for parent in parents
+                if parent not in topology.parents[slot]
+            ]
+        )
+
+    def restore(self, former: Former) -> None:
+        """Take ``relink`` back; what was not read since is as it was, and was never stale."""
         self.attend()
-        parents, count = self.topology.parents[slot], self.dynamic.pop(slot, None)
-        self._run_again(self._refused_for(slot))
-        self.topology.relink(slot, ())
-        self.versions.record[slot] = ()
-        self.versions.forced.discard(slot)
-        self.forget_failure(slot)
-        self.dropped.discard(slot)
-        self.staleness.put(slot, CLEAN)
+        versions, leaf = self.versions, self.leaf
+        reached = self.topology.descendants(former.rows)
+        order.restore(self.topology, former.order)
+        for slot in reached:  # versions decide (rule E16)
+            if not leaf[slot]:
+                self.staleness.put(slot, MAYBE)
+        for slot, row in former.rows.items():
+            if row.fixed is None:
+                self.dynamic.pop(slot, None)
+            else:
+                self.dynamic[slot] = row.fixed
+            versions.forced.discard(slot)
+            self.forget_failure(slot)
+            if versions.version[slot] != row.version:  # it ran meanwhile
+                self._force(slot)
+                continue
+            versions.record[slot] = row.record
+            if row.forced:
+                versions.forced.add(slot)
+            if row.dropped:
+                self.dropped.add(slot)
+            if isinstance(row.error, StoredError):
+                self.errors[slot] = row.error
         self.staleness.renew()
         self.plans.clear()
-        return parents, count
 
-    def mend(self, slot: int, parents: tuple[int, ...], count: int | None) -> None:
-        """Take ``cut`` back; the node is stale then.
+    def given(self, slot: int) -> None:
+        """The value of a computed node, which has no parents any more, is given from now on.
 
-        Raises
-        ------
-        CycleError
-            If its parents depend on it by now; nothing has changed then.
+        It is clean; ``changed`` follows.
         """
-        self.reparent(slot, parents)
-        if count is not None:
-            self.dynamic[slot] = count
-
-    def touch_structure(self, slot: int) -> None:
-        """The definition of `slot` changed: forget its record and every plan."""
-        self.invalidate(slot)
-        self.versions.record[slot] = None
-        self.plans.clear()
-
-    def place_between(self, slot: int, parent: int, child: int) -> None:
-        """Rank a new node for insertion on the edge `parent` → `child`."""
-        place_between(self.topology, slot, parent, child)
+        self.versions.record[slot] = ()
+        self.versions.forced.discard(slot)
+        self.dropped.discard(slot)
+        self.staleness.put(slot, CLEAN)
 
     def cycle_error(self, path: Sequence[int]) -> CycleError:
         """The error that names a cycle given as slots along the data."""
@@ -304,11 +366,11 @@ class Scheduler:
         )
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
-        """Hold the lock for the block and take its changes back if it raises."""
+    def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
+        """Hold the lock for the block; if it raises, give back what was noted in it."""
         with self.lock:
             self.check_idle()
-            with self.undo.transaction():
+            with self.notes.transaction(give_back):
                 yield
 
     # --- reads -----------------------------------------------------------------------------
@@ -449,7 +511,7 @@ class Scheduler:
         """Go on where a node erased all marks while it ran: what was done has to be found again."""
         mark = self.staleness.mark
         erasures = -1
-        while any([mark[target] in UNSETTLED for target in targets]):
+        while any(mark[target] in UNSETTLED for target in targets):
             if self.cancelled or erasures == self.erasures:
                 break
             erasures = self.erasures
@@ -812,7 +874,7 @@ class Scheduler:
         """`mark` for a node that has run, or ``MAYBE`` if it erased the marks of its parents."""
         if self.erasures:
             marks = self.staleness.mark
-            if any([marks[parent] in UNSETTLED for parent in self.topology.parents[slot]]):
+            if any(marks[parent] in UNSETTLED for parent in self.topology.parents[slot]):
                 return MAYBE
         return mark
 

@@ -76,10 +76,14 @@ class Topology:
         self.free.append(slot)
 
     def relink(self, slot: int, parents: tuple[int, ...]) -> None:
-        """Replace the parents of `slot`; the caller has made the ranks fit (see ``order``)."""
-        children = self.children
+        """Replace the parents of `slot`; the caller has made the ranks fit (see ``order``).
+
+        Where an edge stays, the consumer keeps its place among those of the parent.
+        """
+        children, stay = self.children, set(parents)
         for parent in self.parents[slot]:
-            children[parent].pop(slot, None)
+            if parent not in stay:
+                children[parent].pop(slot, None)
         self.parents[slot] = parents
         for parent in parents:
             children[parent][slot] = None

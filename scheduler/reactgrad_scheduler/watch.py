@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from time import perf_counter
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
+from reactgrad_scheduler.edit import Former
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.scheduler import Scheduler
@@ -96,21 +97,14 @@ class Watched(Scheduler):
     def invalidate(self, slot: int) -> None:
         super().invalidate(slot)
         version = self.versions.version[slot]
-        self._tell(self._saying or "touch", slot, version, version)
+        self._tell("touch", slot, version, version)
 
-    def touch_structure(self, slot: int) -> None:
-        outer, self._saying = self._saying, self._saying or "edit"
-        try:
-            super().touch_structure(slot)
-        finally:
-            self._saying = outer
-
-    def mend(self, slot: int, parents: tuple[int, ...], count: int | None) -> None:
-        self._saying = "unpin"
-        try:
-            super().mend(slot, parents, count)
-        finally:
-            self._saying = None
+    def commit(self, former: Former, kind: str | None = "edit") -> None:
+        if kind is not None:
+            for slot in former.rows:
+                version = self.versions.version[slot]
+                self._tell(cast("Happening", kind), slot, version, version)
+        super().commit(former, kind)
 
     def refresh(self, targets: tuple[int, ...], *, retry: bool = False) -> Run:
         outer, former = self.stopwatch, self.last_run

@@ -8,19 +8,12 @@ from __future__ import annotations
 import pytest
 
 OPEN = (
-    "test_a_rollback_is_not_stopped_by_what_a_function_read_inside",
-    "test_a_rollback_of_an_edit_does_not_make_an_operand_of_what_was_read",
-    "test_a_value_computed_in_a_failing_transaction_is_news_where_it_stays",
-    "test_an_edit_that_gradients_refuse_changes_nothing",
-    "test_an_observer_is_not_told_of_what_was_before_it",
-    "test_an_operand_that_got_another_shape_while_a_node_was_pinned",
     "test_observers_are_not_told_of_values_that_were_outdated_before_the_transaction_ended",
     "test_observers_are_told_of_a_pin_and_of_what_it_makes_stale",
     "test_observers_of_a_leaf_are_told_that_it_was_touched",
     "test_observers_of_staleness_are_told_of_every_kind_of_change",
     "test_releasing_values_spares_one_that_a_former_cutoff_kept",
     "test_stabilize_raises_the_error_of_a_node_that_nobody_watches_for_errors",
-    "test_what_a_function_read_is_no_operand_to_replace",
 )
 
 

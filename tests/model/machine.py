@@ -348,9 +348,10 @@ class Machine(RuleBasedStateMachine):
             self.tell_stale(world)
 
     def act_cutoff(self, world: World, code: Code) -> None:
+        model = world.model
         uid = code.among(world.held(lambda node: node.op != "leaf") or [0])
         if uid:
-            if world.model.nodes[uid].op in VIEWS and world.model.is_stale(uid):
+            if model.nodes[uid].op in VIEWS and (model.undo or model.is_stale(uid)):
                 return  # what it was computed to before may be gone
             cutoff = self.cutoff(code)
             world.model.change_cutoff(uid, cutoff)
@@ -722,6 +723,7 @@ class Machine(RuleBasedStateMachine):
     def act_transaction(self, world: World, codes: Iterator[Code], fails: bool, depth: int) -> None:
         model = world.model
         model.begin()
+        named = dict(world.uid_of)
         self.doomed += fails
         try:
             with world.graph.transaction():
@@ -742,6 +744,7 @@ class Machine(RuleBasedStateMachine):
         except Abort:
             self.doomed -= 1
             grown = model.rollback()
+            world.uid_of = named
             names = {uid: name for name, uid in world.uid_of.items()}
             for uid, must in grown.items():
                 if uid not in model.nodes:  # its last observer was cancelled inside
@@ -920,6 +923,8 @@ INSIDE: list[Callable[[Machine, World, Code], None]] = [
     Machine.act_observe,
     Machine.act_burst,
     Machine.act_cancel,
+    Machine.act_cutoff,
+    Machine.act_rename,
 ]
 
 TestMachine = Machine.TestCase

@@ -15,6 +15,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -425,6 +426,7 @@ class Model:
     def change_cutoff(self, uid: int, cutoff: str | None) -> None:
         """Compare by another rule from now on; an error that the former one raised is gone."""
         node = self.nodes[uid]
+        self._note("cutoff", uid, node.cutoff)
         node.cutoff = cutoff
         node.error = node.error_record = None
 
@@ -506,7 +508,10 @@ class Model:
                 continue
             uid, before = rest[0], rest[-1]
             node = self.nodes[uid]
-            if what == "edit":
+            if what == "cutoff":
+                node.cutoff = before
+                node.error = node.error_record = None
+            elif what == "edit":
                 node.operands = before
                 self._forget(node)
                 self._cut_loops(uid)
@@ -624,7 +629,7 @@ class Model:
         """A read of a running node would close a cycle: it hangs on what leads round the cycle."""
         round_ = self._asking[self._asking.index(way[-1]) :]
         members = {*way, *round_}
-        for uid, below in zip(round_, round_[1:]):
+        for uid, below in pairwise(round_):
             other = self.nodes[uid]
             if uid in self._running:
                 sources = dict.fromkeys(other.operands) | self._running[uid]

@@ -56,7 +56,7 @@ def largest_table(g: rg.Graph) -> tuple[int, str]:
     scheduler = g._scheduler
     parts = [scheduler, g._host, scheduler.topology, scheduler.versions, scheduler.staleness]
     found = [(0, "")]
-    for part in [*parts, scheduler.plans, scheduler.undo, g, g._programs]:
+    for part in [*parts, scheduler.plans, scheduler.notes, g, g._programs]:
         slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
         for name in {*slots, *getattr(part, "__dict__", ())}:
             table = getattr(part, name, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad_scheduler import CycleError, check_invariants
-from reactgrad_scheduler.order import any_cycle, place_between
+from reactgrad_scheduler import CycleError, Link, check_invariants
+from reactgrad_scheduler.order import admit, any_cycle
 from tests.laws.random_program import Code
 from tests.scheduler.two_engines import Definition, IntegerHost
 
@@ -96,7 +97,7 @@ def test_an_edge_against_the_ranks_moves_only_what_lies_between_its_ends() -> No
     host.scheduler.reparent(a, (b,))
     rank = host.scheduler.topology.rank
     moved = {slot for slot in range(len(rank)) if rank[slot] != before[slot]}
-    assert moved == {a, b}, "nodes that do not depend on either end were moved"
+    assert moved == {a}, "the side whose search ends first goes into the gap; nothing else moves"
     assert rank[b] < rank[a]
     assert not moved.intersection(front, between, back)
     check_invariants(host.scheduler)
@@ -106,17 +107,82 @@ def test_twenty_insertions_on_one_edge_move_no_other_rank() -> None:
     host = IntegerHost()
     x = host.leaf(1)
     y = host.node(Definition((x,)))
+    host.node(Definition((y,)))
     topology = host.scheduler.topology
     ends = topology.rank[x], topology.rank[y]
     below = x
     for _ in range(18):
         new = host.node(Definition((below,)))
-        place_between(topology, new, below, y)
         host.scheduler.reparent(y, (new,))
         below = new
     assert (topology.rank[x], topology.rank[y]) == ends
     check_invariants(host.scheduler)
     assert len(host.read(y)) == 19
+
+
+def test_many_insertions_on_one_edge_use_up_its_gap_and_go_on() -> None:
+    host = IntegerHost()
+    x = host.leaf(1)
+    y = host.node(Definition((x,)))
+    others = [host.node(Definition((y, x))) for _ in range(3)]
+    for i in range(70):
+        above = host.scheduler.topology.parents[y][0] if i % 2 else x
+        below = y if i % 2 else host.scheduler.topology.children[x].keys() - set(others)
+        child = below if isinstance(below, int) else next(iter(below))
+        new = host.node(Definition((above,)))
+        host.scheduler.reparent(child, (new,))
+        host.definitions[child] = Definition((new,))
+        check_invariants(host.scheduler)
+    assert len(host.read(y)) == 71
+
+
+def test_nodes_are_relinked_together_or_not_at_all() -> None:
+    host = IntegerHost()
+    x = host.leaf(1)
+    a, b = host.node(Definition((x,))), host.node(Definition((x,)))
+    c = host.node(Definition((a, b)))
+    host.read(c)
+    scheduler = host.scheduler
+    before = tables(host)
+    with pytest.raises(CycleError):
+        scheduler.relink({a: Link((b,)), b: Link((c,)), c: Link((a,))})
+    assert tables(host) == before
+    former = scheduler.relink({a: Link((b,)), b: Link((c,)), c: Link((x,))})
+    check_invariants(scheduler)
+    assert all(scheduler.is_stale(slot) for slot in (a, b, c))
+    scheduler.restore(former)
+    assert not any(scheduler.is_stale(slot) for slot in (a, b, c))
+    assert tables(host) == before
+    check_invariants(scheduler)
+
+
+def test_only_an_operand_that_is_new_is_looked_at_however_much_depends_on_the_node() -> None:
+    """The search goes both ways: the shorter side decides."""
+    looks = []
+    for size in (10, 1000):
+        host = IntegerHost()
+        x = host.leaf(1)
+        y = host.node(Definition((x,)))
+        below = y
+        for _ in range(size):
+            below = host.node(Definition((below, x)))
+        new = host.node(Definition((x,)))
+        rank = Looked(host.scheduler.topology.rank)
+        host.scheduler.topology.rank = rank
+        assert not admit(host.scheduler.topology, new, y)
+        looks.append(rank.looks)
+        assert rank[x] < rank[new] < rank[y]
+    assert looks[0] == looks[1]
+
+
+class Looked(list[int]):
+    """A table that counts how often it is looked up."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
 
 
 def test_a_node_cannot_be_its_own_parent(g: rg.Graph) -> None:

@@ -236,7 +236,7 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
         elif standing == FAILED:
             put(slot, FAILED)
             own = errors.get(slot)
-            if own is scheduler.raises[slot]:
+            if own is not None and own is scheduler.raises[slot]:
                 run.failed[slot] = own.error
         elif standing == STALE:
             compute(scheduler, slot, run)

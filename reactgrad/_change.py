@@ -1,0 +1,240 @@
+"""A change of what nodes are computed from, or of their shapes: all of it is made, or nothing.
+
+Each step notes how to take it back exactly; nobody but gradient rules can look in between. Steps:
+the edges, where a cycle is found; the shapes that follow; the gradients that were built for what
+changed, whose own nodes change in the same way. See ``_undo`` for taking back what others have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from reactgrad._errors import ReactgradError
+from reactgrad._host import Pin
+from reactgrad._lift import Lifted
+from reactgrad._respec import Specs, check
+from reactgrad._store import MISSING
+from reactgrad.ops import ALIAS, Attrs
+from reactgrad.scheduler import Link
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad.autodiff import Program
+
+NOTHING_CLOSED: frozenset[int] = frozenset()
+
+
+class Definition(NamedTuple):
+    """What a node computes, and from what.
+
+    ``closed``: positions of detached operands, ``None``: all. ``branches``: of a choice, by what it
+    chooses and between what. ``pin``: what it was computed from, if its value is given instead.
+    """
+
+    link: Link
+    op: Any
+    attrs: Attrs
+    closed: frozenset[int] | None
+    branches: tuple[int, ...] | None
+    pin: Pin | None
+
+    @classmethod
+    def of(cls, graph: Graph, slot: int) -> Definition:
+        """The present one."""
+        host, scheduler = graph._host, graph._scheduler
+        return cls(
+            scheduler.link(slot),
+            host.ops[slot],
+            host.attrs[slot],
+            host.closed.get(slot, NOTHING_CLOSED),
+            host.branches.get(slot),
+            host.pins.get(slot),
+        )
+
+
+class Change:
+    """One change under way; a ``with`` block, which takes it back if it raises.
+
+    Parameters
+    ----------
+    lenient
+        Nothing is refused: nodes and gradients that do not fit raise when they are read, and what
+        functions read while they ran gives way to the edges.
+    kind
+        What it is to who listens.
+    """
+
+    def __init__(self, graph: Graph, kind: str | None = "edit", *, lenient: bool = False) -> None:
+        self._graph = graph
+        self._kind = kind
+        self._lenient = lenient
+        self._back: list[Callable[[], object]] = []
+        self._done: list[Any] = []  # what the scheduler shall commit
+        self._held: list[Any] = []  # former parents, which may have to come back
+        self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
+
+    def __enter__(self) -> Change:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if error is not None:
+            self._take_back(0)
+        else:
+            for former in self._done:
+                self._graph._scheduler.commit(former, self._kind)
+        self._back.clear()  # these refer back here, and what is held shall go now
+        self._held.clear()
+
+    def define(self, definitions: Mapping[int, Definition], specs: Specs | None = None) -> None:
+        """Let nodes be computed otherwise, and leaves get other shapes.
+
+        Raises
+        ------
+        CycleError, ShapeError, DTypeError
+            If they cannot.
+        """
+        graph, scheduler, specs = self._graph, self._graph._scheduler, specs or {}
+        if definitions:
+            parents = scheduler.topology.parents
+            self._held += [graph._handle(p) for slot in definitions for p in parents[slot]]
+            former = scheduler.relink(
+                {slot: definition.link for slot, definition in definitions.items()},
+                reads_yield=self._lenient,
+            )
+            self._done.append(former)
+            self._back.append(lambda: scheduler.restore(former))
+            for slot, definition in definitions.items():
+                self._assign(slot, definition)
+        following = check(graph, specs, definitions, lenient=self._lenient)
+        for slot, found in {**specs, **following}.items():
+            self._respec(slot, found)
+        respecced = specs.keys() | following.keys()
+        self._log += [(slot, slot in respecced) for slot in (*definitions, *respecced)]
+
+    def _assign(self, slot: int, new: Definition) -> None:
+        host, old = self._graph._host, Definition.of(self._graph, slot)
+        self._back.append(lambda: (_write(self._graph, slot, old), host.moved(slot)))
+        _write(self._graph, slot, new)
+        if slot in host._view_of:  # of a parent that it may not have any more
+            taken = host.take(slot)
+            self._back.append(lambda: host.give_back(slot, taken))
+        host.moved(slot)
+
+    def _respec(self, slot: int, found: Any) -> None:
+        host, scheduler = self._graph._host, self._graph._scheduler
+        spec, grad, dropped = (
+            host.specs[slot],
+            host.grads.pop(slot, None),
+            slot in scheduler.dropped,
+        )
+        if scheduler.leaf[slot]:
+            taken = None  # who set it replaces the value
+        else:
+            taken = host.take(slot)
+            scheduler.drop([slot])
+
+        def back() -> None:
+            host.specs[slot] = spec
+            if taken is not None:
+                host.give_back(slot, taken)
+            if grad is not None:
+                host.grads[slot] = grad
+            if not dropped:
+                scheduler.dropped.discard(slot)
+            host.moved(slot)
+
+        self._back.append(back)
+        host.specs[slot] = found
+        host.moved(slot)
+
+    def put(self, slot: int, value: Any) -> None:
+        """Give a node without parents this value, or, if ``MISSING``, take a node's value away."""
+        host = self._graph._host
+        taken = host.take(slot)
+        self._back.append(lambda: (host.give_back(slot, taken), host.moved(slot)))
+        host.data[slot] = value
+        host.moved(slot)
+        if value is not MISSING:
+            self._graph._scheduler.given(slot)
+
+    def redefine(self, slot: int, target: int) -> None:
+        """Make a node of a gradient an alias of another one."""
+        self.define({slot: Definition(Link((target,)), ALIAS, (), NOTHING_CLOSED, None, None)})
+
+    # --- gradients -----------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Let the gradients follow that were built for what has changed.
+
+        Raises
+        ------
+        ReactgradError
+            If one of them does not exist any more.
+        """
+        seen: dict[Program, int] = {}
+        going = True
+        while going:  # a program may change what another one was built for
+            going = False
+            for program in self._graph._programs.in_order():
+                news = self._log[seen.get(program, 0) :]
+                seen[program] = len(self._log)
+                if news and not program.reads.isdisjoint([slot for slot, _ in news]):
+                    going = True
+                    self.update(
+                        program,
+                        {slot for slot, _ in news},
+                        {slot for slot, respecced in news if respecced},
+                    )
+
+    def update(self, program: Program, changed: Iterable[int], respecced: Iterable[int]) -> None:
+        """Let one program follow."""
+        back, log, done = len(self._back), len(self._log), len(self._done)
+        changes: list[Any] = []
+        self._back.append(lambda: program.take_back(changes))
+        try:
+            program.update(set(changed), set(respecced), self.redefine, changes)
+        except ReactgradError as error:
+            if not self._lenient:
+                raise
+            self._take_back(back)
+            del self._log[log:], self._done[done:]
+            program.break_down(self._raising(error), self.redefine)
+
+    def _raising(self, error: Exception) -> Any:
+        """A node that raises `error` when it is read."""
+
+        def gradient() -> None:
+            raise error.with_traceback(None)
+
+        return self._graph._call_lifted(Lifted(gradient, None, None, None, ()), [], None)
+
+    def _take_back(self, start: int) -> None:
+        while len(self._back) > start:
+            self._back.pop()()
+
+
+def _write(graph: Graph, slot: int, definition: Definition) -> None:
+    """Enter a definition into the tables of the host."""
+    host = graph._host
+    host.ops[slot], host.attrs[slot] = definition.op, definition.attrs
+    if definition.closed is None or definition.closed:
+        host.closed[slot] = definition.closed
+    else:
+        host.closed.pop(slot, None)
+    if definition.branches != host.branches.get(slot):
+        for operand in host.branches.pop(slot, ()):
+            host.branch_users[operand].discard(slot)
+        if definition.branches is not None:
+            graph._link_branches(slot, definition.branches)
+    if definition.pin is None:
+        host.pins.pop(slot, None)
+    else:
+        host.pins[slot] = definition.pin
+
+
+def respec(graph: Graph, sources: Specs) -> None:
+    """Give leaves other shapes and dtypes, and all that depends on them, or nothing."""
+    with Change(graph) as change:
+        change.define({}, sources)
+        change.follow()

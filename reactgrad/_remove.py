@@ -1,0 +1,125 @@
+"""Taking a node out of its graph for good.
+
+The Var of a removed node is of no use any more: where it had its graph, there is a ``Grave``, which
+raises whatever is asked of it. So nothing that is done with live Vars pays for it.
+
+The row of the node stays while it is still needed: by an open transaction, which may be taken back,
+or by gradients that were built on it. Until then its slot stands in ``Host.removed``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from reactgrad._errors import EditError
+from reactgrad._observe import removed
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+
+class Grave:
+    """Stands in the Var of a removed node where its graph was."""
+
+    __slots__ = ("removed",)
+
+    def __init__(self, name: str) -> None:
+        self.removed = name
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise EditError(
+            f"{self.removed!r} was removed from its graph by g.remove, so this Var is of no use any "
+            "more. Build the node anew from what it was computed from."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A removed node that may still come back."""
+
+    var: Var
+    programs: Any
+    kept: bool
+
+    def revive(self, graph: Graph) -> None:
+        """Let the Var be what it was; its name is given back by itself."""
+        var = self.var
+        graph._host.removed.discard(var._slot)
+        _point(var, graph)
+        if self.programs is not None:
+            var._programs = self.programs
+        if self.kept:
+            graph._host.kept[var._slot] = var
+
+
+def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
+    """Raise ``EditError`` if nodes that stay are computed from one of these."""
+    host, topology = graph._host, graph._scheduler.topology
+    for slot in slots:
+        found = dict.fromkeys([*topology.children[slot], *host.branch_users.get(slot, ())])
+        for other, pin in host.pins.items():
+            if any(parent._slot == slot for parent in pin.parents):
+                found[other] = None
+        users = [
+            graph._handle(other)
+            for other in found
+            # Gradients keep what they need by themselves.
+            if other not in slots and other not in host.removed and other not in host.owners
+        ]
+        if users:
+            name, shown = host.name(slot), ", ".join(repr(user.name) for user in users[:8])
+            more = f" and {len(users) - 8} more" if len(users) > 8 else ""
+            raise EditError(
+                f"{name!r} cannot be removed: {shown}{more} would lose an operand. Let these take it "
+                f"from elsewhere first, {users[0].name}.replace_parent(...), or remove them too: "
+                f"g.remove({users[0].name}, {name}). Nothing was changed."
+            )
+
+
+def bury(graph: Graph, var: Var) -> None:
+    """Take a node that nobody uses out of the graph; ``settle`` follows."""
+    host, slot = graph._host, var._slot
+    name = host.name(slot)
+    programs = getattr(var, "_programs", None)
+    removal = Removal(var, programs, host.kept.pop(slot, None) is not None)
+    graph._scheduler.notes.note(("removed", graph._scheduler.topology.serial[slot]), removal)
+    graph._set_name(slot, None)
+    if programs is not None:
+        del var._programs
+    host.removed.add(slot)
+    _point(var, Grave(name))
+    graph._removals.append(removal)
+
+
+def settle(graph: Graph) -> None:
+    """Tell the observers of removed nodes, and free what no transaction can bring back any more.
+
+    Raises
+    ------
+    ExceptionGroup
+        What observers raised.
+    """
+    if graph._scheduler.notes or not graph._removals:
+        return
+    removals, graph._removals = graph._removals, []
+    host = graph._host
+    gone = list(dict.fromkeys(one.var._slot for one in removals if type(one.var._graph) is Grave))
+    removals.clear()  # with the gradients that only their outputs kept
+    try:
+        for slot in gone:
+            removed(graph, slot)
+    finally:
+        for slot in gone:
+            host.handles[slot] = None
+            host.twin_programs.pop(slot, None)
+        graph._scheduler.release(gone)
+
+
+def _point(var: Var, graph: Graph | Grave) -> None:
+    """Let a Var, and its detached view, belong to `graph`."""
+    view: Any = getattr(var, "_detached", lambda: None)()
+    for one in (var, view):
+        if one is not None:
+            one._graph = graph  # type: ignore[assignment]
