@@ -3,6 +3,7 @@
 Map of the package:
 
 - ``_graph``, ``_var``, ``_run``   what users hold: graphs, nodes, what a read did
+- ``_observe``, ``_stabilize``     callbacks when something has happened; ``_observers``: their tables
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
 - ``_protocols``                   NumPy's functions on Vars
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
@@ -45,8 +46,8 @@ from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
-from reactgrad._observe import Observer as Observer
 from reactgrad._observe import StabilizeError as StabilizeError
+from reactgrad._observers import Observer as Observer
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run

@@ -19,10 +19,12 @@ from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, Se
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host, number_key
-from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
+from reactgrad._observe import announce, collect, held
+from reactgrad._observers import Observers, Sets
 from reactgrad._record import Measured, Recording
 from reactgrad._run import Plan, Run, VarList
 from reactgrad._site import user_site
+from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
 from reactgrad._var import DetachedVar, Var
@@ -89,6 +91,7 @@ class Graph:
         self._host = Host(self)
         self._programs = Programs()
         self._observers = Observers()
+        self._observed = self._observers.observed  # empty: nobody looks at what happens
         self._events: EventLog | None = None
         self._measured = Measured()
         # What the leaves that open transactions have set were before, innermost last.
@@ -634,7 +637,7 @@ class Graph:
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
         host, scheduler = self._host, self._scheduler
-        if scheduler.undo or scheduler.computing or self._observers.notifying:
+        if scheduler.undo or scheduler.computing or self._observers.calling is not None:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
@@ -649,21 +652,21 @@ class Graph:
             else:
                 buffer[...] = value
         scheduler.changed(*slots)
-        if self._observers:
-            self._told(slots)
+        if self._observed:
+            announce(self, slots)
         return True
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
         self._scheduler.check_idle()
+        if self._observers.calling is not None:
+            self._queue_sets(values)
+            return
         ready: list[tuple[int, Spec | None, Any]] = []
         for slot, value in values:
             found, new = self._read_set(slot, value)
             if not self._cut_off(slot, found, new):
                 ready.append((slot, found, new))
         if not ready:
-            return
-        if self._observers.notifying:
-            self._observers.queued += [(slot, value) for slot, value in values]
             return
         specs = self._host.specs
         respec = {slot: found for slot, found, _ in ready if found is not specs[slot]}
@@ -676,21 +679,32 @@ class Graph:
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])
-        if self._observers:
-            self._told([slot for slot, _, _ in ready])
+        if self._observed:
+            announce(self, [slot for slot, _, _ in ready])
 
-    def _told(self, leaves: Sequence[int]) -> None:
-        """Leaves were set: note it for their observers, and tell those of staleness."""
-        self._observers.note(leaves)
-        if self._observers.stale_slots() and not self._scheduler.undo:
-            problems: list[Exception] = []
-            self._observers.notifying = True
-            try:
-                tell_stale(self, problems)
-            finally:
-                self._observers.notifying = False
-            if problems:
-                raise ExceptionGroup("observers raised", problems)
+    def _queue_sets(self, values: Sequence[tuple[int, Any]]) -> None:
+        """Check sets that an observer asks for, and keep them until all have been called."""
+        observers, specs = self._observers, self._host.specs
+        ready = [(slot, *self._read_set(slot, value)) for slot, value in values]
+        respec = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+        if respec:
+            _respec.check(self, respec)
+        sets: Sets = []
+        for slot, found, new in ready:
+            if found is not None and found.weak is None:
+                new = device_of_kind(found.kind).reshape(own_copy(found, new), found.shape)
+            sets.append((self._handle(slot), new))
+        assert observers.calling is not None
+        observers.queue.append((observers.calling, sets))
+
+    def _announce(self, slots: Iterable[int] = ()) -> None:
+        """Let observers hear of a change that was made; these nodes have new values by it."""
+        if self._observed:
+            announce(self, slots)
+
+    def _hold(self) -> held:
+        """Hold back observers for a block; for what makes several steps."""
+        return held(self)
 
     def _read_set(self, slot: int, value: Any) -> tuple[Spec | None, Any]:
         """A new value for a leaf, checked and in the leaf's dtype."""
@@ -789,6 +803,7 @@ class Graph:
         host, scheduler = self._host, self._scheduler
         serial = scheduler.topology.serial
         live = {slot: note for slot, note in noted.items() if serial[slot] == note[0]}
+        self._observers.note(live)
         respec = {slot: n[1] for slot, n in live.items() if n[1] is not host.specs[slot]}
         if respec:
             _respec.commit(self, respec, _respec.check(self, respec, lenient=True))
@@ -844,8 +859,8 @@ class Graph:
         1.0
         """
         observers = self._observers
-        with self._lock:
-            told = set(observers.changed)
+        with held(self):
+            ran, queued = observers.ran, len(observers.queue)
             try:
                 with self._scheduler.transaction():
                     self._noted.append({})
@@ -858,11 +873,11 @@ class Graph:
                     if self._noted:
                         self._noted[-1] = noted | self._noted[-1]
             except BaseException:
-                observers.changed = told
+                observers.ran = ran
+                del observers.queue[queued:]
                 raise
-            if observers and not self._scheduler.undo:
-                self._told([])
-                notify(self)
+            observers.ran = True
+            observers.join(queued)
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -926,13 +941,18 @@ class Graph:
         self._scheduler.cancel()
 
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
-        with np.errstate(all="ignore"):
-            run = self._scheduler.refresh(slots, retry=retry)
-        if self._observers:
-            collect(self, run.ran, run.cut_off)
-            collect_errors(self, run.failed, run.errors)
-            if not self._computing:
-                notify(self)
+        if self._observed and not self._observers.held:
+            with held(self):
+                return self._refresh(slots, retry=retry)
+        try:
+            with np.errstate(all="ignore"):
+                run = self._scheduler.refresh(slots, retry=retry)
+        except BaseException as error:
+            if self._observed and not isinstance(error, Exception):  # interrupted in the middle
+                collect(self, self._scheduler.last_run)
+            raise
+        if self._observed:
+            collect(self, run)
         if self._scheduler.cancelled:
             self._check_cancelled(slots)
         if run.failed and any(self._mark[slot] for slot in slots):
@@ -960,6 +980,9 @@ class Graph:
             if self._computing:
                 self._scheduler.depend(slot)
             if self._pending or self._mark[slot]:
+                if self._observed and not self._observers.held:
+                    with held(self):  # who may set what the value comes from
+                        return self._value(slot)
                 self._refresh((slot,))
             value = self._host.hand_out(slot)
             if value is MISSING:  # released, and clean
@@ -968,23 +991,30 @@ class Graph:
             return value
 
     def stabilize(self) -> int:
-        """Bring all observed nodes up to date, and call their observers.
+        """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
 
-        Sets that observers make are queued and lead to another pass.
+        Each pass reads all nodes that are observed (for removal only does not count) and calls who
+        has to hear of something; another one follows if observers have changed anything. What
+        observers of errors are told of is not raised; whatever fails or raises, all other nodes are
+        brought up to date and all other observers called. Inside a transaction nobody is called
+        before its end; inside an observer it does nothing.
 
         Returns
         -------
         int
-            The number of passes.
+            The number of passes; 0 inside an observer.
 
         Raises
         ------
         ExceptionGroup
-            What observers raised, after all others were called.
+            What observers raised in all passes, and behind that what else would be raised.
         StabilizeError
             If observers still change what is observed after 100 passes.
         Exception
-            The first error of an observed node that has no observer of errors.
+            The error of the first observed node that the last pass leaves without a value and that
+            has no observer of errors.
+        BusyError
+            Inside a node that is being computed.
 
         Examples
         --------
@@ -1153,7 +1183,9 @@ class Graph:
     # --- edits ---------------------------------------------------------------------------------
 
     def _replace_parent(self, var: Var, position: int, parent: Any) -> None:
-        replace_parent(self, var, position, parent)
+        with self._lock:
+            replace_parent(self, var, position, parent)
+            self._announce()
 
     # --- gradients -----------------------------------------------------------------------------
 

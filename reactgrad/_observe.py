@@ -1,200 +1,153 @@
-"""The push side: callbacks when observed nodes have changed.
+"""The push side: callbacks when something has happened to observed nodes.
 
-Order: nodes in topological order, and at one node the observers in the order in which they were
-attached. Once: an observer is called once for each run that left its node with a new value,
-however often it was computed inside that run. Observers attached while observers are called take
-part from the next pass on; cancelled ones are not called any more. Sets inside an observer are
-queued, and made when all observers of the pass have been called. An observer that raises does not
-stop the others; the errors of a pass reach the caller together, as an ``ExceptionGroup``.
+**When.** A callback is never called in the middle of anything: not while nodes are computed, not
+inside a transaction, not before ``backward`` has ended. What was read is handed out first.
+
+- ``"changed"``, ``callback(old, new)``: after a run (any read, ``stabilize``, the end of a
+  transaction) that leaves the node clean, if its value was replaced since the observer was told
+  last, or was attached: computed anew and not cut off, set, touched, pinned, given back by a
+  rollback. Once, however often it was replaced.
+- ``"error"``, ``callback(error)``: after a run that leaves the node without a value because it, or
+  an operand on the way to it, raised. Once for each error; an error that is raised again without
+  being computed again is the same one.
+- ``"stale"``, ``callback(var)``: after whatever made the clean node stale: a set, a touch, a pin, an
+  edit, the end of a transaction. Once, until the node has been clean again. A node that is in truth
+  clean, behind a cutoff, counts as clean.
+- ``"removed"``, ``callback(var)``: after the node was removed from the graph. All its observers are
+  cancelled by that. The Var is only good for knowing which one it was.
+
+**Order.** One *round* calls everybody for whom there is something at its beginning: first who
+observes removal, then values and errors, then staleness; nodes in topological order; the observers
+of one node as they were attached. What they are told is what was so at the beginning of the round,
+whatever others do in it, and all observers of a node are told the same.
+
+**Inside a callback** the graph may be used as anywhere:
+
+- reads give the present values; what they compute is told in the next round;
+- sets (also ``mutate``, and those of transactions) are checked at once, and made in order when no
+  round is left, those of one ``g.set`` or one transaction together or not at all; until then reads
+  show the former values;
+- touches, pins and edits are made at once; the values that they give are told after the next run;
+- observers that are attached hear of what happens from then on; cancelled ones are not called any
+  more, also not in this round;
+- ``stabilize`` does nothing: the one under way makes another pass.
+
+A read makes rounds until nobody has to be told of anything that was computed. What observers have
+set is then stale, or news for the next run; ``stabilize`` goes on until neither is left.
+
+**Errors.** An observer that raises stops nobody: when all have been called, what they raised reaches
+the caller, in this order and with the error of the caller's own act behind it, as one
+``ExceptionGroup``. Told is told, also to those that raised.
+
+Observers keep their nodes alive, belong to one graph (forks have none), and cost nothing where there
+are none. The kinds and the queue are those of Incremental's ``on_update`` (Jane Street), calling once
+and only for what has changed that of the effects of alien-signals, Preact and reaktiv.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import Cancelled, DTypeError, ReactgradError
+from reactgrad._errors import DTypeError, ReactgradError
+from reactgrad._observers import KINDS, Observer, Observers, attach, detach
 from reactgrad._store import MISSING
+from reactgrad.scheduler import Run as RawRun
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._var import Var
 
-KINDS = ("changed", "stale", "error", "removed")
+Calls = list[tuple[Observer, tuple[Any, ...]]]
 
-# Passes of one ``stabilize``: more mean observers that set each other off for ever.
-MAX_PASSES = 100
+# Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
+# off for ever.
+MAX_ROUNDS = 100
 
 
 class StabilizeError(ReactgradError, RecursionError):
-    """Observers that go on setting what they observe."""
+    """Observers that go on setting off each other, or themselves."""
 
 
-class Observer:
-    """What ``Var.observe`` returns; keeps the node alive until it is cancelled.
+class held:
+    """Hold back the observers of a graph for a block, and call them at its end; takes the lock."""
 
-    Attributes
-    ----------
-    var : Var
-        The observed node.
-    kind : str
-        ``"changed"``, ``"stale"``, ``"error"`` or ``"removed"``.
+    __slots__ = ("_graph",)
 
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> x = rg.Graph().input(2.0)
-    >>> observer = x.observe(print)
-    >>> observer.cancel()
-    >>> observer.active
-    False
-    """
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    __slots__ = ("_armed", "_callback", "_last", "_table", "kind", "var")
+    def __enter__(self) -> None:
+        self._graph._lock.acquire()
+        self._graph._observers.held += 1
 
-    def __init__(self, var: Var, kind: str, callback: Callable[..., Any], table: Observers) -> None:
-        self.var = var
-        self.kind = kind
-        self._callback = callback
-        self._table = table
-        self._last: Any = None  # the value, or the error, that was told last
-        self._armed = False  # for "stale": whether the node was clean since
-
-    def cancel(self) -> None:
-        """Call this observer no more; cancelling twice does nothing."""
-        self._table.discard(self)
-
-    @property
-    def active(self) -> bool:
-        """Whether the observer was not cancelled."""
-        return self._table.has(self)
-
-    def __repr__(self) -> str:
-        state = "" if self.active else " (cancelled)"
-        return f"<observer of {self.var.name!r}, {self.kind}{state}>"
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._graph._observers.held -= 1
+            if error is None or isinstance(error, Exception):
+                problems = deliver(self._graph)
+                if problems:
+                    conclude(problems, error)
+        finally:
+            self._graph._lock.release()
 
 
-class Observers:
-    """The observers of one graph, and what they have still to be told.
-
-    Attributes
-    ----------
-    changed, failed
-        Slots with a new value, or an error, that their observers were not told of yet.
-    queued
-        Sets made inside observers, to be made after the pass.
-    """
-
-    __slots__ = ("_by_slot", "_stale", "again", "changed", "failed", "notifying", "queued")
-
-    def __init__(self) -> None:
-        self._by_slot: dict[int, dict[Observer, None]] = {}
-        self._stale: dict[int, None] = {}
-        self.changed: set[int] = set()
-        self.failed: dict[int, Exception] = {}
-        self.notifying = False
-        self.again = False  # whether observers made sets since the last pass
-        self.queued: list[tuple[int, Any]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._by_slot)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._by_slot.values()))
-
-    def add(self, observer: Observer) -> None:
-        """Attach an observer."""
-        slot = observer.var._slot
-        self._by_slot.setdefault(slot, {})[observer] = None
-        if observer.kind == "stale":
-            self._stale[slot] = None
-
-    def discard(self, observer: Observer) -> None:
-        """Detach an observer."""
-        slot = observer.var._slot
-        here = self._by_slot.get(slot)
-        if here is not None and here.pop(observer, 0) is None and not here:
-            del self._by_slot[slot]
-            self._stale.pop(slot, None)
-            self.changed.discard(slot)
-            self.failed.pop(slot, None)
-
-    def has(self, observer: Observer) -> bool:
-        """Whether an observer is attached."""
-        return observer in self._by_slot.get(observer.var._slot, ())
-
-    def of(self, slot: int, kind: str) -> list[Observer]:
-        """The observers of a node of this kind, in order."""
-        return [one for one in self._by_slot.get(slot, ()) if one.kind == kind]
-
-    def slots(self) -> list[int]:
-        """The observed nodes."""
-        return list(self._by_slot)
-
-    def stale_slots(self) -> list[int]:
-        """The nodes whose turning stale is observed."""
-        return list(self._stale)
-
-    def note(self, slots: Iterable[int]) -> None:
-        """These nodes have new values."""
-        self.changed.update(slot for slot in slots if slot in self._by_slot)
+def conclude(problems: list[Exception], error: Exception | None) -> None:
+    """Raise what observers raised, with the error of the caller's own act."""
+    if problems:
+        own = [] if error is None else [error]
+        raise ExceptionGroup("observers raised", problems + own)
+    if error is not None:
+        raise error
 
 
 def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:
     """Attach an observer; see ``Var.observe``."""
-    graph = var._graph
     if kind not in KINDS:
         raise DTypeError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
     if not callable(callback):
         raise DTypeError(f"observe({callback!r:.60}): it takes a function to call.")
+    graph = var._graph
     with graph._lock:
-        observer = Observer(var, kind, callback, graph._observers)
-        clean = not graph._scheduler.is_stale(var._slot)
-        value = graph._host.data[var._slot]
-        if kind == "changed" and clean and value is not MISSING:
-            observer._last = graph._host.hand_out(var._slot)
-        observer._armed = clean
-        graph._observers.add(observer)
+        observer = Observer(graph, var, kind, callback)
+        stale = kind != "removed" and graph._scheduler.is_stale(var._slot)
+        observer.armed = not stale
+        if kind == "changed" and not stale:
+            value = graph._host.hand_out(var._slot)
+            observer.last = None if value is MISSING else value
+        attach(graph, observer)
+        graph._observers.stirred |= stale
         return observer
 
 
-def collect(graph: Graph, ran: Sequence[int], unchanged: Sequence[int]) -> None:
-    """Remember what a run changed at observed nodes."""
-    observers = graph._observers
-    if len(ran) <= len(observers._by_slot):
-        hits = [slot for slot in ran if slot in observers._by_slot]
-    else:
-        members = set(ran)
-        hits = [slot for slot in observers._by_slot if slot in members]
-    same = set(unchanged)
-    observers.note(slot for slot in hits if slot not in same)
+# --- what has happened ---------------------------------------------------------------------------
 
 
-def collect_errors(graph: Graph, failed: Sequence[int], errors: Sequence[Exception]) -> None:
-    """Remember which observed nodes an error keeps from having a value."""
-    topology, mark = graph._scheduler.topology, graph._scheduler.staleness.mark
-    observed = graph._observers._by_slot
-    for slot, error in zip(failed, errors, strict=True):
-        for reached in topology.descendants([slot], lambda s: mark[s]):
-            if reached in observed:
-                graph._observers.failed.setdefault(reached, error)
-
-
-def tell_stale(graph: Graph, problems: list[Exception]) -> None:
-    """Call the observers of nodes that a change has just made stale."""
+def collect(graph: Graph, run: RawRun) -> None:
+    """Note what a run did to observed nodes."""
     observers, scheduler = graph._observers, graph._scheduler
-    for slot in scheduler.topology.sort(observers.stale_slots()):
-        stale = scheduler.is_stale(slot)
-        for observer in observers.of(slot, "stale"):
-            if stale and observer._armed:
-                observer._armed = False
-                _call(observer, problems, observer.var)
-            elif not stale:
-                observer._armed = True
+    observers.ran = True
+    hits = observers.of["changed"].keys() & run.serials.keys()
+    if hits:
+        if len(run.ran) < len(run.serials):
+            hits.intersection_update(run.ran)
+        hits.difference_update(run.cut_off)
+        observers.note(hits)
+    if observers.of["error"]:
+        observers.failed.update(run.failed)
+    if observers.of["stale"] and (run.cut_off or run.failed):
+        # What follows may have become clean without having run, and without its mark having moved.
+        topology, staleness = scheduler.topology, scheduler.staleness
+        below = {child for slot in (*run.cut_off, *run.failed) for child in topology.children[slot]}
+        reached = topology.descendants(below, staleness.mark.__getitem__)
+        staleness.moved.update(observers.of["stale"].keys() & reached)
 
 
-def notify(graph: Graph) -> None:
-    """Call the observers of what has changed, and make the sets they ask for.
+def announce(graph: Graph, slots: Iterable[int] = ()) -> None:
+    """Something was changed other than by a run; these nodes have new values by that.
 
     Raises
     ------
@@ -202,83 +155,145 @@ def notify(graph: Graph) -> None:
         What observers raised.
     """
     observers = graph._observers
-    if observers.notifying or graph._scheduler.undo:
-        return
-    problems: list[Exception] = []
-    observers.notifying = True
-    try:
-        _tell(graph, problems)
-        if observers._stale:
-            tell_stale(graph, problems)
-    finally:
-        observers.notifying = False
-    queued, observers.queued = observers.queued, []
-    if queued:
-        observers.again = True
-        try:
-            graph._set_many(list(dict(queued).items()))
-        except Exception as error:
-            problems.append(error)
-    if problems:
-        raise ExceptionGroup("observers raised", problems)
+    observers.note(slots)
+    observers.stirred = True
+    if observers.of["stale"] and not observers.held:
+        conclude(deliver(graph), None)
 
 
-def _tell(graph: Graph, problems: list[Exception]) -> None:
-    observers, host = graph._observers, graph._host
-    changed, observers.changed = observers.changed, set()
-    failed, observers.failed = observers.failed, {}
-    for slot in graph._scheduler.topology.sort(changed | failed.keys()):
-        if slot in failed:
-            for observer in observers.of(slot, "error"):
-                # Told once: reading the same error again is no news.
-                if observer._last is None or str(observer._last) != str(failed[slot]):
-                    observer._last = failed[slot]
-                    _call(observer, problems, failed[slot])
-        if slot not in changed or host.data[slot] is MISSING:
-            continue
-        for observer in observers.of(slot, "error"):
-            observer._last = None
-        new = host.hand_out(slot)
-        for observer in observers.of(slot, "changed"):
-            old, observer._last = observer._last, new
-            _call(observer, problems, old, new)
+def removed(graph: Graph, slot: int) -> None:
+    """A node was removed for good; its slot is not free yet. Cancels and tells its observers.
 
-
-def _call(observer: Observer, problems: list[Exception], *arguments: Any) -> None:
-    if not observer.active:  # another observer cancelled it
-        return
-    try:
-        observer._callback(*arguments)
-    except Exception as error:
-        error.add_note(f"in an observer ({observer.kind}) of node {observer.var.name!r}")
-        problems.append(error)
-
-
-def stabilize(graph: Graph) -> int:
-    """Bring all observed nodes up to date and call their observers; see ``Graph.stabilize``."""
+    Raises
+    ------
+    ExceptionGroup
+        What observers raised.
+    """
     observers = graph._observers
-    if observers.notifying:
-        return 0
-    first: Exception | None = None
-    for passes in range(1, MAX_PASSES + 1):
-        targets = tuple(observers.slots())
-        observers.again = False
-        if targets:
-            try:
-                graph._refresh(targets)
-            except (ExceptionGroup, Cancelled):
-                raise
-            except Exception as error:
-                if not any(observers.of(slot, "error") for slot in targets):
-                    first = first or error
-        notify(graph)
-        if not observers.again:
-            if first is not None:
-                raise first
-            return passes
-    names = ", ".join(graph._host.name(slot) for slot in list(observers.changed)[:6])
-    raise StabilizeError(
-        f"after {MAX_PASSES} passes observers still change what is observed ({names}). An observer "
-        "that sets a node it observes, directly or through others, never ends: set only what does "
-        "not lead back, or only when the value differs."
+    for observer in observers.at(slot):
+        detach(graph, observer)
+        if observer.kind == "removed":
+            observers.gone.append(observer)
+    if not observers.held:
+        conclude(deliver(graph), None)
+
+
+# --- telling -------------------------------------------------------------------------------------
+
+
+def deliver(graph: Graph) -> list[Exception]:
+    """Call observers, round by round, and make their sets; what they raised.
+
+    Nobody is called while someone holds them back, or nodes are being computed.
+    """
+    observers = graph._observers
+    problems: list[Exception] = []
+    if observers.held or graph._computing or not (observers or observers.gone):
+        return problems
+    observers.held = 1
+    try:
+        for _ in range(MAX_ROUNDS):
+            calls = _due(graph)
+            if calls:
+                _call(observers, calls, problems)
+            elif observers.queue:
+                _make_sets(graph, problems)
+            else:
+                return problems
+        problems.append(endless(graph))
+        observers.queue.clear()
+    finally:
+        observers.held = 0
+    return problems
+
+
+def _call(observers: Observers, calls: Calls, problems: list[Exception]) -> None:
+    try:
+        for observer, arguments in calls:
+            if observer.active or observer.kind == "removed":  # else cancelled by another one
+                observers.calling = observer
+                try:
+                    observer.call(*arguments)
+                except Exception as error:
+                    problems.append(error)
+    finally:
+        observers.calling = None
+
+
+def _make_sets(graph: Graph, problems: list[Exception]) -> None:
+    queue, graph._observers.queue = graph._observers.queue, []
+    for observer, sets in queue:
+        values = {var._slot: value for var, value in sets if var._graph is graph}
+        try:
+            graph._set_many(list(values.items()))
+        except Exception as error:  # it fitted when it was asked for
+            observer.blame(error)
+            problems.append(error)
+
+
+def _due(graph: Graph) -> Calls:
+    """Whom to call, and with what."""
+    observers = graph._observers
+    calls: Calls = [(observer, (observer.var,)) for observer in observers.gone]
+    observers.gone.clear()
+    if observers.ran:
+        observers.ran = False
+        calls += _outcomes(graph)
+    if observers.of["stale"]:
+        calls += _turned_stale(graph)
+    return calls
+
+
+def _outcomes(graph: Graph) -> Calls:
+    """Values and errors that observers have not been told of."""
+    observers, scheduler = graph._observers, graph._scheduler
+    calls: Calls = []
+    # News of a node that has become stale since wait until it is clean.
+    due = observers.news.keys() - scheduler.stale_among(observers.news.keys())
+    failed, observers.failed = observers.failed, set()
+    errors = scheduler.blocked(failed, observers.of["error"]) if failed else {}
+    for slot in scheduler.topology.sort(due | errors.keys()):
+        if slot in errors:
+            error, number = errors[slot].error, errors[slot].number
+            for observer in observers.of["error"][slot]:
+                if observer.last != number:
+                    observer.last = number
+                    calls.append((observer, (error,)))
+        if slot in due:
+            before, new = observers.news.pop(slot), graph._value(slot)
+            for observer in observers.of["changed"][slot]:
+                if observer.number < before:
+                    calls.append((observer, (observer.last, new)))
+                    observer.last = new
+    return calls
+
+
+def _turned_stale(graph: Graph) -> Calls:
+    """Nodes that were clean when this was last asked, and are not any more."""
+    observers, scheduler = graph._observers, graph._scheduler
+    calls: Calls = []
+    table = observers.of["stale"]
+    scheduler.staleness.flush()
+    slots = scheduler.topology.sort(scheduler.staleness.moved & table.keys())
+    stale = scheduler.stale_among(slots) if slots else set()
+    scheduler.staleness.moved.clear()
+    for slot in slots:
+        for observer in table[slot]:
+            if slot in stale and observer.armed:
+                calls.append((observer, (observer.var,)))
+            observer.armed = slot not in stale
+    return calls
+
+
+def endless(graph: Graph) -> StabilizeError:
+    """The error that names what does not come to rest."""
+    observers, name = graph._observers, graph._host.name
+    slots = observers.news.keys() | graph._scheduler.stale_among(observers.observed)
+    names = [var.name for _, sets in observers.queue for var, _ in sets]
+    names += map(name, graph._scheduler.topology.sort(slots))
+    shown = ", ".join(dict.fromkeys(names[:6])) + (", ..." if len(names) > 6 else "")
+    return StabilizeError(
+        f"after {MAX_ROUNDS} times of being called observers still change what is observed ({shown}). "
+        "An observer that sets a node it observes, directly or through others, never ends: set only "
+        "what does not lead back, or only when the value differs."
     )

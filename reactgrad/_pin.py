@@ -39,6 +39,7 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
             _respec.rebuild_programs(graph, {slot})
         else:
             _put(graph, slot, data)
+        graph._announce()
 
 
 def unpin(graph: Graph, var: Var) -> None:
@@ -57,6 +58,7 @@ def unpin(graph: Graph, var: Var) -> None:
         host.moved(slot)
         scheduler.undo.note(lambda: pin(graph, var, value))
         _respec.rebuild_programs(graph, {slot})
+        graph._announce()
 
 
 def _put(graph: Graph, slot: int, data: Any) -> None:
@@ -66,6 +68,7 @@ def _put(graph: Graph, slot: int, data: Any) -> None:
     host.data[slot] = data
     host.moved(slot)
     graph._scheduler.changed(slot)
+    graph._observers.note((slot,))
 
 
 def _fitting(graph: Graph, var: Var, value: Any) -> Any:

@@ -6,7 +6,7 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -19,7 +19,7 @@ from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.order import admit, cycle_through, find_path, place_between
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
 from reactgrad_scheduler.run import Run, Totals
-from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
+from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, Staleness
 from reactgrad_scheduler.topology import Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
 
@@ -428,6 +428,28 @@ class Scheduler:
         )
         return error
 
+    def blocked(self, failed: Iterable[int], among: Collection[int]) -> dict[int, StoredError]:
+        """Which of the nodes `among` have no value because of what these failed nodes raised.
+
+        With the error that each of them has: that of its first operand that has one, else its own,
+        also where another one than the given nodes raised it. In topological order.
+        """
+        topology, mark, errors = self.topology, self.staleness.mark, self.errors
+        self.stale_among(failed)
+        standing = [slot for slot in failed if mark[slot] == FAILED]
+        reached = topology.descendants(standing, mark.__getitem__)
+        reached = [slot for slot in reached if slot in among]
+        found: dict[int, StoredError] = {}
+        for slot in topology.sort(topology.ancestors(reached, mark.__getitem__)):
+            for operand in self.operands(slot):
+                if operand in found:
+                    found[slot] = found[operand]
+                    break
+            else:
+                if mark[slot] == FAILED and slot in errors:
+                    found[slot] = errors[slot]
+        return {slot: error for slot, error in found.items() if slot in among}
+
     def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.
 
@@ -553,7 +575,16 @@ class Scheduler:
     def is_stale(self, slot: int) -> bool:
         """Whether a read of `slot` would find it out of date; runs nothing."""
         self.attend()
-        return bool(self.staleness.mark[slot]) and slot in self.truly_stale([slot])
+        return slot in self.stale_among((slot,))
+
+    def stale_among(self, slots: Iterable[int]) -> set[int]:
+        """Those of these nodes that a read would find out of date; walks only behind cutoffs."""
+        self.staleness.flush()
+        mark = self.staleness.mark
+        doubtful = [slot for slot in slots if mark[slot] == MAYBE]
+        if doubtful:
+            self.truly_stale(doubtful)
+        return {slot for slot in slots if mark[slot]}
 
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
         """Stale ancestors-or-self of `targets` by versions, in topological order.

@@ -9,21 +9,9 @@ from __future__ import annotations
 import pytest
 
 OPEN = {
-    "test_a_failed_transaction_inside_an_observer": "queued sets outlive a rollback inside an observer",
     "test_a_first_read_through_too_many_readers": "functions that read functions nest Python frames",
-    "test_a_pin_and_a_touch_are_told": "only sets and runs tell observers of a change",
-    "test_a_read_inside_an_observer_tells": "what a read inside an observer ran is told at the next run",
-    "test_a_set_does_not_ask_after_observers": "each set looks at all observers of staleness",
-    "test_a_set_inside_an_observer_that_does_not_fit": "one queued set that does not fit drops all",
-    "test_after_stabilize_nothing_observed_is_stale": "an edit inside an observer makes no other pass",
-    "test_an_error_is_told_again": "an error healed behind a cutoff is not told again",
-    "test_an_error_that_no_observer_of_errors_sees": "one observer of errors hides those of other nodes",
-    "test_attaching_along_a_chain": "attaching walks the ancestors of a node that was never read",
     "test_both_of_two_functions_that_read_each_other": "a refused read is no dependency of the error",
-    "test_observers_that_set_each_other_off": "the error does not name the nodes",
-    "test_of_several_sets_inside_observers": "a queued set is held against the cutoff too early",
     "test_of_two_overlapping_cycles_of_reads": "a refused read is no dependency of the error",
-    "test_turning_stale_is_told_once": "only sets tell observers of staleness",
     "test_two_functions_that_read_each_other": "the path of a cycle of reads may miss a node",
     "test_a_function_reads_nodes_from_executor_threads": "a waiting function holds the graph's lock",
     "test_runs_are_cancelled_at_any_moment": "a cancelled read inside of a node is not yet clean",
