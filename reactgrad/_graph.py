@@ -692,7 +692,9 @@ class Graph:
         sets: Sets = []
         for slot, found, new in ready:
             if found is not None and found.weak is None:
-                new = device_of_kind(found.kind).reshape(own_copy(found, new), found.shape)
+                new = own_copy(found, new)
+                if not found.shape:
+                    new = device_of_kind(found.kind).reshape(new, ())
             sets.append((self._handle(slot), new))
         assert observers.calling is not None
         observers.queue.append((observers.calling, sets))

@@ -83,25 +83,29 @@ class held:
         self._graph._observers.held += 1
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             self._graph._observers.held -= 1
             if error is None or isinstance(error, Exception):
-                problems = deliver(self._graph)
-                if problems:
-                    conclude(problems, error)
+                problems: list[Exception] = []
+                endless = deliver(self._graph, problems)
+                if problems or endless:
+                    conclude(problems, endless, error)
         finally:
             self._graph._lock.release()
 
 
-def conclude(problems: list[Exception], error: Exception | None) -> None:
-    """Raise what observers raised, with the error of the caller's own act."""
-    if problems:
-        own = [] if error is None else [error]
+def conclude(problems: list[Exception], *errors: Exception | None) -> None:
+    """Raise what observers raised, together with other errors."""
+    own = [error for error in errors if error is not None]
+    if problems or len(own) > 1:
         raise ExceptionGroup("observers raised", problems + own)
-    if error is not None:
-        raise error
+    if own:
+        raise own[0]
 
 
 def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:
@@ -147,18 +151,13 @@ def collect(graph: Graph, run: RawRun) -> None:
 
 
 def announce(graph: Graph, slots: Iterable[int] = ()) -> None:
-    """Something was changed other than by a run; these nodes have new values by that.
-
-    Raises
-    ------
-    ExceptionGroup
-        What observers raised.
-    """
+    """Something was changed other than by a run; these nodes have new values by that."""
     observers = graph._observers
     observers.note(slots)
     observers.stirred = True
     if observers.of["stale"] and not observers.held:
-        conclude(deliver(graph), None)
+        with held(graph):
+            pass
 
 
 def removed(graph: Graph, slot: int) -> None:
@@ -170,26 +169,37 @@ def removed(graph: Graph, slot: int) -> None:
         What observers raised.
     """
     observers = graph._observers
-    for observer in observers.at(slot):
-        detach(graph, observer)
-        if observer.kind == "removed":
-            observers.gone.append(observer)
-    if not observers.held:
-        conclude(deliver(graph), None)
+    with held(graph):
+        for observer in observers.at(slot):
+            detach(graph, observer)
+            if observer.kind == "removed":
+                observers.gone.append(observer)
 
 
 # --- telling -------------------------------------------------------------------------------------
 
 
-def deliver(graph: Graph) -> list[Exception]:
-    """Call observers, round by round, and make their sets; what they raised.
+def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
+    """Call observers, round by round, and make their sets.
 
     Nobody is called while someone holds them back, or nodes are being computed.
+
+    Parameters
+    ----------
+    problems
+        Gets what they raise.
+
+    Returns
+    -------
+    StabilizeError or None
+        What is wrong if there is no end to it.
     """
     observers = graph._observers
-    problems: list[Exception] = []
-    if observers.held or graph._computing or not (observers or observers.gone):
-        return problems
+    if observers.held or graph._computing:
+        return None
+    if not (observers or observers.gone):
+        observers.ran = False
+        return None
     observers.held = 1
     try:
         for _ in range(MAX_ROUNDS):
@@ -199,12 +209,12 @@ def deliver(graph: Graph) -> list[Exception]:
             elif observers.queue:
                 _make_sets(graph, problems)
             else:
-                return problems
-        problems.append(endless(graph))
+                return None
+        error = endless(graph)
         observers.queue.clear()
+        return error
     finally:
         observers.held = 0
-    return problems
 
 
 def _call(observers: Observers, calls: Calls, problems: list[Exception]) -> None:
@@ -287,11 +297,11 @@ def _turned_stale(graph: Graph) -> Calls:
 
 def endless(graph: Graph) -> StabilizeError:
     """The error that names what does not come to rest."""
-    observers, name = graph._observers, graph._host.name
-    slots = observers.news.keys() | graph._scheduler.stale_among(observers.observed)
-    names = [var.name for _, sets in observers.queue for var, _ in sets]
-    names += map(name, graph._scheduler.topology.sort(slots))
-    shown = ", ".join(dict.fromkeys(names[:6])) + (", ..." if len(names) > 6 else "")
+    observers, scheduler = graph._observers, graph._scheduler
+    slots = observers.news.keys() | scheduler.stale_among(observers.observed)
+    slots.update(var._slot for _, sets in observers.queue for var, _ in sets)
+    names = [graph._host.name(slot) for slot in scheduler.topology.sort(slots)]
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     return StabilizeError(
         f"after {MAX_ROUNDS} times of being called observers still change what is observed ({shown}). "
         "An observer that sets a node it observes, directly or through others, never ends: set only "

@@ -156,7 +156,9 @@ class Observers:
         """Make one of the sets that were queued from this one on: all of them, or none."""
         if len(self.queue) > start:
             observer = self.queue[start][0]
-            self.queue[start:] = [(observer, [one for _, sets in self.queue[start:] for one in sets])]
+            self.queue[start:] = [
+                (observer, [one for _, sets in self.queue[start:] for one in sets])
+            ]
 
     def add(self, observer: Observer) -> None:
         """Make the entries of a new observer."""

@@ -19,20 +19,22 @@ def stabilize(graph: Graph) -> int:
         return 0  # what it would find is found by the pass that follows
     problems: list[Exception] = []
     failure: Exception | None = None
+    passes = 0
     try:
-        for passes in range(1, MAX_ROUNDS + 1):
+        while passes < MAX_ROUNDS:
+            passes += 1
             observers.stirred = False
             observers.held += 1
             try:
                 failure = _refresh(graph)
             finally:
                 observers.held -= 1
-            problems += deliver(graph)
-            if not observers.stirred or isinstance(failure, Cancelled):
+            stopped = deliver(graph, problems)
+            if stopped or not observers.stirred or isinstance(failure, Cancelled):
                 break
         else:
-            failure = endless(graph)
-        conclude(problems, failure)
+            stopped = endless(graph)
+        conclude(problems, stopped, failure)
         return passes
     finally:
         del failure  # its traceback holds this frame

@@ -6,7 +6,7 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Container, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -428,17 +428,17 @@ class Scheduler:
         )
         return error
 
-    def blocked(self, failed: Iterable[int], among: Collection[int]) -> dict[int, StoredError]:
+    def blocked(self, failed: Iterable[int], among: Container[int]) -> dict[int, StoredError]:
         """Which of the nodes `among` have no value because of what these failed nodes raised.
 
         With the error that each of them has: that of its first operand that has one, else its own,
         also where another one than the given nodes raised it. In topological order.
         """
         topology, mark, errors = self.topology, self.staleness.mark, self.errors
-        self.stale_among(failed)
-        standing = [slot for slot in failed if mark[slot] == FAILED]
-        reached = topology.descendants(standing, mark.__getitem__)
+        self.staleness.flush()
+        reached = topology.descendants(failed, mark.__getitem__)
         reached = [slot for slot in reached if slot in among]
+        self.truly_stale(reached)  # whose marks go where versions match
         found: dict[int, StoredError] = {}
         for slot in topology.sort(topology.ancestors(reached, mark.__getitem__)):
             for operand in self.operands(slot):
@@ -446,9 +446,15 @@ class Scheduler:
                     found[slot] = found[operand]
                     break
             else:
-                if mark[slot] == FAILED and slot in errors:
+                if slot in errors and (mark[slot] == FAILED or self._stands(slot, found)):
                     found[slot] = errors[slot]
         return {slot: error for slot, error in found.items() if slot in among}
+
+    def _stands(self, slot: int, known: Container[int]) -> bool:
+        """Whether a node would raise what it raised; `known`: which of its parents have errors."""
+        mark, parents = self.staleness.mark, self.topology.parents[slot]
+        settled = all(not mark[parent] or parent in known for parent in parents)
+        return settled and self.errors[slot].versions == self.seen_parents(slot)
 
     def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.
@@ -577,7 +583,7 @@ class Scheduler:
         self.attend()
         return slot in self.stale_among((slot,))
 
-    def stale_among(self, slots: Iterable[int]) -> set[int]:
+    def stale_among(self, slots: Collection[int]) -> set[int]:
         """Those of these nodes that a read would find out of date; walks only behind cutoffs."""
         self.staleness.flush()
         mark = self.staleness.mark

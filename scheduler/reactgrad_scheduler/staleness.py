@@ -98,10 +98,8 @@ class Staleness:
     def heed(self, slots: Collection[int]) -> None:
         """Note in ``moved`` whose mark moves, of these nodes; none: which costs nothing."""
         self.heeded = slots
-        if slots:
-            self.__class__ = Heeding
-        else:
-            self.__class__ = Staleness
+        _become(self, Heeding if slots else Staleness)
+        if not slots:
             self.moved.clear()
 
     def key(self, slot: int, mark: int) -> int:
@@ -160,3 +158,7 @@ class Heeding(Staleness):
         if slot in self.heeded and self.mark[slot] != mark:
             self.moved.add(slot)
         super().put(slot, mark)
+
+
+def _become(staleness: Staleness, kind: type[Staleness]) -> None:
+    staleness.__class__ = kind
