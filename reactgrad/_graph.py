@@ -19,7 +19,7 @@ from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, Se
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host, number_key
-from reactgrad._observe import announce, collect, held
+from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
 from reactgrad._record import Measured, Recording
 from reactgrad._run import Plan, Run, VarList
@@ -27,6 +27,7 @@ from reactgrad._site import user_site
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
+from reactgrad._tell import held
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves

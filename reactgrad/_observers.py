@@ -78,9 +78,6 @@ class Observer:
 class Observers:
     """The observers of one graph, and what they have still to be told.
 
-    Everything but the observers themselves is empty or false whenever nobody calls them and no
-    transaction is open, except for what waits for the next run.
-
     Attributes
     ----------
     of

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad import _observe, _observers, _stabilize
-from reactgrad._observe import held, removed
+from reactgrad import _observe, _observers, _stabilize, _tell
+from reactgrad._observe import removed
+from reactgrad._tell import held
 from reactgrad_scheduler.staleness import Staleness
 
 
@@ -397,7 +398,7 @@ def test_observers_of_staleness_that_never_rest_are_stopped(g: rg.Graph) -> None
     y.name = "y"
     with pytest.raises(rg.StabilizeError, match=r"\(y\)"):
         x.set(5)
-    assert len(calls) == _observe.MAX_ROUNDS / 2
+    assert len(calls) == _tell.MAX_ROUNDS / 2
     g.check_invariants()
 
 
@@ -651,7 +652,7 @@ def test_where_nobody_observes_no_code_of_observers_runs() -> None:
 
     files = modules(task)
     assert rg._graph.__file__ in files
-    assert files.isdisjoint({_observe.__file__, _stabilize.__file__})
+    assert files.isdisjoint({_observe.__file__, _tell.__file__, _stabilize.__file__})
 
 
 def calls(task: Callable[[], object]) -> int:
