@@ -3,6 +3,8 @@
 Map of the package:
 
 - ``_graph``, ``_var``, ``_run``   what users hold: graphs, nodes, what a read did
+- ``_observe``, ``_stabilize``     callbacks when something has happened
+- ``_observers``, ``_tell``        who observes what; who is called, when and with what
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
 - ``_protocols``                   NumPy's functions on Vars
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
@@ -47,8 +49,7 @@ from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
-from reactgrad._observe import Observer as Observer
-from reactgrad._observe import StabilizeError as StabilizeError
+from reactgrad._observers import Observer as Observer
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
@@ -57,6 +58,7 @@ from reactgrad._run import VarList as VarList
 from reactgrad._stats import Stats as Stats
 from reactgrad._store import NumberError as NumberError
 from reactgrad._switch import switch as switch
+from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad._why import Why as Why

@@ -69,8 +69,10 @@ def edit(graph: Graph) -> Iterator[Edits]:
         if outer is not None:
             outer.join(edits)
         elif edits.operands or edits.removed:
-            _commit(graph, edits)
-            settle(graph)
+            with graph._hold():
+                _commit(graph, edits)
+                graph._announce()
+                settle(graph)
 
 
 def _commit(graph: Graph, edits: Edits) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reactgrad import _respec
 from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import Edits, edit, insert, remove
@@ -20,13 +21,16 @@ from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, Se
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
-from reactgrad._observe import Observers, collect, collect_errors, notify, stabilize, tell_stale
+from reactgrad._observe import announce, collect
+from reactgrad._observers import Observers, Sets
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
+from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
+from reactgrad._tell import held
 from reactgrad._undo import give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
@@ -92,6 +96,7 @@ class Graph:
         self._host = Host(self)
         self._programs = Programs()
         self._observers = Observers()
+        self._observed = self._observers.observed  # empty: nobody looks at what happens
         self._events: EventLog | None = None
         self._measured = Measured()
         self._edits: Edits | None = None  # what the innermost open `with g.edit():` has collected
@@ -657,7 +662,7 @@ class Graph:
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
         host, scheduler = self._host, self._scheduler
-        if scheduler.notes or scheduler.computing or self._observers.notifying:
+        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
@@ -672,21 +677,21 @@ class Graph:
             else:
                 buffer[...] = value
         scheduler.changed(*slots)
-        if self._observers:
-            self._told(slots)
+        if self._observed:
+            announce(self, slots)
         return True
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
         self._scheduler.check_idle()
+        if self._observers.calling is not None:
+            self._queue_sets(values)
+            return
         ready: list[tuple[int, Spec | None, Any]] = []
         for slot, value in values:
             found, new = self._read_set(slot, value)
             if not self._cut_off(slot, found, new):
                 ready.append((slot, found, new))
         if not ready:
-            return
-        if self._observers.notifying:
-            self._observers.queued += [(slot, value) for slot, value in values]
             return
         specs = self._host.specs
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
@@ -698,21 +703,34 @@ class Graph:
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])
-        if self._observers:
-            self._told([slot for slot, _, _ in ready])
+        if self._observed:
+            announce(self, [slot for slot, _, _ in ready])
 
-    def _told(self, leaves: Sequence[int]) -> None:
-        """Leaves were set: note it for their observers, and tell those of staleness."""
-        self._observers.note(leaves)
-        if self._observers.stale_slots() and not self._scheduler.notes:
-            problems: list[Exception] = []
-            self._observers.notifying = True
-            try:
-                tell_stale(self, problems)
-            finally:
-                self._observers.notifying = False
-            if problems:
-                raise ExceptionGroup("observers raised", problems)
+    def _queue_sets(self, values: Sequence[tuple[int, Any]]) -> None:
+        """Check sets that an observer asks for, and keep them until all have been called."""
+        observers, specs = self._observers, self._host.specs
+        ready = [(slot, *self._read_set(slot, value)) for slot, value in values]
+        reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+        if reshaped:
+            _respec.check(self, reshaped)
+        sets: Sets = []
+        for slot, found, new in ready:
+            if found is not None and found.weak is None:
+                new = own_copy(found, new)
+                if not found.shape:
+                    new = device_of_kind(found.kind).reshape(new, ())
+            sets.append((self._handle(slot), new))
+        assert observers.calling is not None
+        observers.queue.append((observers.calling, sets))
+
+    def _announce(self, slots: Iterable[int] = ()) -> None:
+        """Let observers hear of a change that was made; these nodes have new values by it."""
+        if self._observed:
+            announce(self, slots)
+
+    def _hold(self) -> held:
+        """Hold back observers for a block; for what makes several steps."""
+        return held(self)
 
     def _read_set(self, slot: int, value: Any) -> tuple[Spec | None, Any]:
         """A new value for a leaf, checked and in the leaf's dtype."""
@@ -840,21 +858,22 @@ class Graph:
         1.0
         """
         observers = self._observers
-        with self._lock:
-            told = set(observers.changed)
+        observers = self._observers
+        with held(self):
+            ran, queued = observers.ran, len(observers.queue)
             # Inside a block of edits, those that are collected here go with what is set here.
             collected = edit(self) if self._edits is not None else nullcontext()
             try:
                 with self._scheduler.transaction(partial(give_back, self)), collected:
                     yield
             except BaseException:
-                observers.changed = told
+                observers.ran = ran
+                del observers.queue[queued:]
                 raise
             finally:
                 settle(self)
-            if observers and not self._scheduler.notes:
-                self._told([])
-                notify(self)
+            observers.ran = True
+            observers.join(queued)
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -930,22 +949,27 @@ class Graph:
         return Running(self._scheduler) if self._computing else None
 
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
-        with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
-            run = self._scheduler.refresh(slots, retry=retry)
-        error = self._scheduler.error_of(slots, run) if run.failed else None
+        if self._observed and not self._observers.held:
+            with held(self):
+                return self._refresh(slots, retry=retry)
         try:
-            if self._observers:
-                collect(self, run.ran, run.cut_off)
-                collect_errors(self, run.failed, run.errors)
-                if not self._computing:
-                    notify(self)
+            with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
+                run = self._scheduler.refresh(slots, retry=retry)
+        except BaseException as error:
+            if self._observed and not isinstance(error, Exception):  # interrupted in the middle
+                collect(self, self._scheduler.last_run)
+            raise
+        if self._observed:
+            collect(self, run)
+        failure = self._scheduler.error_of(slots, run) if run.failed else None
+        try:
             if self._scheduler.cancelled:
                 self._check_cancelled(slots)
-            if error is not None:
-                raise error
+            if failure is not None:
+                raise failure
             return run
         finally:
-            del error  # its traceback holds this frame
+            del failure  # its traceback holds this frame
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""
@@ -980,6 +1004,9 @@ class Graph:
             if self._computing:
                 self._scheduler.depend(slot)
             if self._pending or self._mark[slot]:
+                if self._observed and not self._observers.held:
+                    with held(self):  # who may set what the value comes from
+                        return self._value(slot)
                 self._refresh((slot,))
             value = self._host.hand_out(slot)
             if value is MISSING:  # released, and clean
@@ -992,23 +1019,30 @@ class Graph:
                 lock.release()
 
     def stabilize(self) -> int:
-        """Bring all observed nodes up to date, and call their observers.
+        """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
 
-        Sets that observers make are queued and lead to another pass.
+        Each pass reads all nodes that are observed (for removal only does not count) and calls who
+        has to hear of something; another one follows if observers have changed anything. What
+        observers of errors are told of is not raised; whatever fails or raises, all other nodes are
+        brought up to date and all other observers called. Inside a transaction nobody is called
+        before its end; inside an observer it does nothing.
 
         Returns
         -------
         int
-            The number of passes.
+            The number of passes; 0 inside an observer.
 
         Raises
         ------
         ExceptionGroup
-            What observers raised, after all others were called.
+            What observers raised in all passes, and behind that what else would be raised.
         StabilizeError
             If observers still change what is observed after 100 passes.
         Exception
-            The first error of an observed node that has no observer of errors.
+            The error of the first observed node that the last pass leaves without a value and that
+            has no observer of errors.
+        BusyError
+            Inside a node that is being computed.
 
         Examples
         --------

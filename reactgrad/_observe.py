@@ -1,200 +1,116 @@
-"""The push side: callbacks when observed nodes have changed.
+"""The push side: callbacks when something has happened to observed nodes.
 
-Order: nodes in topological order, and at one node the observers in the order in which they were
-attached. Once: an observer is called once for each run that left its node with a new value,
-however often it was computed inside that run. Observers attached while observers are called take
-part from the next pass on; cancelled ones are not called any more. Sets inside an observer are
-queued, and made when all observers of the pass have been called. An observer that raises does not
-stop the others; the errors of a pass reach the caller together, as an ``ExceptionGroup``.
+**When.** A callback is never called in the middle of anything: not while nodes are computed, not
+inside a transaction, not before ``backward`` has ended. What was read is handed out first.
+
+- ``"changed"``, ``callback(old, new)``: after a run (any read, ``stabilize``, the end of a
+  transaction) that leaves the node clean, if its value was replaced since the observer was told
+  last, or was attached: computed anew and not cut off, set, touched, pinned, given back by a
+  rollback. Once, however often it was replaced.
+- ``"error"``, ``callback(error)``: after a run that leaves the node without a value because it, or
+  an operand on the way to it, raised. Once for each error; an error that is raised again without
+  being computed again is the same one.
+- ``"stale"``, ``callback(var)``: after whatever made the clean node stale: a set, a touch, a pin, an
+  edit, the end of a transaction. Once, until the node has been clean again. A node that is in truth
+  clean, behind a cutoff, counts as clean.
+- ``"removed"``, ``callback(var)``: after the node was removed from the graph. All its observers are
+  cancelled by that. The Var is only good for knowing which one it was.
+
+**Order.** One *round* calls everybody for whom there is something at its beginning: first who
+observes removal, then values and errors, then staleness; nodes in topological order; the observers
+of one node as they were attached. What they are told is what was so at the beginning of the round,
+whatever others do in it, and all observers of a node are told the same.
+
+**Inside a callback** the graph may be used as anywhere:
+
+- reads give the present values; what they compute is told in the next round;
+- sets (also ``mutate``, and those of transactions) are checked at once, and made in order when no
+  round is left, those of one ``g.set`` or one transaction together or not at all; until then reads
+  show the former values;
+- touches, pins and edits are made at once; the values that they give are told after the next run;
+- observers that are attached hear of what happens from then on; cancelled ones are not called any
+  more, also not in this round;
+- ``stabilize`` does nothing: the one under way makes another pass.
+
+A read makes rounds until nobody has to be told of anything that was computed. What observers have
+set is then stale, or news for the next run; ``stabilize`` goes on until neither is left.
+
+**Errors.** An observer that raises stops nobody: when all have been called, what they raised reaches
+the caller, in this order and with the error of the caller's own act behind it, as one
+``ExceptionGroup``. Told is told, also to those that raised.
+
+Observers keep their nodes alive, belong to one graph (forks have none), and cost nothing where there
+are none. The kinds and the queue are those of Incremental's ``on_update`` (Jane Street), calling once
+and only for what has changed that of the effects of alien-signals, Preact and reaktiv.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import Cancelled, DTypeError, ReactgradError
+from reactgrad._errors import DTypeError
+from reactgrad._observers import KINDS, Observer, attach, detach
 from reactgrad._store import MISSING
+from reactgrad._tell import held
+from reactgrad.scheduler import Run as RawRun
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._var import Var
 
-KINDS = ("changed", "stale", "error", "removed")
-
-# Passes of one ``stabilize``: more mean observers that set each other off for ever.
-MAX_PASSES = 100
-
-
-class StabilizeError(ReactgradError, RecursionError):
-    """Observers that go on setting what they observe."""
-
-
-class Observer:
-    """What ``Var.observe`` returns; keeps the node alive until it is cancelled.
-
-    Attributes
-    ----------
-    var : Var
-        The observed node.
-    kind : str
-        ``"changed"``, ``"stale"``, ``"error"`` or ``"removed"``.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> x = rg.Graph().input(2.0)
-    >>> observer = x.observe(print)
-    >>> observer.cancel()
-    >>> observer.active
-    False
-    """
-
-    __slots__ = ("_armed", "_callback", "_last", "_table", "kind", "var")
-
-    def __init__(self, var: Var, kind: str, callback: Callable[..., Any], table: Observers) -> None:
-        self.var = var
-        self.kind = kind
-        self._callback = callback
-        self._table = table
-        self._last: Any = None  # the value, or the error, that was told last
-        self._armed = False  # for "stale": whether the node was clean since
-
-    def cancel(self) -> None:
-        """Call this observer no more; cancelling twice does nothing."""
-        self._table.discard(self)
-
-    @property
-    def active(self) -> bool:
-        """Whether the observer was not cancelled."""
-        return self._table.has(self)
-
-    def __repr__(self) -> str:
-        state = "" if self.active else " (cancelled)"
-        return f"<observer of {self.var.name!r}, {self.kind}{state}>"
-
-
-class Observers:
-    """The observers of one graph, and what they have still to be told.
-
-    Attributes
-    ----------
-    changed, failed
-        Slots with a new value, or an error, that their observers were not told of yet.
-    queued
-        Sets made inside observers, to be made after the pass.
-    """
-
-    __slots__ = ("_by_slot", "_stale", "again", "changed", "failed", "notifying", "queued")
-
-    def __init__(self) -> None:
-        self._by_slot: dict[int, dict[Observer, None]] = {}
-        self._stale: dict[int, None] = {}
-        self.changed: set[int] = set()
-        self.failed: dict[int, Exception] = {}
-        self.notifying = False
-        self.again = False  # whether observers made sets since the last pass
-        self.queued: list[tuple[int, Any]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._by_slot)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._by_slot.values()))
-
-    def add(self, observer: Observer) -> None:
-        """Attach an observer."""
-        slot = observer.var._slot
-        self._by_slot.setdefault(slot, {})[observer] = None
-        if observer.kind == "stale":
-            self._stale[slot] = None
-
-    def discard(self, observer: Observer) -> None:
-        """Detach an observer."""
-        slot = observer.var._slot
-        here = self._by_slot.get(slot)
-        if here is not None and here.pop(observer, 0) is None and not here:
-            del self._by_slot[slot]
-            self._stale.pop(slot, None)
-            self.changed.discard(slot)
-            self.failed.pop(slot, None)
-
-    def has(self, observer: Observer) -> bool:
-        """Whether an observer is attached."""
-        return observer in self._by_slot.get(observer.var._slot, ())
-
-    def of(self, slot: int, kind: str) -> list[Observer]:
-        """The observers of a node of this kind, in order."""
-        return [one for one in self._by_slot.get(slot, ()) if one.kind == kind]
-
-    def slots(self) -> list[int]:
-        """The observed nodes."""
-        return list(self._by_slot)
-
-    def stale_slots(self) -> list[int]:
-        """The nodes whose turning stale is observed."""
-        return list(self._stale)
-
-    def note(self, slots: Iterable[int]) -> None:
-        """These nodes have new values."""
-        self.changed.update(slot for slot in slots if slot in self._by_slot)
-
 
 def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:
     """Attach an observer; see ``Var.observe``."""
-    graph = var._graph
     if kind not in KINDS:
         raise DTypeError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
     if not callable(callback):
         raise DTypeError(f"observe({callback!r:.60}): it takes a function to call.")
+    graph = var._graph
     with graph._lock:
-        observer = Observer(var, kind, callback, graph._observers)
-        clean = not graph._scheduler.is_stale(var._slot)
-        value = graph._host.data[var._slot]
-        if kind == "changed" and clean and value is not MISSING:
-            observer._last = graph._host.hand_out(var._slot)
-        observer._armed = clean
-        graph._observers.add(observer)
+        observer = Observer(graph, var, kind, callback)
+        stale = kind != "removed" and graph._scheduler.is_stale(var._slot)
+        observer.armed = not stale
+        if kind == "changed" and not stale:
+            value = graph._host.hand_out(var._slot)
+            observer.last = None if value is MISSING else value
+        attach(graph, observer)
+        graph._observers.stirred |= stale
         return observer
 
 
-def collect(graph: Graph, ran: Sequence[int], unchanged: Sequence[int]) -> None:
-    """Remember what a run changed at observed nodes."""
-    observers = graph._observers
-    if len(ran) <= len(observers._by_slot):
-        hits = [slot for slot in ran if slot in observers._by_slot]
-    else:
-        members = set(ran)
-        hits = [slot for slot in observers._by_slot if slot in members]
-    same = set(unchanged)
-    observers.note(slot for slot in hits if slot not in same)
-
-
-def collect_errors(graph: Graph, failed: Sequence[int], errors: Sequence[Exception]) -> None:
-    """Remember which observed nodes an error keeps from having a value."""
-    topology, mark = graph._scheduler.topology, graph._scheduler.staleness.mark
-    observed = graph._observers._by_slot
-    for slot, error in zip(failed, errors, strict=True):
-        for reached in topology.descendants([slot], lambda s: mark[s]):
-            if reached in observed:
-                graph._observers.failed.setdefault(reached, error)
-
-
-def tell_stale(graph: Graph, problems: list[Exception]) -> None:
-    """Call the observers of nodes that a change has just made stale."""
+def collect(graph: Graph, run: RawRun) -> None:
+    """Note what a run did to observed nodes."""
     observers, scheduler = graph._observers, graph._scheduler
-    for slot in scheduler.topology.sort(observers.stale_slots()):
-        stale = scheduler.is_stale(slot)
-        for observer in observers.of(slot, "stale"):
-            if stale and observer._armed:
-                observer._armed = False
-                _call(observer, problems, observer.var)
-            elif not stale:
-                observer._armed = True
+    observers.ran = True
+    hits = observers.of["changed"].keys() & run.serials.keys()
+    if hits:
+        if len(run.ran) < len(run.serials):
+            hits.intersection_update(run.ran)
+        hits.difference_update(run.cut_off)
+        observers.note(hits)
+    if observers.of["error"]:
+        observers.failed.update(run.failed)
+    if observers.of["stale"] and (run.cut_off or run.failed):
+        # What follows may have become clean without having run, and without its mark having moved.
+        topology, staleness = scheduler.topology, scheduler.staleness
+        below = {child for slot in (*run.cut_off, *run.failed) for child in topology.children[slot]}
+        reached = topology.descendants(below, staleness.mark.__getitem__)
+        staleness.moved.update(observers.of["stale"].keys() & reached)
 
 
-def notify(graph: Graph) -> None:
-    """Call the observers of what has changed, and make the sets they ask for.
+def announce(graph: Graph, slots: Iterable[int] = ()) -> None:
+    """Something was changed other than by a run; these nodes have new values by that."""
+    observers = graph._observers
+    observers.note(slots)
+    observers.stirred = True
+    if observers.of["stale"] and not observers.held:
+        with held(graph):
+            pass
+
+
+def removed(graph: Graph, slot: int) -> None:
+    """A node was removed for good; its slot is not free yet. Cancels and tells its observers.
 
     Raises
     ------
@@ -202,107 +118,8 @@ def notify(graph: Graph) -> None:
         What observers raised.
     """
     observers = graph._observers
-    if observers.notifying or graph._scheduler.notes:
-        return
-    problems: list[Exception] = []
-    observers.notifying = True
-    try:
-        _tell(graph, problems)
-        if observers._stale:
-            tell_stale(graph, problems)
-    finally:
-        observers.notifying = False
-    queued, observers.queued = observers.queued, []
-    if queued:
-        observers.again = True
-        try:
-            graph._set_many(list(dict(queued).items()))
-        except Exception as error:
-            problems.append(error)
-    if problems:
-        raise ExceptionGroup("observers raised", problems)
-
-
-def _tell(graph: Graph, problems: list[Exception]) -> None:
-    observers, host = graph._observers, graph._host
-    changed, observers.changed = observers.changed, set()
-    failed, observers.failed = observers.failed, {}
-    for slot in graph._scheduler.topology.sort(changed | failed.keys()):
-        if slot in failed:
-            for observer in observers.of(slot, "error"):
-                # Told once: reading the same error again is no news.
-                if observer._last is None or str(observer._last) != str(failed[slot]):
-                    observer._last = failed[slot]
-                    _call(observer, problems, failed[slot])
-        if slot not in changed or host.data[slot] is MISSING:
-            continue
-        for observer in observers.of(slot, "error"):
-            observer._last = None
-        new = host.hand_out(slot)
-        for observer in observers.of(slot, "changed"):
-            old, observer._last = observer._last, new
-            _call(observer, problems, old, new)
-
-
-def _call(observer: Observer, problems: list[Exception], *arguments: Any) -> None:
-    if not observer.active:  # another observer cancelled it
-        return
-    try:
-        observer._callback(*arguments)
-    except Exception as error:
-        error.add_note(f"in an observer ({observer.kind}) of node {observer.var.name!r}")
-        problems.append(error)
-
-
-def removed(graph: Graph, slot: int) -> None:
-    """A node was removed: cancel its observers, and call those of kind ``"removed"``.
-
-    Raises
-    ------
-    ExceptionGroup
-        What they raised.
-    """
-    observers = graph._observers
-    gone = list(observers._by_slot.get(slot, ()))
-    for observer in gone:
-        observers.discard(observer)
-    problems: list[Exception] = []
-    for observer in gone:
-        if observer.kind == "removed":
-            try:
-                observer._callback(observer.var)
-            except Exception as error:
-                error.add_note("in an observer of the removal of a node")
-                problems.append(error)
-    if problems:
-        raise ExceptionGroup("observers raised", problems)
-
-
-def stabilize(graph: Graph) -> int:
-    """Bring all observed nodes up to date and call their observers; see ``Graph.stabilize``."""
-    observers = graph._observers
-    if observers.notifying:
-        return 0
-    first: Exception | None = None
-    for passes in range(1, MAX_PASSES + 1):
-        targets = tuple(observers.slots())
-        observers.again = False
-        if targets:
-            try:
-                graph._refresh(targets)
-            except (ExceptionGroup, Cancelled):
-                raise
-            except Exception as error:
-                if not any(observers.of(slot, "error") for slot in targets):
-                    first = first or error
-        notify(graph)
-        if not observers.again:
-            if first is not None:
-                raise first
-            return passes
-    names = ", ".join(graph._host.name(slot) for slot in list(observers.changed)[:6])
-    raise StabilizeError(
-        f"after {MAX_PASSES} passes observers still change what is observed ({names}). An observer "
-        "that sets a node it observes, directly or through others, never ends: set only what does "
-        "not lead back, or only when the value differs."
-    )
+    with held(graph):
+        for observer in observers.at(slot):
+            detach(graph, observer)
+            if observer.kind == "removed":
+                observers.gone.append(observer)

@@ -36,6 +36,8 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
             change.follow()
         note_node(graph, slot, before)
         graph._scheduler.changed(slot)
+        graph._observers.note((slot,))
+        graph._announce()
 
 
 def unpin(graph: Graph, var: Var) -> None:
@@ -53,6 +55,7 @@ def unpin(graph: Graph, var: Var) -> None:
             change.put(slot, MISSING)
             change.follow()
         note_node(graph, slot, before)
+        graph._announce()
 
 
 def _fitting(graph: Graph, var: Var, value: Any) -> Any:

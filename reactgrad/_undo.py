@@ -124,6 +124,7 @@ def _give_back_values(graph: Graph, nodes: dict[int, Before], leaves: dict[int, 
         change.define({slot: _now(graph, slot, node) for slot, node in nodes.items()}, specs)
         for slot in pinned | unpinned:
             change.put(slot, nodes[slot].value)
+        graph._observers.note((*pinned, *leaves))
         for slot in pinned:
             scheduler.changed(slot)
         for slot, (found, kept) in leaves.items():

@@ -13,7 +13,8 @@ from reactgrad import _protocols, ops
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import DTypeError, GradientError, ReactgradError, SetError, ShapeError
-from reactgrad._observe import Observer, observe
+from reactgrad._observe import observe
+from reactgrad._observers import Observer
 from reactgrad._pin import pin, unpin
 from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
@@ -470,16 +471,30 @@ class Var(Value):
                 graph._set_many(pairs, adopt=not copy)
 
     def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
-        """Call a function when something happens to this node.
+        """Call a function when something has happened to this node.
 
-        After a run that gave the node a new value (by any read, or by ``stabilize``), once:
-        ``callback(old, new)``; `old` is ``None`` the first time if there was no value. For the
-        other kinds: ``"stale"``, ``callback(var)``, when a change makes the clean node stale;
-        ``"error"``, ``callback(error)``, when an error keeps it from having a value;
-        ``"removed"``, ``callback(var)``, when it is removed from the graph.
+        ==========  ===================  =====================================================
+        kind        called               when
+        ==========  ===================  =====================================================
+        "changed"   callback(old, new)   after a run (any read, ``stabilize``, the end of a
+                                         transaction) that leaves the node clean, if its value
+                                         was replaced since; `old` is what the observer knew,
+                                         ``None`` if there was no value
+        "error"     callback(error)      after a run that leaves the node without a value, since
+                                         it or one of its operands raised; once for each error
+        "stale"     callback(var)        after a change that made the clean node stale; once,
+                                         until it has been clean again
+        "removed"   callback(var)        after ``g.remove``; the Var is of no other use then
+        ==========  ===================  =====================================================
 
-        The observer keeps the node alive. Sets inside callbacks are queued until all observers
-        have been called. What callbacks raise reaches the caller as an ``ExceptionGroup``.
+        Callbacks are called when everything else is done, nodes in topological order, those of one
+        node as they were attached, and never inside a transaction or while nodes are computed. Inside
+        of them reads give present values. Sets are checked at once and made when all have been
+        called; touches, pins and edits are made at once. Who is attached hears of what happens from
+        then on; who is cancelled is not called any more. What callbacks raise stops no other one, and
+        reaches the caller as an ``ExceptionGroup``.
+
+        The observer keeps the node alive until it is cancelled. Forks have no observers.
 
         Parameters
         ----------
@@ -580,10 +595,12 @@ class Var(Value):
                 if host.data[self._slot] is MISSING:
                     raise SetError(f"{self.name!r} has no value yet; set it first.")
                 graph._scheduler.touched(self._slot)
+                graph._announce((self._slot,))
             elif self.pinned:
                 raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")
             else:
                 graph._scheduler.invalidate(self._slot)
+                graph._announce()
 
     @contextmanager
     def mutate(self) -> Iterator[Any]:
@@ -631,6 +648,7 @@ class Var(Value):
             graph._scheduler.check_idle()
             note_cutoff(graph, self._slot)
             graph._set_cutoff(self._slot, read)
+            graph._announce()
 
     # --- what is known -------------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ def backward(
     """Evaluate the adjoints of `y` and add them to ``.grad``; see ``Var.backward``."""
     graph = y._graph
     _check_output(y, "backward")
-    with graph._lock:
+    with graph._hold():
         graph._scheduler.check_idle()
         if not is_grad_enabled():
             warnings.warn(

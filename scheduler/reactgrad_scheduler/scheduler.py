@@ -6,7 +6,7 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import attrgetter
@@ -594,6 +594,37 @@ class Scheduler:
             run.raised[first.number] = error
         return error
 
+    def blocked(self, failed: Iterable[int], among: Container[int]) -> dict[int, StoredError]:
+        """Which of the nodes `among` have no value because of what these failed nodes raised.
+
+        With the error that each of them has: that of its first operand that has one, else its own,
+        also where another one than the given nodes raised it. In topological order.
+        """
+        topology, mark, errors = self.topology, self.staleness.mark, self.errors
+        self.staleness.flush()
+        reached = topology.descendants(failed, mark.__getitem__)
+        reached = [slot for slot in reached if slot in among]
+        self.truly_stale(reached)  # whose marks go where versions match
+        found: dict[int, StoredError] = {}
+        for slot in topology.sort(topology.ancestors(reached, mark.__getitem__)):
+            if mark[slot] == FAILED:
+                found[slot] = self.raises[slot]
+                continue
+            for operand in self.operands(slot):
+                if operand in found:
+                    found[slot] = found[operand]
+                    break
+            else:
+                if slot in errors and self._stands(slot, found):
+                    found[slot] = errors[slot]
+        return {slot: error for slot, error in found.items() if slot in among}
+
+    def _stands(self, slot: int, known: Container[int]) -> bool:
+        """Whether a node would raise what it raised; `known`: which of its parents have errors."""
+        mark, parents = self.staleness.mark, self.topology.parents[slot]
+        settled = all(not mark[parent] or parent in known for parent in parents)
+        return settled and self.errors[slot].versions == self.seen_parents(slot)
+
     def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.
 
@@ -798,7 +829,16 @@ class Scheduler:
     def is_stale(self, slot: int) -> bool:
         """Whether a read of `slot` would find it out of date; runs nothing."""
         self.attend()
-        return bool(self.staleness.mark[slot]) and slot in self.truly_stale([slot])
+        return slot in self.stale_among((slot,))
+
+    def stale_among(self, slots: Collection[int]) -> set[int]:
+        """Those of these nodes that a read would find out of date; walks only behind cutoffs."""
+        self.staleness.flush()
+        mark = self.staleness.mark
+        doubtful = [slot for slot in slots if mark[slot] == MAYBE]
+        if doubtful:
+            self.truly_stale(doubtful)
+        return {slot for slot in slots if mark[slot]}
 
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
         """Stale ancestors-or-self of `targets` by versions, in topological order.

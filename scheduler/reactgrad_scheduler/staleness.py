@@ -18,7 +18,7 @@ the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from random import Random
 
 from reactgrad_scheduler.topology import Topology
@@ -37,7 +37,9 @@ class Staleness:
         "_topology",
         "cutoffs",
         "flushed",
+        "heeded",
         "mark",
+        "moved",
         "pending",
         "salt",
         "state",
@@ -55,6 +57,8 @@ class Staleness:
         self.state = 0
         self.salt = 0  # the part of the state that marks do not explain
         self.trace: dict[int, int] | None = None  # marks before their first change, if wanted
+        self.heeded: Collection[int] = ()  # slots whose marks someone looks at
+        self.moved: set[int] = set()  # those of them whose mark has moved since
 
     def copy(self, topology: Topology) -> Staleness:
         """Marks of their own with the same rows, for a copy of the topology."""
@@ -95,6 +99,13 @@ class Staleness:
                 self.trace.setdefault(slot, old)
             self.state ^= self.key(slot, old) ^ self.key(slot, mark)
             self.mark[slot] = mark
+
+    def heed(self, slots: Collection[int]) -> None:
+        """Note in ``moved`` whose mark moves, of these nodes; none: which costs nothing."""
+        self.heeded = slots
+        _become(self, Heeding if slots else Staleness)
+        if not slots:
+            self.moved.clear()
 
     def key(self, slot: int, mark: int) -> int:
         """What a node with this mark adds to the state: another multiple for each mark."""
@@ -147,3 +158,18 @@ class Staleness:
         for slot in slots:
             self.put(slot, MAYBE)
         self.renew()
+
+
+class Heeding(Staleness):
+    """Marks of which someone wants to know when they move; see ``Staleness.heed``."""
+
+    __slots__ = ()
+
+    def put(self, slot: int, mark: int) -> None:
+        if slot in self.heeded and self.mark[slot] != mark:
+            self.moved.add(slot)
+        super().put(slot, mark)
+
+
+def _become(staleness: Staleness, kind: type[Staleness]) -> None:
+    staleness.__class__ = kind

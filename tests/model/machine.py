@@ -262,15 +262,7 @@ class Machine(RuleBasedStateMachine):
         return code.array(code.among(SHAPES) if reshape else node.shape)
 
     def leaves(self, world: World) -> list[int]:
-        return [uid for uid in self.free(world) if world.model.nodes[uid].op == "leaf"]
-
-    def free(self, world: World) -> list[int]:
-        """Nodes that may get a value here.
-
-        Nothing says what observers are told of a value that a rollback gives back.
-        """
-        watched = {watch.uid for watch in world.model.watches.values() if self.doomed}
-        return [uid for uid in world.vars if uid not in watched]
+        return [uid for uid in world.vars if world.model.nodes[uid].op == "leaf"]
 
     def twin(self, var: rg.Var) -> rg.Var:
         return var if FUNCTIONS_FOLLOW_FORKS else self.now.graph[var]
@@ -388,7 +380,7 @@ class Machine(RuleBasedStateMachine):
 
     def act_pin(self, world: World, code: Code) -> None:
         nodes = world.model.nodes
-        uid = code.among([u for u in self.free(world) if nodes[u].op != "leaf"] or [0])
+        uid = code.among([u for u in world.vars if nodes[u].op != "leaf"] or [0])
         if not uid:
             return
         node = nodes[uid]
@@ -402,7 +394,7 @@ class Machine(RuleBasedStateMachine):
 
     def act_unpin(self, world: World, code: Code) -> None:
         nodes = world.model.nodes
-        uid = code.among([uid for uid in self.free(world) if nodes[uid].pinned] or [0])
+        uid = code.among([uid for uid in world.vars if nodes[uid].pinned] or [0])
         if not uid:
             return
         self.change(world, world.vars[uid].unpin, lambda: world.model.unpin(uid))
@@ -555,8 +547,6 @@ class Machine(RuleBasedStateMachine):
             self.expected.append(world.model.tell_stale())
 
     def act_observe(self, world: World, code: Code) -> None:
-        if self.doomed:  # nothing says what one is told that is attached before a rollback
-            return
         uid = code.among(list(world.vars))
         kind = code.among(["changed", "changed", "stale"])
         number = self.uid()
@@ -594,13 +584,12 @@ class Machine(RuleBasedStateMachine):
         if world.model.undo:
             return
         model = world.model
-        failed = False
         passes = 0
         while True:
             passes += 1
             targets = dict.fromkeys(watch.uid for watch in model.watches.values())
             outcome = model.read(targets)
-            failed = failed or bool(outcome.bad)
+            failed = bool(outcome.bad)  # what a later pass has mended is no error any more
             version = sum(node.version for node in model.nodes.values())
             echoing = [w for w in model.watches.values() if w.echo and model._has_news(w)]
             self.notify(world)

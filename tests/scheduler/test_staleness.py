@@ -220,3 +220,25 @@ def test_a_leaf_without_a_value_is_stale_and_what_follows_too(g: rg.Graph) -> No
     x.set([1.0, 2.0])
     assert (x.state, x.value_version) == ("clean", 1)
     assert y.value.tolist() == [2.0, 3.0]
+
+
+def test_marks_that_move_are_noted_for_those_who_are_heeded_and_for_nobody_else(
+    g: rg.Graph,
+) -> None:
+    x = g.input(1.0)
+    a, b = x + 1.0, x + 2.0
+    staleness = g._scheduler.staleness
+    g.forward(a, b)
+    staleness.heed({a._slot})
+    x.set(2.0)
+    staleness.flush()
+    assert staleness.moved == {a._slot}
+    staleness.moved.clear()
+    staleness.flush()
+    g.forward(b)
+    assert staleness.moved <= {a._slot}
+    g.forward(a)
+    assert staleness.moved == {a._slot}
+    staleness.heed(())
+    assert (staleness.moved, type(staleness)) == (set(), Staleness)
+    g.check_invariants()

@@ -1,0 +1,198 @@
+"""Who observes which node, and what there is to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+KINDS = ("changed", "stale", "error", "removed")
+
+# A leaf and the value it is to get; what one ``set``, or one transaction, asks for stays together.
+Sets = list[tuple["Var", Any]]
+
+
+class Observer:
+    """What ``Var.observe`` returns; keeps the node alive until it is cancelled.
+
+    Attributes
+    ----------
+    var : Var
+        The observed node.
+    kind : str
+        ``"changed"``, ``"stale"``, ``"error"`` or ``"removed"``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> x = rg.Graph().input(2.0)
+    >>> observer = x.observe(print)
+    >>> observer.cancel()
+    >>> observer.active
+    False
+    """
+
+    __slots__ = ("_callback", "_graph", "armed", "kind", "last", "number", "var")
+
+    def __init__(self, graph: Graph, var: Var, kind: str, callback: Callable[..., Any]) -> None:
+        self.var = var
+        self.kind = kind
+        self._graph = graph  # a removed Var has none any more
+        self._callback = callback
+        self.number = 0  # grows with every observer that is attached
+        self.last: Any = None  # the value, or the number of the error, that was told last
+        self.armed = False  # for "stale": whether the node was clean since it was told
+
+    def cancel(self) -> None:
+        """Call this observer no more; cancelling twice does nothing."""
+        with self._graph._lock:
+            detach(self._graph, self)
+
+    @property
+    def active(self) -> bool:
+        """Whether the observer was not cancelled, nor its node removed."""
+        return self._graph._observers.has(self)
+
+    def call(self, *arguments: Any) -> None:
+        """Call the callback, and name the node in what it raises."""
+        try:
+            self._callback(*arguments)
+        except Exception as error:
+            self.blame(error)
+            raise
+
+    def blame(self, error: Exception) -> None:
+        """Note on `error` whose doing it is."""
+        node = f"node {self.var.name!r}" if self.active else "a node that is observed no more"
+        error.add_note(f"in an observer ({self.kind}) of {node}")
+
+    def __repr__(self) -> str:
+        if self.active:
+            return f"<observer of {self.var.name!r}, {self.kind}>"
+        return f"<observer, {self.kind} (cancelled)>"
+
+
+class Observers:
+    """The observers of one graph, and what they have still to be told.
+
+    Attributes
+    ----------
+    of
+        By kind and slot, in order of attachment.
+    observed
+        How many observers a node has that ``stabilize`` brings it up to date for: of any kind but
+        ``"removed"``. Empty: nothing that happens to the graph looks at observers.
+    news
+        Nodes with a value that observers have not been told of: those with smaller numbers.
+    failed
+        Nodes that raised in a run, or were found to have raised before.
+    gone
+        Observers of kind ``"removed"`` whose node was removed.
+    ran
+        Whether a run ended of which observers have not been told yet.
+    queue
+        Sets that observers asked for, to be made when all have been called.
+    calling
+        The observer that is being called.
+    held
+        Who holds back the observers: they are called when the last one lets go.
+    stirred
+        Whether anything was changed since the present pass of ``stabilize`` began.
+    """
+
+    __slots__ = (
+        "_count",
+        "_next",
+        "calling",
+        "failed",
+        "gone",
+        "held",
+        "news",
+        "observed",
+        "of",
+        "queue",
+        "ran",
+        "stirred",
+    )
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._next = 0
+        self.of: dict[str, dict[int, dict[Observer, None]]] = {kind: {} for kind in KINDS}
+        self.observed: dict[int, int] = {}
+        self.news: dict[int, int] = {}
+        self.failed: set[int] = set()
+        self.gone: list[Observer] = []
+        self.ran = False
+        self.queue: list[tuple[Observer, Sets]] = []
+        self.calling: Observer | None = None
+        self.held = 0
+        self.stirred = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def has(self, observer: Observer) -> bool:
+        """Whether an observer is attached."""
+        return observer in self.of[observer.kind].get(observer.var._slot, ())
+
+    def at(self, slot: int) -> list[Observer]:
+        """The observers of a node, of any kind."""
+        return [observer for kind in KINDS for observer in self.of[kind].get(slot, ())]
+
+    def note(self, slots: Iterable[int]) -> None:
+        """These nodes have new values."""
+        for slot in slots:
+            if slot in self.of["changed"]:
+                self.news[slot] = self._next
+
+    def join(self, start: int) -> None:
+        """Make one of the sets that were queued from this one on: all of them, or none."""
+        if len(self.queue) > start:
+            observer = self.queue[start][0]
+            self.queue[start:] = [
+                (observer, [one for _, sets in self.queue[start:] for one in sets])
+            ]
+
+    def add(self, observer: Observer) -> None:
+        """Make the entries of a new observer."""
+        slot = observer.var._slot
+        observer.number = self._next
+        self._next += 1
+        self._count += 1
+        self.of[observer.kind].setdefault(slot, {})[observer] = None
+        if observer.kind != "removed":
+            self.observed[slot] = self.observed.get(slot, 0) + 1
+
+    def discard(self, observer: Observer) -> None:
+        """Clear the entries of an observer."""
+        slot, table = observer.var._slot, self.of[observer.kind]
+        del table[slot][observer]
+        self._count -= 1
+        if not table[slot]:
+            del table[slot]
+            if observer.kind == "changed":
+                self.news.pop(slot, None)
+        if observer.kind != "removed":
+            self.observed[slot] -= 1
+            if not self.observed[slot]:
+                del self.observed[slot]
+
+
+def attach(graph: Graph, observer: Observer) -> None:
+    """Begin to observe."""
+    observers = graph._observers
+    observers.add(observer)
+    graph._scheduler.staleness.heed(observers.of["stale"])
+
+
+def detach(graph: Graph, observer: Observer) -> None:
+    """End it; twice does nothing."""
+    observers = graph._observers
+    if observers.has(observer):
+        observers.discard(observer)
+        observer.last = None
+        graph._scheduler.staleness.heed(observers.of["stale"])

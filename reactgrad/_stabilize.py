@@ -1,0 +1,66 @@
+"""Bring what is observed up to date, until nobody has anything to say any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reactgrad._errors import Cancelled
+from reactgrad._tell import MAX_ROUNDS, conclude, deliver, endless
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+def stabilize(graph: Graph) -> int:
+    """Bring all observed nodes up to date and call their observers; see ``Graph.stabilize``."""
+    observers = graph._observers
+    graph._scheduler.check_idle()
+    if observers.calling is not None:
+        return 0  # what it would find is found by the pass that follows
+    problems: list[Exception] = []
+    failure: Exception | None = None
+    passes = 0
+    try:
+        while passes < MAX_ROUNDS:
+            passes += 1
+            observers.stirred = False
+            observers.held += 1
+            try:
+                failure = _refresh(graph)
+            finally:
+                observers.held -= 1
+            stopped = deliver(graph, problems)
+            if stopped or not observers.stirred or isinstance(failure, Cancelled):
+                break
+        else:
+            stopped = endless(graph)
+        conclude(problems, stopped, failure)
+        return passes
+    finally:
+        del failure  # its traceback holds this frame
+
+
+def _refresh(graph: Graph) -> Exception | None:
+    """Read all that is observed; the error to be raised for that in the end, if any.
+
+    What an observer of errors is told of is not raised.
+    """
+    targets = tuple(graph._observers.observed)
+    if not targets:
+        return None
+    try:
+        graph._refresh(targets)
+    except Cancelled as cancelled:
+        return cancelled
+    except Exception as error:
+        broken = graph._scheduler.topology.sort(graph._scheduler.stale_among(targets))
+        told = graph._observers.of["error"]
+        unheard = tuple([slot for slot in broken if slot not in told])
+        if len(unheard) == len(broken):
+            return error
+        if unheard:
+            try:
+                graph._refresh(unheard)
+            except Exception as error:
+                return error
+    return None

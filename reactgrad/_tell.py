@@ -1,0 +1,190 @@
+"""Calling observers: who is due, with what, and what follows; see ``_observe`` for the rules."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._errors import ReactgradError
+from reactgrad._observers import Observer, Observers
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+Calls = list[tuple[Observer, tuple[Any, ...]]]
+
+# Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
+# off for ever.
+MAX_ROUNDS = 100
+
+
+class StabilizeError(ReactgradError, RecursionError):
+    """Observers that go on setting off each other, or themselves."""
+
+
+class held:
+    """Hold back the observers of a graph for a block, and call them at its end; takes the lock."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> None:
+        self._graph._lock.__enter__()
+        self._graph._observers.held += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._graph._observers.held -= 1
+            if error is None or isinstance(error, Exception):
+                problems: list[Exception] = []
+                endless = deliver(self._graph, problems)
+                if problems or endless:
+                    conclude(problems, endless, error)
+        finally:
+            self._graph._lock.__exit__(kind, error, trace)
+
+
+def conclude(problems: list[Exception], *errors: Exception | None) -> None:
+    """Raise what observers raised, together with other errors."""
+    own = [error for error in errors if error is not None]
+    if problems or len(own) > 1:
+        raise ExceptionGroup("observers raised", problems + own)
+    if own:
+        raise own[0]
+
+
+def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
+    """Call observers, round by round, and make their sets.
+
+    Nobody is called while someone holds them back, or nodes are being computed.
+
+    Parameters
+    ----------
+    problems
+        Gets what they raise.
+
+    Returns
+    -------
+    StabilizeError or None
+        What is wrong if there is no end to it.
+    """
+    observers = graph._observers
+    if observers.held or graph._computing:
+        return None
+    if not (observers or observers.gone):
+        observers.ran = False
+        return None
+    observers.held = 1
+    try:
+        for _ in range(MAX_ROUNDS):
+            calls = _due(graph)
+            if calls:
+                _call(observers, calls, problems)
+            elif observers.queue:
+                _make_sets(graph, problems)
+            else:
+                return None
+        error = endless(graph)
+        observers.queue.clear()
+        return error
+    finally:
+        observers.held = 0
+
+
+def _call(observers: Observers, calls: Calls, problems: list[Exception]) -> None:
+    try:
+        for observer, arguments in calls:
+            if observer.active or observer.kind == "removed":  # else cancelled by another one
+                observers.calling = observer
+                try:
+                    observer.call(*arguments)
+                except Exception as error:
+                    problems.append(error)
+    finally:
+        observers.calling = None
+
+
+def _make_sets(graph: Graph, problems: list[Exception]) -> None:
+    queue, graph._observers.queue = graph._observers.queue, []
+    for observer, sets in queue:
+        values = {var._slot: value for var, value in sets if var._graph is graph}
+        try:
+            graph._set_many(list(values.items()))
+        except Exception as error:  # it fitted when it was asked for
+            observer.blame(error)
+            problems.append(error)
+
+
+def _due(graph: Graph) -> Calls:
+    """Whom to call, and with what."""
+    observers = graph._observers
+    calls: Calls = [(observer, (observer.var,)) for observer in observers.gone]
+    observers.gone.clear()
+    if observers.ran:
+        observers.ran = False
+        calls += _outcomes(graph)
+    if observers.of["stale"]:
+        calls += _turned_stale(graph)
+    return calls
+
+
+def _outcomes(graph: Graph) -> Calls:
+    """Values and errors that observers have not been told of."""
+    observers, scheduler = graph._observers, graph._scheduler
+    calls: Calls = []
+    # News of a node that has become stale since wait until it is clean.
+    due = observers.news.keys() - scheduler.stale_among(observers.news.keys())
+    failed, observers.failed = observers.failed, set()
+    errors = scheduler.blocked(failed, observers.of["error"]) if failed else {}
+    for slot in scheduler.topology.sort(due | errors.keys()):
+        if slot in errors:
+            error, number = errors[slot].error, errors[slot].number
+            for observer in observers.of["error"][slot]:
+                if observer.last != number:
+                    observer.last = number
+                    calls.append((observer, (error,)))
+        if slot in due:
+            before, new = observers.news.pop(slot), graph._value(slot)
+            for observer in observers.of["changed"][slot]:
+                if observer.number < before:
+                    calls.append((observer, (observer.last, new)))
+                    observer.last = new
+    return calls
+
+
+def _turned_stale(graph: Graph) -> Calls:
+    """Nodes that were clean when this was last asked, and are not any more."""
+    observers, scheduler = graph._observers, graph._scheduler
+    calls: Calls = []
+    table = observers.of["stale"]
+    scheduler.staleness.flush()
+    slots = scheduler.topology.sort(scheduler.staleness.moved & table.keys())
+    stale = scheduler.stale_among(slots) if slots else set()
+    scheduler.staleness.moved.clear()
+    for slot in slots:
+        for observer in table[slot]:
+            if slot in stale and observer.armed:
+                calls.append((observer, (observer.var,)))
+            observer.armed = slot not in stale
+    return calls
+
+
+def endless(graph: Graph) -> StabilizeError:
+    """The error that names what does not come to rest."""
+    observers, scheduler = graph._observers, graph._scheduler
+    slots = observers.news.keys() | scheduler.stale_among(observers.observed)
+    slots.update(var._slot for _, sets in observers.queue for var, _ in sets)
+    names = [graph._host.name(slot) for slot in scheduler.topology.sort(slots)]
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return StabilizeError(
+        f"after {MAX_ROUNDS} times of being called observers still change what is observed ({shown}). "
+        "An observer that sets a node it observes, directly or through others, never ends: set only "
+        "what does not lead back, or only when the value differs."
+    )
