@@ -817,7 +817,8 @@ class Graph:
         cutoffs = self._scheduler.staleness.cutoffs
         self._scheduler.attend()
         if rule is None:
-            self._host.cutoffs.pop(slot, None)
+            if self._host.cutoffs.pop(slot, None) is not None:
+                self._host.former_cutoffs[slot] = self._scheduler.version(slot)
             cutoffs.discard(slot)
         else:
             self._host.own_view(slot)
@@ -1507,12 +1508,20 @@ class Graph:
             and not leaf[slot]
             and not mark[slot]
             and host.data[slot] is not MISSING
-            and slot not in host.cutoffs  # what it keeps could not be computed again
+            and not self._keeps_by_cutoff(slot)
         ]
         for slot in slots:
             host.discard(slot)
             host.moved(slot)
         scheduler.drop(slots)
+
+    def _keeps_by_cutoff(self, slot: int) -> bool:
+        """Whether a cutoff may have kept a value here that could not be computed again."""
+        host = self._host
+        former = host.former_cutoffs.get(slot)
+        return slot in host.cutoffs or (
+            former is not None and former == self._scheduler.version(slot)
+        )
 
     def _dtype_kind(self, slot: int) -> str:
         found = self._host.specs[slot]

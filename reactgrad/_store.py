@@ -75,6 +75,8 @@ class Store:
         self.specs: list[Spec | None] = []
         self.data: list[Any] = []
         self.cutoffs: dict[int, Cutoff] = {}
+        # Versions at which nodes lost their cutoff: it may have kept values that no run gives again.
+        self.former_cutoffs: dict[int, int] = {}
         self.handed: dict[int, Any] = {}  # what callers were given of the present value, or a lease
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
@@ -89,6 +91,7 @@ class Store:
         twin.specs = self.specs.copy()
         twin.data = self.data.copy()
         twin.cutoffs = self.cutoffs.copy()
+        twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
         twin._literals = {slot: known.copy() for slot, known in self._literals.items()}
         # What a caller still looks at is shared anyway, so leases need not be known there.
@@ -115,6 +118,7 @@ class Store:
         self.specs[slot] = None
         self.discard(slot)
         self.cutoffs.pop(slot, None)
+        self.former_cutoffs.pop(slot, None)
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
