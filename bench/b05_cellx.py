@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from bench._calls import Calls
 from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
 from bench._goal import exactly, faster
 from bench._measure import DifferentOutputs
@@ -26,14 +27,7 @@ PUBLISHED = {
 }
 
 
-class Calls:
-    """Counts what it wraps."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def ours(layers: int, tally: Calls | None = None) -> Step:
+def ours(layers: int, tally: Calls | None = None) -> Step:
     """The layers; with a tally, every property is observed and every call counted."""
     g = rg.Graph()
     signals = [g.input(i) for i in (1, 2, 3, 4)]
@@ -118,13 +112,6 @@ def deeply(build: Callable[[], Step]) -> Step:
         return result
 
     return step
-
-
-def counted(*values: Any) -> Any:
-            self.count += 1
-            return function(*values)
-
-        return counted
 
 
 def counted(layers: int) -> tuple[float, float]:

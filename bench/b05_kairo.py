@@ -13,33 +13,16 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from bench._calls import Calls, uncounted
 from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
 from bench._goal import exactly, faster
 from bench._peers import load
 
 
-class Tally:
-    """Counts calls, for the count alone: what is timed counts nothing."""
-
-    def __init__(self, on: bool) -> None:
-        self.on = on
-        self.calls = 0
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if not self.on:
-            return function
-
-        def counted(*values: Any) -> Any:
-            self.calls += 1
-            return function(*values)
-
-        return counted
-
-
 class Ours:
     """The words of the suites, said with reactgrad: functions get their sources as arguments."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: Callable[..., Any] = uncounted) -> None:
         self.graph = rg.Graph()
         self.tally = tally
         self._observers: list[Any] = []
@@ -73,7 +56,7 @@ class Reaktiv:
     Each arity has its own function, as a user would write it: no call more than needed.
     """
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: Callable[..., Any] = uncounted) -> None:
         self._reaktiv = load("reaktiv")
         self.tally = tally
         self._effects: list[Any] = []
@@ -227,13 +210,13 @@ def play(api: Any, suite: Suite, size: int) -> Step:
 
 def counted(suite: Suite, size: int) -> tuple[float, float]:
     """The calls of a hundred writes, and how many there must be."""
-    tally = Tally(on=True)
-    step = play(Ours(tally), suite, size)
+    calls = Calls()
+    step = play(Ours(calls), suite, size)
     step((0.0, -2))
-    tally.calls = 0
+    calls.count = 0
     for value in range(100):
         step((0.5, value))
-    return tally.calls, 100 * suite.calls(size)
+    return calls.count, 100 * suite.calls(size)
 
 
 def draw(rng: np.random.Generator) -> tuple[float, int]:
@@ -251,12 +234,12 @@ def cases(setting: Setting) -> list[Case]:
             Contest(
                 suite.name,
                 draw,
-                Side("reactgrad", lambda s=suite, n=size: play(Ours(Tally(on=False)), s, n)),
+                Side("reactgrad", lambda s=suite, n=size: play(Ours(), s, n)),
                 (
                     Peer(
                         Side(
                             "reaktiv",
-                            lambda s=suite, n=size: play(Reaktiv(Tally(on=False)), s, n),
+                            lambda s=suite, n=size: play(Reaktiv(), s, n),
                             needs="reaktiv",
                         ),
                         faster(10.0),
