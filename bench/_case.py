@@ -96,6 +96,8 @@ class Contest:
         Whether the caller still holds the outputs of a step while the next one runs.
     rtol, atol
         How far outputs may differ.
+    alike
+        Whether all sides compute the same; not where one graph is measured beside a larger one.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Contest:
     keep: bool = True
     rtol: float = 1e-9
     atol: float = 1e-12
+    alike: bool = True
 
     @property
     def sides(self) -> tuple[Side, ...]:

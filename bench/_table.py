@@ -8,7 +8,7 @@ from typing import Any
 from bench._goal import Goal
 
 HEADER = ("", "case", "ours", "peer", "", "ours : peer", "goal", "")
-WIDTHS = (4, 46, 10, 10, 24, 28, 12, 8)
+WIDTHS = (4, 66, 10, 10, 22, 28, 8, 7)
 
 
 @dataclass(frozen=True)

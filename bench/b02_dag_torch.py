@@ -113,9 +113,7 @@ def cases(setting: Setting) -> list[Case]:
 def _torch(
     build: Callable[[], Step], goal: float, show: Callable[[Any], Any] = lambda found: found
 ) -> Peer:
-    return Peer(
-        Side("PyTorch eager", build, take=tensors, show=show, needs="torch"), faster(goal)
-    )
+    return Peer(Side("PyTorch eager", build, take=tensors, show=show, needs="torch"), faster(goal))
 
 
 WORKLOAD = Workload("B2", "random DAG", cases)

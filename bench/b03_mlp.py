@@ -88,7 +88,7 @@ def ours(sizes: Sizes) -> Step:
 
 def by_hand(sizes: Sizes) -> Step:
     """Every result in an array that is there already; the closed form of the loss's gradient."""
-    batch, inputs, hidden, outputs = sizes
+    batch, _, hidden, outputs = sizes
     w1, b1, w2, b2 = first_params(sizes)
     z1, a1, h, dh, dz1 = (np.empty((batch, hidden), "f4") for _ in range(5))
     z2, logits, shifted, e, p, d, dlogits = (np.empty((batch, outputs), "f4") for _ in range(7))
@@ -100,7 +100,9 @@ def by_hand(sizes: Sizes) -> Step:
     w2_t, h_t = w2.T, h.T
     matmul, add, multiply, subtract = np.matmul, np.add, np.multiply, np.subtract
     maximum, exp, log, greater, divide = np.maximum, np.exp, np.log, np.greater, np.divide
-    reduce_max, reduce = np.maximum.reduce, np.add.reduce
+    # NumPy's stubs know these two with keywords only.
+    reduce_max: Any = np.maximum.reduce
+    reduce: Any = np.add.reduce
     flat_shifted = shifted.reshape(-1)
 
     def step(given: Any) -> Any:

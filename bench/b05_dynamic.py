@@ -40,8 +40,7 @@ class Row:
         """Which nodes of each layer are dynamic."""
         pick = Random(0)
         return [
-            [pick.random() >= self.static for _ in range(self.width)]
-            for _ in range(1, self.layers)
+            [pick.random() >= self.static for _ in range(self.width)] for _ in range(1, self.layers)
         ]
 
     def draw(self, rng: np.random.Generator) -> tuple[int, Any]:

@@ -110,12 +110,10 @@ def cases(setting: Setting) -> list[Case]:
         def side(nodes: int, called: str) -> Side:
             return Side(called, lambda: make(pieces.of(nodes)))
 
-        for nodes in sizes:
-            found.append(
-                Contest(
-                    f"{name}, {nodes:,} nodes", draw, side(nodes, "reactgrad"), goal=goal, per=per
-                )
-            )
+        found.extend(
+            Contest(f"{name}, {nodes:,} nodes", draw, side(nodes, "reactgrad"), goal=goal, per=per)
+            for nodes in sizes
+        )
         found.append(
             Contest(
                 f"{name}, {sizes[-1]:,} nodes beside {sizes[0]:,}",

@@ -1,18 +1,18 @@
-"""``pytest bench``: every side of every contest through pytest-benchmark, grouped by contest.
+"""``pytest bench/b04_grid.py``: each side of each contest through pytest-benchmark, grouped by contest.
 
-For a look at one side's distribution; the table of ``python -m bench`` measures in turns, which a busy
-machine needs. ``pytest bench --small`` takes small sizes.
+For a look at one side's distribution, or at one machine over time (``--benchmark-compare``). Ratios are
+better taken from ``python -m bench``, which measures in turns. ``--small`` takes small sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench._case import Contest, Setting, Side
+from bench._case import Contest, Setting, Side, Workload
 from bench._machine import fix_threads
 from bench._measure import Here, check
 from bench._peers import installed
@@ -29,8 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "race" not in metafunc.fixturenames:
         return
-    workload = metafunc.module.WORKLOAD
-    found = workload.cases(Setting(small=metafunc.config.getoption("--small")))
+    workload: Workload = getattr(metafunc.module, "WORKLOAD")  # noqa: B009: known to no stub
+    found = workload.cases(Setting(small=bool(metafunc.config.getoption("--small"))))
     races = [
         pytest.param((contest, at), id=f"{contest.name}-{side.name}")
         for contest in found
@@ -41,7 +41,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def race(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], None]]:
+def race(request: pytest.FixtureRequest) -> Callable[[Any], None]:
     """Checks one side against ours, then times it."""
     contest: Contest
     contest, at = request.param
@@ -49,11 +49,14 @@ def race(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], None]]:
     if side.needs is not None and not installed(side.needs):
         pytest.skip(f"{side.needs} is not installed: pip install .[bench]")
     if side.reports:
-        pytest.skip("measures itself; see python -m bench")
+        pytest.skip("reports its time itself, to python -m bench")
 
     def play(benchmark: Any) -> None:
-        if at:
-            check(contest, [("reactgrad", Here(contest, contest.ours)), (side.name, Here(contest, side))])
+        if at and contest.alike:
+            check(
+                contest,
+                [("reactgrad", Here(contest, contest.ours)), (side.name, Here(contest, side))],
+            )
         step = side.build()
         rng = np.random.default_rng(1)
         benchmark.group = f"{request.module.WORKLOAD.number} {contest.name}"
@@ -65,4 +68,4 @@ def race(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], None]]:
             warmup_rounds=4,
         )
 
-    yield play
+    return play
