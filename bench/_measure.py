@@ -129,7 +129,7 @@ def flat(outputs: Any) -> list[Any]:
         if isinstance(one, tuple | list):
             stack.extend(reversed(one))
         elif one is not None:
-            found.append(np.array(one))
+            found.append(np.asarray(one).copy())
     return found
 
 
