@@ -1,0 +1,86 @@
+"""``python -m bench [B4 B7 ...] [--quick] [--permuted] [--cpu] [--json FILE] [--list]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+from bench._machine import describe, fix_threads
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table; 1 if outputs differ or a workload fails, whatever the figures."""
+    fix_threads()
+    warnings.filterwarnings("ignore", module=r"(torch|jax|loman|pandas)\b")
+    from bench._case import Setting
+    from bench._measure import FULL, QUICK
+    from bench._run import lines
+    from bench._table import Line, beside, header, printed
+    from bench._workloads import LATER, modules, numbers, workload_of
+
+    parser = argparse.ArgumentParser("python -m bench", description=__doc__)
+    parser.add_argument("workloads", nargs="*", metavar="B4", help="which ones; all by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that all runs")
+    parser.add_argument(
+        "--permuted", action="store_true", help="each workload's permuted variant, too"
+    )
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds, for busy machines")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all figures there")
+    parser.add_argument("--list", action="store_true", help="name the workloads and their cases")
+    options = parser.parse_args(arguments)
+    chosen = [number.upper() for number in options.workloads] or numbers()
+    unknown = set(chosen) - set(numbers())
+    if unknown:
+        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(numbers())}")
+    setting = Setting(small=options.quick)
+
+    if options.list:
+        for module in modules():
+            workload = workload_of(module)
+            if workload.number in chosen:
+                for case in workload.cases(setting):
+                    print(f"{workload.number:4} {workload.title}: {case.name}")
+        for number in chosen:
+            if number in LATER:
+                print(f"{number:4} later: {LATER[number]}")
+        return 0
+
+    machine = describe()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    if options.quick:
+        print("small sizes, few rounds: this shows that all runs and agrees; no figure counts")
+    print(header(), flush=True)
+    found: list[Line] = []
+    for module in modules():
+        if workload_of(module).number not in chosen:
+            continue
+        pace = replace(QUICK if options.quick else FULL, cpu=options.cpu)
+        figures: list[Line] = []
+        for line in lines(module, setting, pace):
+            print(printed(line), flush=True)
+            figures.append(line)
+        found += figures
+        if options.permuted:
+            permuted = Setting(small=options.quick, permuted=True)
+            for line, figure in zip(lines(module, permuted, pace), figures, strict=True):
+                line = beside(line, figure)
+                print(printed(line), flush=True)
+                found.append(line)
+    for number in chosen:
+        if number in LATER:
+            print(f"{number:4} later: {LATER[number]}")
+    judged = [line.met for line in found if line.met is not None]
+    if judged:
+        print(f"{sum(judged)} of {len(judged)} goals met")
+    if options.json is not None:
+        content = {"machine": machine, "lines": [line.as_dict() for line in found]}
+        options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False))
+    return 1 if any(line.failed for line in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

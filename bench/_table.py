@@ -1,0 +1,151 @@
+"""The printed table, and the same as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from bench._goal import Goal
+
+HEADER = ("", "case", "ours", "peer", "", "ours : peer", "goal", "")
+WIDTHS = (4, 66, 10, 10, 22, 28, 8, 7)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A median with the quartiles around it, of so many rounds."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+    @classmethod
+    def of(cls, stats: Any) -> Figure:
+        """The figure of what pytest-benchmark collects."""
+        return cls(stats.median, stats.q1, stats.q3, stats.rounds)
+
+    @classmethod
+    def exact(cls, number: float) -> Figure:
+        """A number that was counted."""
+        return cls(number, number, number, 1)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: ours beside one peer, or beside a bound."""
+
+    number: str
+    case: str
+    unit: str
+    seconds: bool
+    ours: Figure | None = None
+    peer_name: str = ""
+    peer: Figure | None = None
+    ratio: Figure | None = None  # ours / peer
+    goal: Goal | None = None
+    note: str = ""
+    verdict: bool = True  # whether figures may be judged: not at small sizes
+    failed: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; ``None`` where there is none or nothing to judge."""
+        if self.goal is None or self.ours is None or not self.verdict:
+            return None
+        if self.goal.kind == "within":
+            return self.goal.met(self.ours.median, None)
+        if self.goal.kind == "exactly" and self.peer is not None:
+            return self.goal.met(self.ours.median, self.peer.median)
+        if self.ratio is None:
+            return None
+        return self.goal.met(self.ratio.median, 1.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"met": self.met}
+
+
+def beside(line: Line, figure: Line) -> Line:
+    """The line of a permuted variant, with what it is of the figure that it varies."""
+    factor = None
+    if line.ratio is not None and figure.ratio is not None:
+        factor = line.ratio.median / figure.ratio.median if figure.ratio.median else None
+    elif line.ours is not None and figure.ours is not None and figure.ours.median:
+        factor = line.ours.median / figure.ours.median
+    said = [] if factor is None else [f"permuted: {factor:.2f}× the figure above"]
+    return replace(line, note="; ".join([*said, *([line.note] if line.note else [])]))
+
+
+def header() -> str:
+    """The head of the table."""
+    return _row(HEADER) + "\n" + "-" * (sum(WIDTHS) + len(WIDTHS) - 1)
+
+
+def printed(line: Line) -> str:
+    """A line of the table as text."""
+    met = line.met
+    text = _row(
+        (
+            line.number,
+            f"{line.case} [{line.unit}]" if line.unit != "step" else line.case,
+            _amount(line.ours, line.seconds),
+            _amount(line.peer, line.seconds),
+            line.peer_name,
+            _ratio(line),
+            _goal(line),
+            "" if met is None else "met" if met else "NOT met",
+        )
+    )
+    return f"{text}  {line.note}".rstrip() if line.note else text.rstrip()
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return " ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def _amount(figure: Figure | None, seconds: bool) -> str:
+    if figure is None:
+        return "–"
+    return in_time(figure.median) if seconds else f"{figure.median:,.10g}"
+
+
+def in_time(seconds: float) -> str:
+    """Seconds in a unit that a person reads.
+
+    Examples
+    --------
+    >>> in_time(0.0000123), in_time(2.0)
+    ('12.3 µs', '2.00 s')
+    """
+    for factor, unit in ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms")):
+        if seconds < 999.5 * factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def _ratio(line: Line) -> str:
+    figure = line.ratio
+    if figure is None:
+        return ""
+    median, low, high = figure.median, figure.low, figure.high
+    if line.goal is not None and line.goal.kind == "faster":
+        if not median:
+            return ""
+        median, low, high = 1 / median, 1 / (high or median), 1 / (low or median)
+        word = " faster" if line.seconds else " fewer"
+    else:
+        word = ""
+    spread = f" ({low:.3g}–{high:.3g})" if figure.rounds > 1 else ""
+    return f"{median:.3g}×{word}{spread}"
+
+
+def _goal(line: Line) -> str:
+    goal = line.goal
+    if goal is None:
+        return ""
+    if goal.kind == "within":
+        return f"≤ {in_time(goal.limit) if line.seconds else format(goal.limit, ',.6g')}"
+    if goal.kind == "exactly":
+        return "the same"
+    return f"{'≤' if goal.kind == 'at most' else '≥'} {goal.limit:g}×"

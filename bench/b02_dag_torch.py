@@ -1,0 +1,123 @@
+"""B2: the random DAG of B1 beside PyTorch eager; also defined anew at every step, as PyTorch does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
+from bench._goal import faster
+from bench._peers import load
+from bench.b01_dag import Dag, Model, built, draw_inputs, first_weights, random_dag, read
+
+
+class Torch:
+    """The DAG in PyTorch: the same expression, run eagerly."""
+
+    def __init__(self, dag: Dag) -> None:
+        self.torch = load("torch")
+        self.dag = dag
+        self.weights = [
+            tuple(self.torch.tensor(w, dtype=self.torch.float64) for w in pair)
+            for pair in first_weights(dag).tolist()
+        ]
+
+    def _output(self, inputs: Any) -> Any:
+        return built(self.dag, inputs, self.weights, self.torch.tanh)
+
+    def forward(self) -> Step:
+        no_grad = self.torch.no_grad
+
+        def step(inputs: Any) -> Any:
+            with no_grad():
+                return self._output(inputs)
+
+        return step
+
+    def gradient(self) -> Step:
+        flat = [w.requires_grad_() for pair in self.weights for w in pair]
+        grad = self.torch.autograd.grad
+
+        def step(inputs: Any) -> Any:
+            total = self._output(inputs).sum()
+            return total, grad(total, flat)
+
+        return step
+
+
+def tensors(rows: Any) -> Any:
+    """The inputs as tensors of their own."""
+    torch = load("torch")
+    return [torch.tensor(row) for row in rows]
+
+
+def read_torch(outputs: Any) -> Any:
+    """A total and its gradients, for comparing."""
+    total, gradients = outputs
+    return total.item(), np.array([gradient.item() for gradient in gradients])
+
+
+def redefined(dag: Dag, batch: int) -> Step:
+    """The model of B1 written anew at every step, from the same leaves."""
+    model = Model(dag, batch)
+    # Without `reuse` every step makes new nodes, and the old ones go.
+    reuse: Callable[[], Any] = getattr(model.graph, "reuse", nullcontext)
+
+    def step(rows: Any) -> Any:
+        model.set_inputs(rows)
+        with reuse():
+            output = built(dag, model.inputs, model.weights, rg.tanh)
+            total = output.sum()
+            gradients = rg.grad(total, model.flat_weights)
+        model.graph.forward(total, *gradients)
+        return total, gradients
+
+    return step
+
+
+def cases(setting: Setting) -> list[Case]:
+    dag = random_dag(setting)
+    found: list[Case] = []
+    for batch in (1, 48 if setting.permuted else 32):
+        draw = draw_inputs(batch)
+        found += [
+            Contest(
+                f"forward, batch {batch}",
+                draw,
+                Side("reactgrad", lambda batch=batch: Model(dag, batch).forward()),
+                (_torch(lambda: Torch(dag).forward(), 6.0),),
+            ),
+            Contest(
+                f"forward + gradient of all weights, batch {batch}",
+                draw,
+                Side("reactgrad", lambda batch=batch: Model(dag, batch).gradient(), show=read),
+                (_torch(lambda: Torch(dag).gradient(), 3.0, read_torch),),
+            ),
+        ]
+    how = "g.reuse()" if hasattr(rg.Graph, "reuse") else "new nodes: g.reuse() is not there yet"
+    found.append(
+        Contest(
+            f"model redefined every step ({how})",
+            draw_inputs(1),
+            Side("reactgrad", lambda: redefined(dag, 1), show=read),
+            (_torch(lambda: Torch(dag).gradient(), 1.8, read_torch),),
+        )
+    )
+    return found
+
+
+def _torch(
+    build: Callable[[], Step], goal: float, show: Callable[[Any], Any] = lambda found: found
+) -> Peer:
+    return Peer(Side("PyTorch eager", build, take=tensors, show=show, needs="torch"), faster(goal))
+
+
+WORKLOAD = Workload("B2", "random DAG", cases)
+
+
+def test_b02(benchmark: Any, race: Any) -> None:
+    race(benchmark)

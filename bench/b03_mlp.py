@@ -1,0 +1,209 @@
+"""B3: one training step of a small network, beside NumPy by hand and PyTorch eager.
+
+Two layers with relu between, softmax cross entropy, plain gradient descent, float32. A step takes a new
+batch and its labels, and gives the loss; the params follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
+from bench._goal import at_most, faster
+from bench._peers import load
+
+RATE = 0.01
+# Larger arrays are adopted by `set`, smaller ones copied: binding anew costs more than a small copy.
+ADOPTED = 1 << 17
+
+Sizes = tuple[int, int, int, int]
+TABLE: list[tuple[Sizes, float, float]] = [
+    ((1, 4, 8, 2), 1.3, 6.0),
+    ((32, 64, 64, 10), 1.2, 4.0),
+    ((64, 784, 128, 10), 1.03, 1.2),
+    ((256, 784, 512, 10), 1.01, 0.9),
+]
+
+
+def first_params(sizes: Sizes) -> list[np.ndarray]:
+    """Weights and biases at the start."""
+    _, inputs, hidden, outputs = sizes
+    rng = np.random.default_rng(3)
+    return [
+        (rng.normal(size=(inputs, hidden)) / inputs**0.5).astype("f4"),
+        np.zeros(hidden, "f4"),
+        (rng.normal(size=(hidden, outputs)) / hidden**0.5).astype("f4"),
+        np.zeros(outputs, "f4"),
+    ]
+
+
+def drawn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
+    """A new batch: samples, and the number of each one's class."""
+    batch, inputs, _, outputs = sizes
+    return lambda rng: (
+        rng.standard_normal((batch, inputs), dtype="f4"),
+        rng.integers(0, outputs, batch),
+    )
+
+
+def one_hot(sizes: Sizes) -> Callable[[Any], Any]:
+    """Labels as rows of zeros and a one, as arrays want them."""
+    rows = np.eye(sizes[3], dtype="f4")
+    return lambda batch: (batch[0], rows[batch[1]])
+
+
+def ours(sizes: Sizes) -> Step:
+    batch, inputs, _, outputs = sizes
+    g = rg.Graph()
+    x = g.input(np.zeros((batch, inputs), "f4"))
+    labels = g.input(np.zeros((batch, outputs), "f4"))
+    params = [g.param(first) for first in first_params(sizes)]
+    w1, b1, w2, b2 = params
+    logits = rg.relu(x @ w1 + b1) @ w2 + b2
+    shifted = logits - logits.max(axis=1, keepdims=True).detach()
+    # The labels of a sample sum to one.
+    loss = (rg.log(rg.exp(shifted).sum(axis=1)).sum() - (labels * shifted).sum()) * (1.0 / batch)
+    new = [w - RATE * dw for w, dw in zip(params, rg.grad(loss, params), strict=True)]
+    forward, change = g.forward, g.set
+    adopt = batch * inputs * 4 >= ADOPTED
+
+    def step(given: Any) -> Any:
+        samples, wanted = given
+        if adopt:
+            x.set(samples, copy=False)
+            labels.set(wanted)
+        else:
+            change({x: samples, labels: wanted})
+        forward(loss, *new)
+        reached = loss.value
+        change({w: after.value for w, after in zip(params, new)})
+        return reached
+
+    return step
+
+
+def by_hand(sizes: Sizes) -> Step:
+    """Every result in an array that is there already; the closed form of the loss's gradient."""
+    batch, _, hidden, outputs = sizes
+    w1, b1, w2, b2 = first_params(sizes)
+    z1, a1, h, dh, dz1 = (np.empty((batch, hidden), "f4") for _ in range(5))
+    z2, logits, shifted, e, p, d, dlogits = (np.empty((batch, outputs), "f4") for _ in range(7))
+    top, total, log_total, inverse = (np.empty((batch, 1), "f4") for _ in range(4))
+    sum_of_logs, picked, loss = (np.empty((), "f4") for _ in range(3))
+    positive = np.empty((batch, hidden), bool)
+    dw1, db1, dw2, db2 = (np.empty_like(w) for w in (w1, b1, w2, b2))
+    zero, share, rate = np.zeros(1, "f4"), np.full(1, 1 / batch, "f4"), np.full(1, RATE, "f4")
+    w2_t, h_t = w2.T, h.T
+    matmul, add, multiply, subtract = np.matmul, np.add, np.multiply, np.subtract
+    maximum, exp, log, greater, divide = np.maximum, np.exp, np.log, np.greater, np.divide
+    # NumPy's stubs know these two with keywords only.
+    reduce_max: Any = np.maximum.reduce
+    reduce: Any = np.add.reduce
+    flat_shifted = shifted.reshape(-1)
+
+    def step(given: Any) -> Any:
+        x, labels = given
+        matmul(x, w1, z1)
+        add(z1, b1, a1)
+        maximum(a1, zero, out=h)
+        matmul(h, w2, z2)
+        add(z2, b2, logits)
+        reduce_max(logits, 1, None, top, True)
+        subtract(logits, top, shifted)
+        exp(shifted, e)
+        reduce(e, 1, None, total, True)
+        log(total, log_total)
+        reduce(log_total, None, None, sum_of_logs)
+        np.dot(labels.reshape(-1), flat_shifted, picked)
+        multiply(sum_of_logs - picked, share[0], loss)
+
+        divide(share, total, inverse)
+        multiply(e, inverse, p)
+        multiply(labels, share, d)
+        subtract(p, d, dlogits)
+        matmul(h_t, dlogits, dw2)
+        reduce(dlogits, 0, None, db2)
+        matmul(dlogits, w2_t, dh)
+        greater(a1, zero, positive)
+        multiply(dh, positive, dz1)
+        matmul(x.T, dz1, dw1)
+        reduce(dz1, 0, None, db1)
+        for w, dw in ((w1, dw1), (b1, db1), (w2, dw2), (b2, db2)):
+            multiply(dw, rate, dw)
+            subtract(w, dw, w)
+        return loss
+
+    return step
+
+
+def in_torch(sizes: Sizes) -> Step:
+    torch = load("torch")
+    functional = torch.nn.functional
+    params = [torch.from_numpy(first).requires_grad_() for first in first_params(sizes)]
+    w1, b1, w2, b2 = params
+    addmm, relu, cross_entropy = torch.addmm, torch.relu, functional.cross_entropy
+    grad, no_grad = torch.autograd.grad, torch.no_grad
+
+    def step(given: Any) -> Any:
+        x, labels = given
+        loss = cross_entropy(addmm(b2, relu(addmm(b1, x, w1)), w2), labels)
+        gradients = grad(loss, params)
+        with no_grad():
+            for w, dw in zip(params, gradients):
+                w.sub_(dw, alpha=RATE)
+        return loss
+
+    return step
+
+
+def tensors(batch: Any) -> Any:
+    torch = load("torch")
+    return torch.from_numpy(batch[0]), torch.from_numpy(batch[1])
+
+
+def cases(setting: Setting) -> list[Case]:
+    found: list[Case] = []
+    for sizes, hand_goal, torch_goal in TABLE:
+        if setting.permuted:  # wider where it was narrow
+            batch, inputs, hidden, outputs = sizes
+            sizes = (batch, inputs + inputs // 4, hidden - hidden // 4, outputs + 1)
+        if setting.small:
+            sizes = (min(sizes[0], 3), min(sizes[1], 5), min(sizes[2], 6), min(sizes[3], 3))
+        found.append(
+            Contest(
+                f"training step {sizes}",
+                drawn(sizes),
+                Side("reactgrad", lambda sizes=sizes: ours(sizes), take=one_hot(sizes)),
+                (
+                    Peer(
+                        Side("by hand", lambda sizes=sizes: by_hand(sizes), take=one_hot(sizes)),
+                        at_most(hand_goal),
+                    ),
+                    Peer(
+                        Side(
+                            "PyTorch eager",
+                            lambda sizes=sizes: in_torch(sizes),
+                            take=tensors,
+                            show=lambda loss: loss.item(),
+                            needs="torch",
+                            apart=True,
+                        ),
+                        faster(torch_goal),
+                    ),
+                ),
+                rtol=1e-4,
+                atol=1e-5,
+            )
+        )
+    return found
+
+
+WORKLOAD = Workload("B3", "MLP", cases)
+
+
+def test_b03(benchmark: Any, race: Any) -> None:
+    race(benchmark)

@@ -1,0 +1,196 @@
+"""B8: a book of 10,000 options on 500 underlyings; one quote moves, its value and Greeks are read.
+
+Deltas and vegas of every underlying, and one rho. Sums over underlyings are trees of additions, as someone
+writes them who wants one quote to reach few nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
+from bench._goal import faster
+from bench._peers import load
+from bench.b07_options import call_value, call_value_permuted
+
+
+class Terms:
+    """The options of a book, and the market that it starts from; a row an underlying."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.underlyings = setting.size(500, 6)
+        self.each = 20
+        if setting.permuted:
+            self.underlyings, self.each = self.underlyings * 4 // 5, 25
+        rng = np.random.default_rng(11)
+        shape = (self.underlyings, self.each)
+        self.spots = rng.uniform(50, 150, self.underlyings)
+        self.volatilities = rng.uniform(0.15, 0.6, self.underlyings)
+        self.rate = 0.03
+        self.strikes = self.spots[:, None] * rng.uniform(0.8, 1.2, shape)
+        self.years = rng.uniform(0.2, 2.0, shape)
+        self.quantities = rng.integers(1, 100, shape).astype(float)
+        self.formula: Callable[..., Any] = call_value_permuted if setting.permuted else call_value
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, float]:
+        """Which underlying, and its new quote."""
+        u = int(rng.integers(self.underlyings))
+        return u, float(self.spots[u] * rng.uniform(0.95, 1.05))
+
+
+def summed(nodes: Sequence[Any]) -> Any:
+    """The sum as a tree: each node reaches the top in few steps."""
+    while len(nodes) > 1:
+        pairs = [a + b for a, b in zip(nodes[::2], nodes[1::2])]
+        nodes = pairs + list(nodes[len(pairs) * 2 :])
+    return nodes[0]
+
+
+class Ours:
+    """The book as a graph with live Greeks."""
+
+    def __init__(self, terms: Terms) -> None:
+        g = self.graph = rg.Graph()
+        self.quotes = [g.input(spot) for spot in terms.spots.tolist()]
+        volatilities = [g.input(v) for v in terms.volatilities.tolist()]
+        rate = g.input(terms.rate)
+        positions = []
+        for u, (spot, volatility) in enumerate(zip(self.quotes, volatilities)):
+            strikes, years = g.const(terms.strikes[u]), g.const(terms.years[u])
+            value = terms.formula(spot, strikes, years, volatility, rate, rg, rg.norm_cdf)
+            positions.append((g.const(terms.quantities[u]) * value).sum())
+        self.value = summed(positions)
+        greeks = rg.grad(self.value, [*self.quotes, *volatilities, rate])
+        self.wanted = [self.value, *greeks]
+        self.present = terms.spots.tolist()
+
+    def one_quote(self) -> Step:
+        quotes, wanted, forward = self.quotes, self.wanted, self.graph.forward
+
+        def step(move: tuple[int, float]) -> Any:
+            u, quote = move
+            quotes[u].set(quote)
+            forward(*wanted)
+            return wanted
+
+        return step
+
+    def all_quotes(self) -> Step:
+        """The same result, as if every quote had moved."""
+        wanted, forward, change = self.wanted, self.graph.forward, self.graph.set
+
+        def step(move: tuple[int, float]) -> Any:
+            u, quote = move
+            self.present[u] = quote
+            change(dict(zip(self.quotes, self.present)))
+            forward(*wanted)
+            return wanted
+
+        return step
+
+
+def values(wanted: Any) -> Any:
+    return np.array([one.value for one in wanted])
+
+
+class Torch:
+    """The market as leaves, the terms as tensors."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.torch = load("torch")
+        self.terms = terms
+        self.spots = self.torch.tensor(terms.spots, requires_grad=True)
+        self.volatilities = self.torch.tensor(terms.volatilities, requires_grad=True)
+        self.rate = self.torch.tensor(terms.rate, dtype=self.torch.float64, requires_grad=True)
+        self.strikes, self.years, self.quantities = (
+            self.torch.from_numpy(array) for array in (terms.strikes, terms.years, terms.quantities)
+        )
+
+    def _value(self, spot: Any, strikes: Any, years: Any, volatility: Any) -> Any:
+        torch = self.torch
+        cdf = torch.special.ndtr
+        return self.terms.formula(spot, strikes, years, volatility, self.rate, torch, cdf)
+
+    def as_one(self) -> Step:
+        torch, leaves = self.torch, [self.spots, self.volatilities, self.rate]
+
+        def step(move: tuple[int, float]) -> Any:
+            u, quote = move
+            with torch.no_grad():
+                self.spots[u] = quote
+            found = self._value(
+                self.spots[:, None], self.strikes, self.years, self.volatilities[:, None]
+            )
+            total = (self.quantities * found).sum()
+            return total, torch.autograd.grad(total, leaves)
+
+        return step
+
+    def per_underlying(self) -> Step:
+        torch = self.torch
+        spots = [spot.detach().clone().requires_grad_() for spot in self.spots]
+        volatilities = [v.detach().clone().requires_grad_() for v in self.volatilities]
+        leaves = [*spots, *volatilities, self.rate]
+        rows = list(zip(self.strikes, self.years, self.quantities))
+
+        def step(move: tuple[int, float]) -> Any:
+            u, quote = move
+            with torch.no_grad():
+                spots[u].fill_(quote)
+            total = torch.stack(
+                [
+                    (quantities * self._value(spot, strikes, years, volatility)).sum()
+                    for spot, volatility, (strikes, years, quantities) in zip(
+                        spots, volatilities, rows
+                    )
+                ]
+            ).sum()
+            return total, torch.autograd.grad(total, leaves)
+
+        return step
+
+
+def in_order(found: Any) -> Any:
+    total, gradients = found
+    return np.concatenate([np.atleast_1d(one.detach().numpy()) for one in (total, *gradients)])
+
+
+def cases(setting: Setting) -> list[Case]:
+    terms = Terms(setting)
+
+    def torch_side(name: str, build: Callable[[], Step]) -> Side:
+        return Side(name, build, show=in_order, needs="torch", apart=True)
+
+    return [
+        Contest(
+            f"{terms.underlyings * terms.each:,} options, one of {terms.underlyings} quotes moves",
+            terms.draw,
+            Side("reactgrad", lambda: Ours(terms).one_quote(), show=values),
+            (
+                Peer(
+                    Side("itself, all quotes", lambda: Ours(terms).all_quotes(), show=values),
+                    faster(150.0),
+                ),
+                Peer(
+                    torch_side("PyTorch per underlying", lambda: Torch(terms).per_underlying()),
+                    faster(1000.0),
+                ),
+                Peer(
+                    torch_side("PyTorch as one tensor", lambda: Torch(terms).as_one()),
+                    faster(12.0),
+                ),
+            ),
+            rtol=1e-8,
+        )
+    ]
+
+
+WORKLOAD = Workload("B8", "book", cases)
+
+
+def test_b08(benchmark: Any, race: Any) -> None:
+    race(benchmark)

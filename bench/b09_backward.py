@@ -1,0 +1,147 @@
+"""B9: incremental backward: the last layers' params change, or one of two branches, beside a full pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
+from bench._goal import exactly, faster
+from bench._measure import DifferentOutputs
+
+CHANGED = 5
+
+
+class Chain:
+    """Layers ``tanh(h @ w)``, one param each, and a gradient for each param."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.width = 24 if setting.permuted else 32
+        self.layers = setting.size(200, 12)
+        self._activation = rg.sin if setting.permuted else rg.tanh
+
+    def built(self) -> tuple[rg.Graph, list[Any], list[Any]]:
+        """A graph, its params, their gradients."""
+        g = rg.Graph()
+        h = g.input(np.random.default_rng(2).normal(size=(self.width, self.width)))
+        params = [g.param(matrix) for matrix in self.draw_all(np.random.default_rng(3))]
+        for w in params:
+            h = self._activation(h @ w)
+        return g, params, list(rg.grad(h.sum(), params))
+
+    def draw_all(self, rng: np.random.Generator) -> list[np.ndarray]:
+        return [self._matrix(rng) for _ in range(self.layers)]
+
+    def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """New params for the last layers."""
+        return [self._matrix(rng) for _ in range(CHANGED)]
+
+    def _matrix(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.normal(size=(self.width, self.width)) / self.width**0.5
+
+    def last_layers(self) -> Step:
+        g, params, gradients = self.built()
+        changed, wanted = params[-CHANGED:], gradients[-CHANGED:]
+
+        def step(matrices: Any) -> Any:
+            g.set(dict(zip(changed, matrices, strict=True)))
+            g.forward(*wanted)
+            return wanted
+
+        return step
+
+    def everything(self) -> Step:
+        """All params set, to what they were before the last layers; all gradients read."""
+        g, params, gradients = self.built()
+        present = self.draw_all(np.random.default_rng(3))
+
+        def step(matrices: Any) -> Any:
+            present[-CHANGED:] = matrices
+            g.set(dict(zip(params, present, strict=True)))
+            g.forward(*gradients)
+            return gradients[-CHANGED:]
+
+        return step
+
+    def counted(self) -> tuple[float, float]:
+        """Nodes that the last layers make run, and nodes of a full pass."""
+        g, params, gradients = self.built()
+        g.forward(*gradients)
+        rng = np.random.default_rng(4)
+        g.set(dict(zip(params[-CHANGED:], self.draw(rng), strict=True)))
+        few = len(g.forward(*gradients[-CHANGED:]).ran)
+        g.set(dict(zip(params, self.draw_all(rng), strict=True)))
+        return few, len(g.forward(*gradients).ran)
+
+
+def branches(setting: Setting) -> tuple[float, float]:
+    """Nodes that run when all params of one of two branches change; beside those of the branch.
+
+    The branches are added, so that neither one's gradients depend on the other's values.
+    """
+    chain = Chain(setting)
+    g = rg.Graph()
+    x = g.input(np.random.default_rng(2).normal(size=(chain.width, chain.width)))
+    ends, params = [], []
+    names: dict[int, int] = {}  # which branch a forward node is of
+    for branch in range(2):
+        h, own = x, []
+        for _ in range(chain.layers // 4):
+            own.append(g.param(np.eye(chain.width) * 0.5))
+            products = h @ own[-1]
+            h = rg.tanh(products)
+            names |= {id(products): branch, id(h): branch}
+        ends.append(h)
+        params.append(own)
+    gradients = rg.grad((ends[0] + ends[1]).sum(), [*params[0], *params[1]])
+    g.forward(*gradients)
+    g.set({w: np.eye(chain.width) * 0.25 for w in params[0]})
+    ran = g.forward(*gradients).ran
+    if any(names.get(id(var)) == 1 for var in ran):
+        raise DifferentOutputs("a node of the unchanged branch ran")
+    g.set({w: np.eye(chain.width) * 0.25 for w in params[1]})
+    both = g.forward(*gradients).ran
+    if set(map(id, ran)) & set(map(id, both)):
+        raise DifferentOutputs("a node ran for both branches; they share none but the join")
+    # By symmetry each branch is half of what all params make run.
+    g.set({w: np.eye(chain.width) * 0.5 for own in params for w in own})
+    return len(ran), len(g.forward(*gradients).ran) / 2
+
+
+def read(wanted: Any) -> Any:
+    return [one.value for one in wanted]
+
+
+def cases(setting: Setting) -> list[Case]:
+    chain = Chain(setting)
+    return [
+        Count(
+            f"last {CHANGED} of {chain.layers} layers change",
+            "nodes",
+            chain.counted,
+            "full backward",
+            faster(15.0),
+        ),
+        Contest(
+            f"last {CHANGED} of {chain.layers} layers change",
+            chain.draw,
+            Side("reactgrad", chain.last_layers, show=read),
+            (Peer(Side("full backward", chain.everything, show=read), faster(10.0)),),
+        ),
+        Count(
+            "one of two branches changes",
+            "nodes",
+            lambda: branches(setting),
+            "that branch",
+            exactly(),
+        ),
+    ]
+
+
+WORKLOAD = Workload("B9", "incremental backward", cases)
+
+
+def test_b09(benchmark: Any, race: Any) -> None:
+    race(benchmark)

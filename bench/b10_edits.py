@@ -1,0 +1,211 @@
+"""B10: edits of the topology, beside networkx, which checks and sorts anew.
+
+A step makes an edit and takes it back: an edge split by a new node, then whole again; an operand that was a
+constant taken from another node (an edge added), then the constant again (the edge removed).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import networkx
+import numpy as np
+
+import reactgrad as rg
+from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
+from bench._goal import Goal, at_most, faster, within
+
+SIZES = (1_000, 10_000, 100_000)
+EVERY = 4  # one node in so many has a free operand
+EDITS = 2  # in a step
+
+
+class Edges:
+    """A random DAG: node i + 1 adds two earlier ones, or one and a constant (``None``)."""
+
+    def __init__(self, nodes: int, permuted: bool) -> None:
+        pick = Random(23 if permuted else 17)
+        window = 48 if permuted else 64
+        self.nodes = nodes
+        self.window = window
+        self.swapped = permuted  # the constant comes first
+        self.pairs: list[tuple[int, int | None]] = []
+        for i in range(1, nodes):
+            first = pick.randrange(max(0, i - window), i)
+            free = i % EVERY == 1
+            self.pairs.append((first, None if free else pick.randrange(max(0, i - window), i)))
+        self.free = [i for i, (_, second) in enumerate(self.pairs, 1) if second is None]
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
+        """A node with a free operand, anywhere, and an earlier one."""
+        child = self.free[int(rng.integers(len(self.free)))]
+        return child, child - 1 - int(rng.integers(min(child, self.window)))
+
+
+class Ours:
+    """The DAG as a graph."""
+
+    def __init__(self, edges: Edges) -> None:
+        self.graph = rg.Graph()
+        self.zero = self.graph.const(np.zeros(1))
+        self.values: list[Any] = [self.graph.input(np.ones(1))]
+        self.index = {self.zero: -1, self.values[0]: 0}
+        for i, (first, second) in enumerate(edges.pairs, 1):
+            operands = [self.values[first], self.zero if second is None else self.values[second]]
+            if edges.swapped:
+                operands.reverse()
+            self.values.append(operands[0] + operands[1])
+            self.index[self.values[i]] = i
+        self.fixed, self.open = (1, 0) if edges.swapped else (0, 1)  # which operand edits replace
+
+    def split(self) -> Step:
+        values, at = self.values, self.fixed
+
+        def step(drawn: tuple[int, int]) -> Any:
+            var = values[drawn[0]]
+            parent = var.parents[at]
+            var.replace_parent(at, rg.tanh(parent))
+            var.replace_parent(at, parent)
+            return var
+
+        return step
+
+    def add(self) -> Step:
+        values, at, zero = self.values, self.open, self.zero
+
+        def step(drawn: tuple[int, int]) -> Any:
+            child, parent = drawn
+            var = values[child]
+            var.replace_parent(at, values[parent])
+            var.replace_parent(at, zero)
+            return var
+
+        return step
+
+    def add_with_adjoints(self) -> Step:
+        """The same while the gradient of the last node by the first is alive and was read."""
+        gradient = rg.grad(self.values[-1].sum(), self.values[0])
+        self.graph.forward(gradient)
+        step = self.add()
+
+        def held(drawn: tuple[int, int]) -> Any:
+            assert gradient is not None
+            return step(drawn)
+
+        return held
+
+    def show(self, var: Any) -> Any:
+        """Which nodes an edited one adds in the end."""
+        self.graph.check_invariants()
+        return sorted(self.index[parent] for parent in var.parents if parent is not self.zero)
+
+
+class InNetworkx:
+    """The same edges; after each edit they are checked for cycles and sorted anew."""
+
+    def __init__(self, edges: Edges) -> None:
+        self.graph: Any = networkx.DiGraph()
+        self.graph.add_nodes_from(range(edges.nodes))
+        self.first = [-1, *[first for first, _ in edges.pairs]]
+        for i, pair in enumerate(edges.pairs, 1):
+            self.graph.add_edges_from((parent, i) for parent in pair if parent is not None)
+
+    def _order(self) -> list[Any]:
+        return list(networkx.topological_sort(self.graph))  # raises where there is a cycle
+
+    def split(self) -> Step:
+        graph = self.graph
+
+        def step(drawn: tuple[int, int]) -> Any:
+            child = drawn[0]
+            parent = self.first[child]
+            graph.remove_edge(parent, child)
+            graph.add_edge(parent, "new")
+            graph.add_edge("new", child)
+            self._order()
+            graph.remove_node("new")
+            graph.add_edge(parent, child)
+            self._order()
+            return child
+
+        return step
+
+    def add(self) -> Step:
+        graph = self.graph
+
+        def step(drawn: tuple[int, int]) -> Any:
+            child, parent = drawn
+            graph.add_edge(parent, child)
+            self._order()
+            if parent != self.first[child]:
+                graph.remove_edge(parent, child)
+            self._order()
+            return child
+
+        return step
+
+    def show(self, child: int) -> Any:
+        return sorted(self.graph.predecessors(child))
+
+
+def cases(setting: Setting) -> list[Case]:
+    sizes = (40, 60, 80) if setting.small else SIZES
+    found: list[Case] = []
+
+    def make(nodes: int, kind: Any, how: str, name: str) -> Side:
+        made: list[Any] = []
+
+        def build() -> Step:
+            made.append(kind(Edges(nodes, setting.permuted)))
+            return getattr(made[-1], how)()
+
+        return Side(name, build, show=lambda result: made[-1].show(result))
+
+    def contest(name: str, nodes: int, how: str, *peers: Peer, goal: Goal | None = None) -> None:
+        found.append(
+            Contest(
+                name,
+                Edges(nodes, setting.permuted).draw,
+                make(nodes, Ours, how, "reactgrad"),
+                peers,
+                goal=goal,
+                unit="edit",
+                per=EDITS,
+            )
+        )
+
+    few, middle, many = sizes
+    for how, what in (("split", "split an edge"), ("add", "add an edge, remove it")):
+        for nodes in sizes:
+            goal = faster(500.0) if nodes == middle else None
+            peer = Peer(make(nodes, InNetworkx, how, "networkx"), goal)
+            contest(f"{what}, {nodes:,} nodes", nodes, how, peer)
+        # The same draws reach both graphs: those of the smaller one.
+        itself = Peer(make(few, Ours, how, f"itself at {few:,}"), at_most(2.5))
+        found.append(
+            Contest(
+                f"{what}, {many:,} nodes beside {few:,}",
+                Edges(few, setting.permuted).draw,
+                make(many, Ours, how, "reactgrad"),
+                (itself,),
+                unit="edit",
+                per=EDITS,
+                alike=False,
+            )
+        )
+    for nodes in sizes:
+        contest(
+            f"add an edge, remove it, {nodes:,} nodes, adjoints kept",
+            nodes,
+            "add_with_adjoints",
+            goal=within(60e-6),
+        )
+    return found
+
+
+WORKLOAD = Workload("B10", "edits", cases)
+
+
+def test_b10(benchmark: Any, race: Any) -> None:
+    race(benchmark)

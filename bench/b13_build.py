@@ -1,0 +1,197 @@
+"""B13: building a graph of 100,000 nodes, beside PyTorch's tape; memory; import."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import tracemalloc
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
+from bench._goal import at_most, within
+from bench._peers import load
+
+WINDOW = 64
+
+
+class Tape:
+    """A random sequence of ``a*b`` and ``a+b`` on earlier values, which stays near the first ones."""
+
+    def __init__(self, nodes: int, permuted: bool) -> None:
+        pick = Random(41 if permuted else 31)
+        self.pairs = [
+            (pick.randrange(max(0, i - WINDOW), i), pick.randrange(max(0, i - WINDOW), i))
+            for i in range(2, nodes + 2)
+        ]
+
+    def run(self, first: Any, second: Any, half: Any) -> list[Any]:
+        """All values; every third node halves, so that sums do not grow."""
+        values = [first, second]
+        for i, (a, b) in enumerate(self.pairs):
+            if i % 3 == 0:
+                values.append(values[a] + values[b])
+            else:
+                values.append(values[a] * half)
+        return values
+
+
+class Built:
+    """A graph, and what keeps its nodes alive."""
+
+    def __init__(self, tape: Tape, numbers: tuple[float, float]) -> None:
+        self.graph = rg.Graph()
+        first, second = (self.graph.param(number) for number in numbers)
+        self.first = first
+        self.values = tape.run(first, second, self.graph.param(0.5))
+
+
+def build(tape: Tape) -> Step:
+    return lambda numbers: Built(tape, numbers)
+
+
+def build_and_read(tape: Tape) -> Step:
+    def step(numbers: Any) -> Any:
+        built = Built(tape, numbers)
+        built.graph.forward(*built.values[-WINDOW:])
+        return built
+
+    return step
+
+
+def in_torch(tape: Tape) -> Step:
+    torch = load("torch")
+
+    def step(numbers: Any) -> Any:
+        leaves = [torch.tensor(n, dtype=torch.float64, requires_grad=True) for n in (*numbers, 0.5)]
+        return tape.run(*leaves)
+
+    return step
+
+
+def last_of(values: Any) -> Any:
+    return [value.item() for value in values[-WINDOW:]]
+
+
+def importing(package: str) -> Step:
+    """The seconds that the import statement takes in a fresh interpreter, as that one reports."""
+    code = f"from time import perf_counter as t; b = t(); import {package}; print(repr(t() - b))"
+
+    def step(_: Any) -> float:
+        path = [entry for entry in sys.path if entry]
+        code_with_path = f"import sys; sys.path[:] = {path!r}; {code}"
+        command = [sys.executable, "-I", "-c", code_with_path]
+        return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+
+    return step
+
+
+def bytes_a_node(tape: Tape, *, read: bool) -> tuple[float, None]:
+    """What a node takes, by tracemalloc; with ``read``, also values, marks and bound steps."""
+    nodes = len(tape.pairs)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        built = Built(tape, (0.5, 0.25))
+        if read:
+            built.graph.forward(*built.values)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    return taken / nodes, None
+
+
+def change_and_read(tape: Tape) -> Step:
+    """One leaf set, all that depends on it read again."""
+    built = Built(tape, (0.5, 0.25))
+    graph, first, wanted = built.graph, built.first, built.values[-WINDOW:]
+    graph.forward(*wanted)
+
+    def step(numbers: tuple[float, float]) -> Any:
+        first.set(numbers[0])
+        graph.forward(*wanted)
+        return wanted
+
+    return step
+
+
+def cases(setting: Setting) -> list[Case]:
+    nodes = setting.size(100_000, 200)
+    tape = Tape(nodes, setting.permuted)
+
+    def numbers(rng: np.random.Generator) -> tuple[float, float]:
+        return float(rng.normal()), float(rng.normal())
+
+    def shown(built: Any) -> Any:
+        return [value.value for value in built.values[-WINDOW:]]
+
+    torch = Side("PyTorch's tape", lambda: in_torch(tape), show=last_of, needs="torch")
+    found: list[Case] = [
+        Contest(
+            f"build {nodes:,} nodes",
+            numbers,
+            Side("reactgrad", lambda: build(tape), show=shown),
+            (Peer(torch, at_most(1.5)),),
+            goal=within(3e-6),
+            unit="node",
+            per=nodes,
+        ),
+        Contest(
+            f"build {nodes:,} nodes and read them for the first time",
+            numbers,
+            Side("reactgrad", lambda: build_and_read(tape), show=shown),
+            (Peer(torch),),
+            goal=within(8e-6),
+            unit="node",
+            per=nodes,
+        ),
+        Count(
+            "memory, built", "B a node", lambda: bytes_a_node(tape, read=False), goal=within(1024)
+        ),
+        Count(
+            "memory, built and read",
+            "B a node",
+            lambda: bytes_a_node(tape, read=True),
+            goal=within(1024),
+        ),
+        Contest(
+            "import reactgrad",
+            lambda rng: None,
+            Side("reactgrad", lambda: importing("reactgrad"), reports=True),
+            (Peer(Side("import numpy", lambda: importing("numpy"), reports=True), at_most(1.5)),),
+            alike=False,
+        ),
+    ]
+    many = setting.size(1_000_000, 400)
+    for name, make in (
+        ("build", build),
+        ("build and read for the first time", build_and_read),
+        ("one change reread", change_and_read),
+    ):
+
+        def side(called: str, size: int, make: Any = make) -> Side:
+            return Side(called, lambda: make(Tape(size, setting.permuted)))
+
+        found += [
+            Contest(
+                f"{name}, {many:,} nodes beside {nodes:,}",
+                numbers,
+                side("reactgrad", many),
+                # Ten times the nodes: linear is ten times the time.
+                (Peer(side(f"itself at {nodes:,}", nodes), at_most(1.2 * many / nodes)),),
+                alike=False,
+            )
+        ]
+    return found
+
+
+WORKLOAD = Workload("B13", "build", cases)
+
+
+def test_b13(benchmark: Any, race: Any) -> None:
+    race(benchmark)

@@ -1,0 +1,235 @@
+"""The benchmarks: all sides of every workload compute the same, and nothing wrong passes unseen."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import __main__ as command
+from bench import _run
+from bench._case import Case, Contest, Count, Peer, Setting, Side, Workload
+from bench._goal import at_most, exactly, faster, within
+from bench._measure import QUICK, DifferentOutputs, Here, check
+from bench._peers import installed
+from bench._workloads import modules, numbers
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What other packages warn of when they are imported is not ours to fix.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def contests() -> list[Any]:
+    """Every contest, and its permuted variant, at sizes that take no time."""
+    found = []
+    for module in modules():
+        for permuted in (False, True):
+            setting = Setting(small=True, permuted=permuted)
+            workload: Workload = import_module(module).WORKLOAD
+            for case in workload.cases(setting):
+                name = f"{workload.number}-{case.name}{'-permuted' if permuted else ''}"
+                found.append(pytest.param(case, id=name))
+    return found
+
+
+def of_type(kind: type[Case]) -> list[Any]:
+    return [one for one in contests() if isinstance(one.values[0], kind)]
+
+
+@pytest.mark.parametrize("contest", of_type(Contest))
+def test_all_sides_compute_the_same(contest: Contest) -> None:
+    if contest.ours.reports:
+        assert Here(contest, contest.ours).seconds(0, 1) > 0
+        return
+    absent = [side.name for side in contest.sides if side.needs and not installed(side.needs)]
+    runners = [(s.name, Here(contest, s)) for s in contest.sides if s.name not in absent]
+    if contest.alike:
+        check(contest, runners)
+    for _, runner in runners:
+        assert runner.seconds(0, 2) > 0
+    if absent and len(runners) < 2:
+        pytest.skip(f"only ours ran: not installed are {', '.join(absent)}")
+
+
+@pytest.mark.parametrize("count", of_type(Count))
+def test_what_must_be_exact_is_exact(count: Count) -> None:
+    ours, other = count.measure()
+    if count.goal is not None and count.goal.kind == "exactly":
+        assert ours == other
+    else:
+        assert ours > 0
+
+
+def test_every_number_of_the_table_is_there() -> None:
+    assert numbers() == [f"B{i}" for i in range(1, 16)]
+
+
+def test_the_list_names_every_workload() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "--list"],
+        cwd=ROOT,
+        env={"PYTHONPATH": "scheduler", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    named = [line.split()[0] for line in run.stdout.splitlines()]
+    assert sorted(set(named)) == sorted(numbers())
+    assert "B11  later: " in run.stdout
+
+
+def toy(*peers: Peer, ours: Callable[[Any], Any] = lambda x: 2.0 * x) -> ModuleType:
+    """A module with a workload of one contest."""
+    module = ModuleType("toy")
+    contest = Contest("twice", lambda rng: rng.normal(), Side("reactgrad", lambda: ours), peers)
+    vars(module)["WORKLOAD"] = Workload("B1", "toy", lambda setting: [contest])
+    return module
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], Any]:
+    """Lines of a toy workload."""
+
+    def measure(module: ModuleType) -> Any:
+        monkeypatch.setattr(_run, "workload_of", lambda name: module.WORKLOAD)
+        return list(_run.lines("toy", Setting(), QUICK))
+
+    return measure
+
+
+def test_a_peer_that_computes_something_else_fails_the_workload(
+    measured: Callable[[ModuleType], Any],
+) -> None:
+    wrong = Peer(Side("wrong", lambda: lambda x: 2.0 * x + 1e-3))
+    (line,) = measured(toy(wrong))
+    assert line.failed
+    assert line.note.startswith("FAILED: twice: output 0, wrong: ")
+    assert line.ratio is None
+
+
+def test_a_side_that_computes_nothing_fails_the_workload(
+    measured: Callable[[ModuleType], Any],
+) -> None:
+    empty = Peer(Side("empty", lambda: lambda x: None))
+    (line,) = measured(toy(empty, ours=lambda x: None))
+    assert line.failed
+    (line,) = measured(toy(ours=lambda x: x * np.nan))
+    assert line.failed
+
+
+def test_a_peer_that_is_not_installed_says_so_and_fails_nothing(
+    measured: Callable[[ModuleType], Any],
+) -> None:
+    absent = Peer(Side("absent", lambda: lambda x: 2.0 * x, needs="no_such_package"), faster(3.0))
+    same = Peer(Side("same", lambda: lambda x: x + x), at_most(1e9))
+    first, second = measured(toy(absent, same))
+    assert first.note == "peer not installed: pip install .[bench]"
+    assert first.ours is not None
+    assert (first.ratio, first.met, first.failed) == (None, None, False)
+    assert (second.met, second.failed) == (True, False)
+
+
+def test_a_peer_that_raises_is_named_and_fails_nothing(
+    measured: Callable[[ModuleType], Any],
+) -> None:
+    def broken(x: Any) -> Any:
+        raise RecursionError("too deep")
+
+    (line,) = measured(toy(Peer(Side("broken", lambda: broken), faster(3.0))))
+    assert line.note == "peer failed: RecursionError: too deep"
+    assert (line.ratio, line.met, line.failed) == (None, None, False)
+
+
+def test_inputs_are_new_at_every_step_and_the_same_for_all_sides(
+    measured: Callable[[ModuleType], Any],
+) -> None:
+    seen: dict[str, list[float]] = {"ours": [], "theirs": []}
+
+    def noting(name: str) -> Callable[[Any], Any]:
+        def step(x: Any) -> Any:
+            seen[name].append(x)
+            return x
+
+        return step
+
+    measured(toy(Peer(Side("theirs", lambda: noting("theirs"))), ours=noting("ours")))
+    assert seen["ours"] == seen["theirs"]
+    # The first inputs are used twice: to see whether a peer works, and to compare.
+    assert len(set(seen["ours"])) == len(seen["ours"]) - 1
+
+
+@pytest.mark.parametrize(
+    ("goal", "ours", "peer", "met"),
+    [
+        (at_most(1.1), 1.1, 1.0, True),
+        (at_most(1.1), 1.2, 1.0, False),
+        (faster(6.0), 1.0, 6.0, True),
+        (faster(6.0), 1.0, 5.9, False),
+        (within(4.0), 4.0, None, True),
+        (within(4.0), 4.1, None, False),
+        (exactly(), 7.0, 7.0, True),
+        (exactly(), 7.0, 8.0, False),
+    ],
+)
+def test_goals(goal: Any, ours: float, peer: float | None, met: bool) -> None:
+    assert goal.met(ours, peer) is met
+
+
+def test_the_command_writes_what_it_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "fix_threads", lambda: None)
+    file = tmp_path / "out.json"
+    assert command.main(["b9", "B11", "--quick", "--permuted", "--json", str(file)]) == 0
+    printed = capsys.readouterr().out
+    content = json.loads(file.read_text())
+    assert content["machine"]["numpy"] == np.__version__
+    assert [line["number"] for line in content["lines"]] == ["B9"] * 6
+    assert [line["met"] for line in content["lines"]] == [None] * 6  # small sizes prove nothing
+    assert "the figure above" in content["lines"][3]["note"]
+    assert printed.count("\nB9 ") == 6
+    assert "B11  later: NEAT" in printed
+
+
+def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["B99"])
+    assert "no workload B99; there are B1, B2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["_goal", "_calls", "_measure", "_peers", "_table"])
+def test_examples(name: str) -> None:
+    result = doctest.testmod(import_module(f"bench.{name}"))
+    assert result.attempted > 0
+    assert not result.failed
+
+
+def test_different_outputs_are_told_apart_by_number_and_value() -> None:
+    contest = toy().WORKLOAD.cases(Setting())[0]
+    runners = [(name, _Fixed(outputs)) for name, outputs in (("a", [1.0, 2.0]), ("b", [1.0]))]
+    with pytest.raises(DifferentOutputs, match="2 outputs here, 1 of b"):
+        check(contest, runners)
+
+
+class _Fixed:
+    def __init__(self, outputs: list[float]) -> None:
+        self._outputs = outputs
+
+    def outputs(self, seed: int) -> list[Any]:
+        return self._outputs
+
+    def seconds(self, seed: int, count: int) -> float:
+        return 1.0
+
+    def close(self) -> None:
+        pass
