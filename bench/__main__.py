@@ -1,4 +1,4 @@
-"""``python -m bench [B4 B7 ...] [--quick] [--permuted] [--cpu] [--json FILE] [--list]``."""
+"""``python -m bench [B4 B7 ...] [--quick] [--permuted] [--cpu] [--seconds S] [--json FILE] [--list]``."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--permuted", action="store_true", help="each workload's permuted variant, too"
     )
     parser.add_argument("--cpu", action="store_true", help="CPU seconds, for busy machines")
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="how long a contest takes (least rounds anyway)"
+    )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all figures there")
     parser.add_argument("--list", action="store_true", help="name the workloads and their cases")
     options = parser.parse_args(arguments)
@@ -59,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
         if workload_of(module).number not in chosen:
             continue
         pace = replace(QUICK if options.quick else FULL, cpu=options.cpu)
+        if options.seconds is not None:
+            pace = replace(pace, budget=options.seconds)
         figures: list[Line] = []
         for line in lines(module, setting, pace):
             print(printed(line), flush=True)
