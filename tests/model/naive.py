@@ -424,7 +424,8 @@ class Model:
         """Compare by another rule from now on; an error that the former one raised is gone."""
         node = self.nodes[uid]
         node.cutoff = cutoff
-        node.error = node.error_record = None
+        if node.error is not None:
+            self._forget(node)
 
     def replace_parent(self, uid: int, position: int, parent: int) -> None:
         """Take an operand from elsewhere."""
@@ -664,8 +665,8 @@ class Model:
                 raise Loop
             if target not in node.operands:
                 read.setdefault(target, None)
-                self._forget_reads(uid, target)
             error = self._ask(target)
+            self._forget_reads(uid, target)
             if error is not None:
                 read[target] = error
                 raise error.kind
