@@ -69,34 +69,34 @@ def commit(graph: Graph, sources: Specs, changes: Specs) -> None:
 
 
 def _assign(graph: Graph, new: Specs) -> None:
-    host, scheduler = graph._host, graph._scheduler
-    scheduler.attend()
-    changed = set(new)
-    for slot, found in new.items():
-        host.specs[slot] = found
-        host.grads.pop(slot, None)  # of the former shape
-        if scheduler.leaf[slot]:
-            host.moved(slot)
-        else:
-            _release(graph, slot)
-    rebuild_programs(graph, changed)
+    graph._scheduler.attend()
+    for slot in new:
+        graph._host.grads.pop(slot, None)  # of the former shape
+    _put(graph, new)
+    rebuild_programs(graph, set(new))
 
 
 def rebuild_programs(graph: Graph, changed: set[int]) -> None:
     """Build the gradients anew that were built for another shape or topology of these nodes."""
-    host = graph._host
     for program in graph._programs.in_order():
         if program.reads & changed:
             redirected: Specs = program.rebuild()
             if redirected:
                 following = check(graph, redirected)
-                for slot, found in following.items():
-                    host.specs[slot] = found
-                    _release(graph, slot)
+                _put(graph, following)
                 changed |= {*redirected, *following}
 
 
-def _release(graph: Graph, slot: int) -> None:
-    graph._host.discard(slot)
-    graph._host.moved(slot)
-    graph._scheduler.drop([slot])
+def _put(graph: Graph, new: Specs) -> None:
+    """Give nodes these specs; values of computed ones do not fit any more."""
+    host, scheduler = graph._host, graph._scheduler
+    computed = [slot for slot in new if not scheduler.leaf[slot]]
+    for slot, found in new.items():
+        host.specs[slot] = found
+    for slot in computed:
+        host.discard(slot)
+    for slot in new:
+        host.moved(slot)
+    if computed:
+        scheduler.drop(computed)
+        scheduler.plans.clear()

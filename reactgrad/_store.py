@@ -12,7 +12,7 @@ replaced before the next write.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM
 from reactgrad.ops import Attrs, Op
 from reactgrad.ops import Leaf as Leaf
-from reactgrad.scheduler import UNCHANGED, Scheduler, Step
+from reactgrad.scheduler import UNCHANGED, InvariantError, Scheduler, Step
 
 MISSING = object()  # the place of a value that was never computed, or was released
 
@@ -108,6 +108,37 @@ class Store:
         self._steps.pop(slot, None)
         self._shared.discard(slot)
         self._forget_literals(slot)
+
+    def release(self, slots: Sequence[int]) -> None:
+        """Forget the values of computed nodes, which are computed again when they are needed.
+
+        What callers hold stays the value of its version: they are handed the same object again.
+        """
+        for slot in slots:
+            value = self.data[slot] if self.specs[slot] is None else None
+            handed = self._handed.get(slot, value)
+            self.discard(slot)
+            if not isinstance(handed, np.generic | weakref.ref):
+                try:
+                    handed = weakref.ref(handed)
+                except TypeError:  # most objects that are no arrays
+                    handed = None
+            if handed is not None:
+                self._handed[slot] = handed
+            self.moved(slot)
+        self.scheduler.drop(slots)
+
+    def check(self) -> None:
+        """Raise ``InvariantError`` if a clean node has neither a value nor is known to be released."""
+        scheduler = self.scheduler
+        for slot in scheduler.topology.slots():
+            missing = self.data[slot] is MISSING and not scheduler.leaf[slot]
+            clean = not scheduler.staleness.mark[slot]
+            if clean and missing != (slot in scheduler.dropped):
+                raise InvariantError(
+                    f"slot {slot} is clean, and {'has no' if missing else 'was released and has a'} "
+                    "value. This is a bug in reactgrad; please report it."
+                )
 
     def close(self) -> None:
         """Let go of everything that refers back here, when the graph goes."""

@@ -6,13 +6,14 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.edit import UndoLog
-from reactgrad_scheduler.errors import BusyError, CycleError
+from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame, StoredError
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.host import Host
@@ -57,7 +58,13 @@ class Scheduler:
         self.errors: dict[int, StoredError] = {}
         self.error_count = 0
         self.erasures = 0  # how often all marks were erased
-        self.dropped: set[int] = set()  # clean nodes whose value was released
+        self.dropped = self.staleness.dropped
+        # Nodes whose value a cutoff kept, and its version: their parents have moved on, and it cannot
+        # be computed again.
+        self.kept: dict[int, int] = {}
+        # Values that a rebuild under way has still to read, and one inside of it: how often.
+        self.awaited: Counter[int] = Counter()
+        self.locked: Counter[int] = Counter()
         self.moves: list[int] = []  # log of slots whose storage moved
         self.frames: list[Frame] = []  # certain plans being run, innermost last
         # Nodes being computed, innermost last; UNKNOWN for one that only its frame knows.
@@ -84,7 +91,8 @@ class Scheduler:
         twin.staleness = self.staleness.copy(twin.topology)
         twin.leaf = self.leaf.copy()
         twin.errors = self.errors.copy()
-        twin.dropped = self.dropped.copy()
+        twin.dropped = twin.staleness.dropped
+        twin.kept = self.kept.copy()
         twin.dynamic = self.dynamic.copy()
         twin._journaled = bytearray(len(self._journaled))
         twin.distrust = self.distrust
@@ -136,7 +144,7 @@ class Scheduler:
             topology.remove(slot)
             self.staleness.remove(slot)
             self.errors.pop(slot, None)
-            self.dropped.discard(slot)
+            self.kept.pop(slot, None)
             self.dynamic.pop(slot, None)
             self.versions.forced.discard(slot)
             self.host.released(slot)
@@ -188,10 +196,24 @@ class Scheduler:
         self.staleness.renew()
 
     def drop(self, slots: Iterable[int]) -> None:
-        """The values of these clean computed nodes were released (rule E17)."""
-        self.dropped.update(slots)
-        self.staleness.renew()
-        self.plans.clear()  # their steps hold on to the storage of what was released
+        """The values of these computed nodes were released (rule E17)."""
+        children = self.topology.children
+        users: set[int] = set()
+        for slot in slots:
+            self.staleness.drop(slot)
+            users.add(slot)
+            users.update(children[slot])
+        self.plans.unbind(users)
+
+    def recomputable(self, slot: int) -> bool:
+        """Whether the value of `slot` would come back the same if it was released."""
+        return (
+            not self.leaf[slot]
+            and bool(self.topology.parents[slot])  # else it is pinned, or asks the world outside
+            # A cutoff compares with the old value, however stale it is.
+            and slot not in self.staleness.cutoffs
+            and (slot not in self.kept or self.kept[slot] != self.version(slot))
+        )
 
     def moved(self, slot: int) -> None:
         """The value of `slot` lives in other storage now; steps that use it bind again."""
@@ -229,7 +251,7 @@ class Scheduler:
         self.versions.record[slot] = ()
         self.versions.forced.discard(slot)
         self.errors.pop(slot, None)
-        self.dropped.discard(slot)
+        self.staleness.restore(slot)
         self.staleness.put(slot, CLEAN)
         self.staleness.renew()
         self.plans.clear()
@@ -288,7 +310,7 @@ class Scheduler:
             self.cancelled = False
             if len(self.moves) > MAX_MOVES:
                 self.moves.clear()
-                self.plans.clear()
+                self.plans.unbind()
         if self.frames:
             self._suspend()
         staleness, serial = self.staleness, self.topology.serial
@@ -358,6 +380,8 @@ class Scheduler:
             if transition.marks:
                 for slot, mark in transition.marks:
                     staleness.put(slot, mark)
+                for slot in self.dropped.intersection(plan.members):
+                    staleness.restore(slot)
         else:
             self._count(run)
         return run
@@ -380,16 +404,20 @@ class Scheduler:
             staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
             for slot in slots
         )
+        # What the host releases in the course of this run is not wanted back at its end.
+        dropped = [target for target in targets if target in self.dropped]
         run = executors.serial.run_checked(self, slots, retry=retry)
-        self._rebuild_targets(targets, run)
+        rebuilt = self._rebuild_targets(dropped, run)
         run.retry = retry
         self._count(run)
         self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
         fixed = not self.dynamic or self.dynamic.keys().isdisjoint(slots)
-        if trace is not None and fixed and not run.failed and not run.rebuilt:
-            self._store(key, targets, slots, certain and len(run.ran) == len(slots), trace)
+        # Nor does one rebuild its targets; what other nodes need is rebuilt by a checked run.
+        if trace is not None and fixed and not run.failed and not rebuilt:
+            certain = certain and len(run.ran) == len(slots) and not run.rebuilt
+            self._store(key, targets, slots, certain, trace)
         return run
 
     def _store(
@@ -411,13 +439,20 @@ class Scheduler:
         for slot in targets:
             self._journaled[slot] = 1
 
-    def _rebuild_targets(self, targets: tuple[int, ...], run: Run) -> None:
+    def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
+        """Rebuild those of these nodes that are clean; whether there are any."""
         wanted = [t for t in targets if t in self.dropped and not self.staleness.mark[t]]
         if wanted:
             try:
                 executors.serial.rebuild(self, wanted, run)
+            except Cancelled:
+                pass  # what was asked for and is still dropped tells
             except Exception as error:
                 executors.serial.fail(self, wanted[0], error, run, explained=True)
+                # Its value is lost: whatever it gives next is a change for what depends on it.
+                self.versions.forced.add(wanted[0])
+                self.staleness.push(wanted[:1])
+        return bool(wanted)
 
     def error_again(self, run: Run) -> Exception:
         """The first error of a run as a fresh object: raising it adds no frames to the stored."""

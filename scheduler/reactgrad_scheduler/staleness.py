@@ -7,9 +7,13 @@ A ``STALE`` node has only ``STALE`` descendants, except behind a cutoff, where t
 ``MAYBE``; a ``MAYBE`` node has no ``CLEAN`` descendant. So marking stops where a node is already
 marked as strongly, and a change costs only what it newly reaches.
 
-``state`` names the present nodes with their marks: the exclusive or of a random number for every
-node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states mean the same nodes with
-the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``).
+A *dropped* node is one whose value was released: clean or not, it has none to be read. A clean one
+is computed again at its version when it is needed (rule E17), any other one when it runs.
+
+``state`` names the present nodes with their marks, and which of them are dropped: the exclusive or of
+a random number for every node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states
+mean the same nodes with the same marks, up to a chance of 2**-100, and make reads cacheable (see
+``plan``).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from random import Random
 from reactgrad_scheduler.topology import Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
+DROPPED = 4  # no mark, but part of the state and of traces like one
 _KEY_BITS = 110
 
 
@@ -31,6 +36,7 @@ class Staleness:
         "_random",
         "_topology",
         "cutoffs",
+        "dropped",
         "flushed",
         "mark",
         "pending",
@@ -45,6 +51,7 @@ class Staleness:
         self._keys: list[int] = []
         self.mark = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
+        self.dropped: set[int] = set()  # slots whose value was released
         self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
         self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
         self.state = 0
@@ -59,6 +66,7 @@ class Staleness:
         twin._keys = self._keys.copy()
         twin.mark = self.mark.copy()
         twin.cutoffs = self.cutoffs.copy()
+        twin.dropped = self.dropped.copy()
         twin.state, twin.salt = self.state, self.salt
         return twin
 
@@ -75,6 +83,7 @@ class Staleness:
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is going away."""
+        self.restore(slot)
         self.state ^= self.key(slot, self.mark[slot])
         self.mark[slot] = CLEAN
         self._keys[slot] = 0
@@ -90,6 +99,20 @@ class Staleness:
                 self.trace.setdefault(slot, old)
             self.state ^= self.key(slot, old) ^ self.key(slot, mark)
             self.mark[slot] = mark
+
+    def drop(self, slot: int) -> None:
+        """The value of `slot` was released."""
+        if slot not in self.dropped:
+            self.dropped.add(slot)
+            self.state ^= self.key(slot, DROPPED)
+
+    def restore(self, slot: int) -> None:
+        """`slot` has a value again, or never will."""
+        if slot in self.dropped:
+            self.dropped.remove(slot)
+            self.state ^= self.key(slot, DROPPED)
+            if self.trace is not None:
+                self.trace[slot] = DROPPED
 
     def key(self, slot: int, mark: int) -> int:
         """What a node with this mark adds to the state: another multiple for each mark."""

@@ -9,7 +9,7 @@ compares versions before and writes them after every node.
 from __future__ import annotations
 
 import copy
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import length_hint
@@ -106,7 +106,7 @@ def commit(scheduler: Scheduler, slot: int) -> None:
     versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, CLEAN)
-    scheduler.dropped.discard(slot)
+    scheduler.staleness.restore(slot)
 
 
 def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
@@ -292,9 +292,10 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     computing.append(slot)
     erasures = scheduler.erasures
     try:
-        if dropped:
-            sources = scheduler.topology.parents[slot]
-            rebuild(scheduler, [parent for parent in sources if parent in dropped], run)
+        if dropped:  # what it reads while it runs is rebuilt if it reads it again
+            wanted = [parent for parent in scheduler.operands(slot) if parent in dropped]
+            if wanted:
+                rebuild(scheduler, wanted, run)
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
         step = host.bind(slot)
@@ -325,45 +326,88 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     versions.forced.discard(slot)
     if outcome is UNCHANGED:
         run.cut_off.append(slot)
+        scheduler.kept[slot] = versions.version[slot]
     else:
         versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
     # Where the node erased all marks while it ran, its parents are to be looked at again, too.
     scheduler.staleness.put(slot, CLEAN if scheduler.erasures == erasures else MAYBE)
-    dropped.discard(slot)
+    if slot in dropped:
+        scheduler.staleness.restore(slot)
     run.ran.append(slot)
 
 
 def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
-    """Compute the released values of these clean nodes again, at their present versions."""
+    """Compute the released values of these clean nodes again, at their present versions.
+
+    Parents first. The host may release again on the way what is still ``awaited``; then that is
+    rebuilt where its turn to be read comes. It must leave what is ``locked``: what such an inner
+    rebuild has still to read, so that it computes each node once and ends.
+    """
+    parents = scheduler.topology.parents
+    order = scheduler.topology.sort(released(scheduler, slots))
+    waiting = scheduler.locked if scheduler.awaited else scheduler.awaited
+    uses = Counter(parent for slot in order for parent in parents[slot])
+    waiting.update(uses)
+    stopwatch = scheduler.stopwatch
+    compute = rebuild_node if stopwatch is None else stopwatch.rebuild_node
+    try:
+        for slot in order:
+            if scheduler.cancelled:
+                raise Cancelled("the run was cancelled")
+            if slot in scheduler.dropped:  # else it was needed, and rebuilt, before its turn
+                compute(scheduler, slot, run)
+            uses.subtract(parents[slot])
+            _forget(waiting, parents[slot])
+    finally:
+        _forget(waiting, uses.elements())
+
+
+def released(scheduler: Scheduler, slots: Iterable[int]) -> set[int]:
+    """These nodes, and those of their clean ancestors without which they cannot be computed."""
     parents, dropped = scheduler.topology.parents, scheduler.dropped
-    needed: set[int] = set(slots)
+    mark = scheduler.staleness.mark
+    needed = set(slots)
     stack = list(needed)
     while stack:
         for parent in parents[stack.pop()]:
-            if parent in dropped and parent not in needed:
+            # A marked one has raised, and its consumer caught that.
+            if parent in dropped and parent not in needed and not mark[parent]:
                 needed.add(parent)
                 stack.append(parent)
-    stopwatch = scheduler.stopwatch
-    compute = rebuild_each if stopwatch is None else stopwatch.rebuild_each
-    compute(scheduler, scheduler.topology.sort(needed), run)
+    return needed
 
 
-def rebuild_each(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
-    """Compute the values of these nodes again, which are in topological order."""
+def _forget(waiting: Counter[int], slots: Iterable[int]) -> None:
+    """These values were read once more."""
     for slot in slots:
-        scheduler.computing.append(slot)
-        try:
-            step = scheduler.host.bind(slot)
-            if step is not None:
-                step()
-        except Exception as error:
+        waiting[slot] -= 1
+        if not waiting[slot]:
+            del waiting[slot]
+
+
+def rebuild_node(scheduler: Scheduler, slot: int, run: Run) -> None:
+    """Compute the value of a clean node again."""
+    mark, dropped = scheduler.staleness.mark, scheduler.dropped
+    scheduler.computing.append(slot)
+    try:
+        sources = scheduler.topology.parents[slot]
+        wanted = [parent for parent in sources if parent in dropped and not mark[parent]]
+        if wanted:
+            rebuild(scheduler, wanted, run)
+        step = scheduler.host.bind(slot)
+        if step is not None:
+            step()
+    except Exception as error:
+        if not isinstance(error, Cancelled):
             scheduler.host.explain(slot, error)
-            raise
-        finally:
-            scheduler.computing.pop()
-        scheduler.dropped.discard(slot)
-        run.rebuilt.append(slot)
+        raise
+    finally:
+        scheduler.computing.pop()
+        scheduler.reads.pop(slot, None)  # it depends on what it depended on
+        run.absorb(scheduler.inner)
+    scheduler.staleness.restore(slot)
+    run.rebuilt.append(slot)
 
 
 def fail(
