@@ -36,6 +36,7 @@ from reactgrad._store import MISSING
 from reactgrad.backend import Spec, storage_shape
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import InvariantError, Run, Step
+from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
@@ -232,6 +233,8 @@ class BudgetedHost(Host):
 
     def make_room(self, size: int = 0, *, spare_asked: bool = False) -> None:
         """Release values until `size` more bytes fit into the budget, or nothing may go any more."""
+        if self.scheduler.computing[-1:] == [UNKNOWN]:  # inside of a plan that is bound as a whole
+            return
         self._settle()
         ledger = self.ledger
         excess = ledger.bytes + size - self.limit

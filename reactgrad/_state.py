@@ -119,9 +119,10 @@ class State:
     names, kept, held, forced, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins,
     choices, dynamic
         What some nodes have: names; being kept alive; a value that a cutoff kept and that cannot be
-        computed again; having to run whatever the versions say; frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; declared
-        shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
-        by and between; how many parents are arguments where the others were read on the way.
+        computed again; having to run whatever the versions say; frozen; ``retain_grad``; shared
+        constants; detached edges (``None``: all); cutoffs; declared shapes; declared dtypes; for
+        pinned nodes, what they were computed from; what nodes choose by and between; how many
+        parents are arguments where the others were read on the way.
     """
 
     seed: int

@@ -690,7 +690,8 @@ def test_an_interrupt_in_the_middle_of_a_rebuild_leaves_a_graph_that_goes_on() -
     strike.append(1)
     with pytest.raises(KeyboardInterrupt):
         z.value
-    assert not (g._scheduler.awaited or g._scheduler.locked)
+    assert not g._scheduler.awaited
+    assert not g._scheduler.locked
     g.check_invariants()
     assert z.value[0] == 6.0
 

@@ -117,7 +117,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
         scheduler.versions.settle()
         scheduler.staleness.flush()
-        return run_checked(scheduler, plan.slots)
+        return run_rest(scheduler, plan, Run(), 0)
     frame = Frame(plan, steps)
     frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
@@ -141,6 +141,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         if not isinstance(error, Exception):
             run.seal(scheduler.topology.serial)
             scheduler.last_run = run
+            abandon(scheduler, plan.slots)
             raise
         if not isinstance(error, Cancelled):
             fail(scheduler, slot, error, run)
@@ -151,7 +152,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
                 computing.pop()
                 scheduler.versions.settle()
                 scheduler.staleness.flush()
-                return run_checked(scheduler, plan.slots)
+                return run_rest(scheduler, plan, Run(), 0)
             frame.suspend(scheduler)
         slot = computing.pop()
         if frame.position is None:
@@ -162,9 +163,25 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         run = Run(list(plan.slots[: frame.position]))
         run.absorb(scheduler.inner)
         run.ran.append(slot)
-    run_checked(scheduler, plan.slots[frame.position + 1 :], run=run)
+    run_rest(scheduler, plan, run, frame.position + 1)
     run.seconds = perf_counter() - began
     return run
+
+
+def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
+    """Go on checked with a plan that cannot be run to its end as a bare loop."""
+    try:
+        return run_checked(scheduler, plan.slots[begin:], run=run)
+    finally:
+        abandon(scheduler, plan.slots)
+
+
+def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
+    """Of these nodes, those that were dropped may have been bound to new storage: it holds nothing."""
+    dropped = scheduler.dropped
+    empty = [slot for slot in slots if slot in dropped] if dropped else []
+    if empty:
+        scheduler.host.release(empty)
 
 
 def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
@@ -302,6 +319,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         outcome = step() if step is not None else None
     except Exception as error:
         computing.pop()
+        abandon(scheduler, (slot,))
         if isinstance(error, Cancelled):  # what it read was stopped: it has not failed
             scheduler.reads.pop(slot, None)
             run.absorb(scheduler.inner)
@@ -312,6 +330,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         return
     except BaseException:
         computing.pop()
+        abandon(scheduler, (slot,))
         scheduler.reads.pop(slot, None)
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
@@ -398,8 +417,9 @@ def rebuild_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         step = scheduler.host.bind(slot)
         if step is not None:
             step()
-    except Exception as error:
-        if not isinstance(error, Cancelled):
+    except BaseException as error:
+        abandon(scheduler, (slot,))
+        if isinstance(error, Exception) and not isinstance(error, Cancelled):
             scheduler.host.explain(slot, error)
         raise
     finally:
