@@ -118,9 +118,11 @@ class BudgetedHost(Host):
         try:
             run = type(graph)._refresh(graph, slots, retry=retry)
         finally:
-            self._look_back()
-            self._asked, self._ahead = outer
-        if self._needed and not self._warned and not self.scheduler.computing:
+            limited = graph.max_bytes is not None  # an observer may have lifted the limit
+            if limited:
+                self._look_back()
+                self._asked, self._ahead = outer
+        if limited and self._needed and not self._warned and not self.scheduler.computing:
             self._warned = True
             warnings.warn(
                 f"max_bytes={self.limit} is not enough: {self._needed} bytes were needed at once, for "

@@ -1151,6 +1151,7 @@ class Graph:
         graphs have the same limit, each for itself.
 
         A Python function whose value was released is called again for it, and must return the same.
+        Scratch memory of kernels and cutoffs is not counted.
 
         Examples
         --------

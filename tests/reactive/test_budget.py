@@ -387,6 +387,44 @@ def test_a_limit_is_not_changed_while_a_node_runs() -> None:
     assert g.max_bytes is None
 
 
+def test_an_observer_may_lift_the_limit_and_set_another_one() -> None:
+    g = rg.Graph(max_bytes=3 * SIZE)
+    made = chain(g, 5)
+    limits = iter([None, 3 * SIZE, None])
+
+    def change(old: object, new: object) -> None:
+        g.max_bytes = next(limits)
+
+    observer = made[1].observe(change)
+    for turn in range(3):
+        made[0].set(np.full(ROW, float(turn)))
+        made[1].value
+    observer.cancel()
+    assert g.max_bytes is None
+    made[-1].value
+    assert g.stats().bytes == 6 * SIZE
+    g.check_invariants()
+
+
+def test_a_function_that_builds_nodes_while_it_runs_releases_nothing_under_way() -> None:
+    """Its plan is bound as a whole: what is released there would be written to all the same."""
+    g = rg.Graph(max_bytes=8 * SIZE)
+    x = g.input(np.zeros(ROW))
+    made: list[rg.Var] = []
+
+    def builds(a: np.ndarray) -> np.ndarray:
+        made.append(x + np.full(ROW, 5.0))
+        del made[:-4]
+        return a * 1.0
+
+    first = x + 1.0
+    last = rg.lift(builds)(first) + first
+    for turn in range(12):
+        x.set(np.full(ROW, float(turn)))
+        assert last.value[0] == 2.0 * (turn + 1.0)
+    g.check_invariants()
+
+
 def test_without_a_limit_again_nothing_is_left_of_it() -> None:
     g, plain = rg.Graph(max_bytes=3 * SIZE), rg.Graph()
     made = chain(g, 4)
