@@ -4,6 +4,7 @@ Map of the package:
 
 - ``_graph``, ``_var``, ``_run``   what users hold: graphs, nodes, what a read did
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
+- ``_function``, ``_context``      functions with rules of their own, and what they leave for these
 - ``_protocols``                   NumPy's functions on Vars
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``ops``                          shape rules and derivative rules of array ops
@@ -39,6 +40,7 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._events import Event as Event
+from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._leaves import const as const
@@ -123,6 +125,7 @@ from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import sign as sign
 from reactgrad.ops import sin as sin
 from reactgrad.ops import sinh as sinh
+from reactgrad.ops import split as split
 from reactgrad.ops import sqrt as sqrt
 from reactgrad.ops import square as square
 from reactgrad.ops import squeeze as squeeze
@@ -132,6 +135,7 @@ from reactgrad.ops import sum as sum
 from reactgrad.ops import tan as tan
 from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
+from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 
 abs = absolute  # NumPy has both names

@@ -8,7 +8,7 @@ from reactgrad import _respec
 from reactgrad._errors import DTypeError, EditError
 from reactgrad._store import Leaf
 from reactgrad._var import DetachedVar, Var
-from reactgrad.ops import Op
+from reactgrad.ops import Op, Output
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -24,6 +24,11 @@ def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
         former = scheduler.topology.parents[slot]
         if isinstance(host.ops[slot], Leaf):
             raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
+        if isinstance(host.ops[slot], Output):
+            raise EditError(
+                f"{var.name!r} is one output of a function and of nothing else. Replace an operand of "
+                "the function's node: y.parents[0].replace_parent(position, new)."
+            )
         if isinstance(position, bool) or not isinstance(position, int):
             raise DTypeError(f"replace_parent: the position is an integer, not {position!r}.")
         if not 0 <= position < len(former):

@@ -15,7 +15,15 @@ import numpy as np
 from reactgrad import _respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent
-from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, SetError, ShapeError
+from reactgrad._errors import (
+    Cancelled,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    OutdatedRuleError,
+    SetError,
+    ShapeError,
+)
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
@@ -35,6 +43,7 @@ from reactgrad.ops import (
     Attrs,
     Handle,
     Op,
+    Output,
     alias,
     enter,
     holds_handles,
@@ -338,8 +347,8 @@ class Graph:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
 
-    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Var:
-        """A new node that calls a Python function."""
+    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
+        """A new node that calls a Python function; of several outputs the nodes of these."""
         with self._lock:
             self._tidy()
             for operand in operands:
@@ -348,9 +357,29 @@ class Graph:
             detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
             slots = [operand._slot for operand in operands]
             var = self._add_computed(op, (), op.declared, slots, detached)
+            several = op.outputs is not None
+            results = self._outputs(var) if several else (var,)
             if cutoff is not None:
-                self._set_cutoff(var._slot, cutoff)
-            return var
+                for result in results:
+                    self._set_cutoff(result._slot, cutoff)
+            return results if several else var
+
+    def _outputs(self, node: Var) -> tuple[Var, ...]:
+        """The nodes of all outputs of a function that has several."""
+        return tuple(
+            [self._output(node, i) for i in range(len(self._host.ops[node._slot].outputs))]
+        )
+
+    def _output(self, node: Var, index: int) -> Var:
+        """The node of one output of a function, which is made anew if nobody has held it."""
+        host, slot = self._host, node._slot
+        for child in self._scheduler.topology.children[slot]:
+            op = host.ops[child]
+            if isinstance(op, Output) and op.index == index:
+                return self._handle(child)
+        function = host.ops[slot]
+        op = function.output(index)
+        return self._add_computed(op, (), op.declared, [slot], [])
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
@@ -952,11 +981,22 @@ class Graph:
             self._check_cancelled(slots)
         if run.failed and any(self._mark[slot] for slot in slots):
             raised, run.raised = run.raised, None
+            if type(run.errors[0]) is OutdatedRuleError and self._follow_rules():
+                return self._refresh(slots, retry=retry)
             try:
                 raise raised if raised is not None else self._scheduler.error_again(run)
             finally:
                 del raised
         return run
+
+    def _follow_rules(self) -> bool:
+        """Build gradients anew whose rules saw what is no more so; whether there are any."""
+        if self._computing:
+            return False
+        changed = {slot for program in self._programs.in_order() for slot in program.outdated()}
+        if changed:
+            _respec.rebuild_programs(self, set(changed))
+        return bool(changed)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
+from reactgrad._errors import GradientError, ShapeError
+from reactgrad.autodiff._custom import custom_gradients, no_rule
 from reactgrad.flow import enable_grad
-from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
+from reactgrad.ops import Op, Output, Placed, Share, accumulate, alias, astype, known_shape, sum_to
 
 # What stands for "the gradient is zero everywhere".
 ZERO = object()
@@ -25,7 +26,7 @@ ZERO = object()
 class Programs:
     """The live programs of a graph, and which one is building."""
 
-    __slots__ = ("_by_output", "_live", "_next", "building")
+    __slots__ = ("_by_output", "_live", "_next", "building", "under_way")
 
     def __init__(self) -> None:
         self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
@@ -35,6 +36,7 @@ class Programs:
         )
         self._next = 0
         self.building: int | None = None
+        self.under_way: set[int] = set()  # programs that are building, the innermost among them
 
     def add(self, program: Program) -> int:
         """Register a program and number it."""
@@ -71,6 +73,8 @@ class Program:
         keep their program, and the output's handle keeps both.
     reads : set
         Slots whose shapes the adjoints were built for.
+    seen : dict
+        For nodes whose rules depend on what their function has left, what that was.
     """
 
     __slots__ = (
@@ -87,6 +91,7 @@ class Program:
         "number",
         "observed",
         "reads",
+        "seen",
     )
 
     def __init__(self, output: Any, seed: Any) -> None:
@@ -102,6 +107,7 @@ class Program:
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.reads: set[int] = set()
         self.observed: dict[int, tuple[int, ...]] = {}
+        self.seen: dict[int, Any] = {}
         self.number = self._graph._programs.add(self)
         self._start()
 
@@ -119,6 +125,7 @@ class Program:
         program.kept = weakref.WeakValueDictionary()
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
+        program.seen = self.seen.copy()
         program.number = graph._programs.add(program)
         return program
 
@@ -266,7 +273,7 @@ class Program:
         self._refuse_complex(slot, edges)
         ans = graph._handle(slot)
         operands = operand_vars(graph, slot)
-        lifted: Any = None
+        custom: dict[int, Any] = {}
         for i in edges:
             if isinstance(op, Op):
                 if op.vjps is not None:
@@ -275,52 +282,30 @@ class Program:
                 elif op.variadic is not None:
                     part = op.variadic(i, g, ans, operands, attrs)
                 else:
-                    raise _no_rule(graph, slot)
-            else:
-                if op.vjp is None:
-                    raise _no_rule(graph, slot)
-                if lifted is None:
-                    arguments, places = op.arguments(operands)
-                    parts = op.vjp(g, ans, *arguments)
-                    lifted = _custom(graph, slot, op, parts, len(arguments))
-                    lifted = [lifted[place] for place in places]
-                part = lifted[i]
+                    raise no_rule(graph, slot)
                 if part is not None:
-                    part = self._checked(slot, i, part)
-            if part is not None:
-                yield i, self._fitted(slot, i, part, broadcasts=getattr(op, "broadcasts", False))
+                    yield i, self._fitted(slot, i, part, broadcasts=op.broadcasts)
+            elif isinstance(op, Output):
+                yield i, Share(g, op.index)
+            else:
+                custom = custom or custom_gradients(self, slot, g, operands, edges)
+                if custom[i] is not None:
+                    yield i, custom[i]
 
-    def _checked(self, slot: int, i: int, part: Any) -> Any:
-        """A gradient from a user's rule, held against the operand it belongs to."""
-        graph = self._graph
-        var = graph._handle(sources(graph, slot)[i])
-        who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
-        if not hasattr(part, "_slot"):
-            part = graph.const(part)
-        if part._graph is not graph:
-            raise GraphError(f"{who} returned a Var of another graph.")
-        specs = graph._host.specs
-        unknown = specs[part._slot] is None or specs[var._slot] is None
-        if unknown and not self._may_look(part, var):
-            return part  # shown when it runs
-        if part.shape != var.shape:
-            raise ShapeError(
-                f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "
-                f"{var.shape}. Sum over broadcast axes, or reshape."
-            )
-        if part.dtype.kind != "f":
-            raise DTypeError(f"{who} returned a gradient of {part.dtype}; gradients are floats.")
-        return part
+    def look(self, slot: int) -> Any:
+        """The value that a rule has to see to be built; in the middle of a change the last one."""
+        if self._rebuilding:
+            return self._graph._host.data[slot]
+        return self._graph._handle(slot).value
 
-    def _may_look(self, *variables: Any) -> bool:
-        """Whether shapes that only values show can be had now."""
-        if self._rebuilding:  # in the middle of a set
-            return False
-        try:
-            self._graph.forward(*variables)
-        except Exception:  # shown to whoever reads them
-            return False
-        return True
+    def outdated(self) -> set[int]:
+        """Nodes whose rules were built for what is no more so."""
+        data, ops = self._graph._host.data, self._graph._host.ops
+        return {
+            slot
+            for slot, seen in self.seen.items()
+            if hasattr(ops[slot], "still_so") and not ops[slot].still_so(seen, data[slot])
+        }
 
     def _refuse_complex(self, slot: int, edges: list[int]) -> None:
         host = self._graph._host
@@ -465,6 +450,12 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
 def _building(graph: Any, number: int) -> Iterator[None]:
     """Build nodes for a program: differentiable ones, whatever the mode of the caller."""
     programs = graph._programs
+    if number in programs.under_way:
+        raise GradientError(
+            "the rule of a gradient asked for that same gradient while it was being built, which "
+            "would never end. Ask for gradients of other nodes in a rule, or build it of ops."
+        )
+    programs.under_way.add(number)
     before, programs.building = programs.building, number
     collecting = gc.isenabled()
     # Building 100,000s of nodes, the cyclic collector would take half of the time to find
@@ -475,26 +466,6 @@ def _building(graph: Any, number: int) -> Iterator[None]:
             yield
     finally:
         programs.building = before
+        programs.under_way.discard(number)
         if collecting:
             gc.enable()
-
-
-def _no_rule(graph: Any, slot: int) -> GradientError:
-    host = graph._host
-    return GradientError(
-        f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
-        "gradient passes it. Give one, rg.lift(fn, vjp=rule), or detach its operands, "
-        "x.detach(), if none shall pass."
-    )
-
-
-def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any, ...]:
-    if count == 1 and not isinstance(parts, tuple | list):
-        parts = (parts,)
-    if not isinstance(parts, tuple | list) or len(parts) != count:
-        raise GradientError(
-            f"the vjp of function {op.name!r} (node {graph._host.name(slot)!r}) returned "
-            f"{len(parts) if isinstance(parts, tuple | list) else type(parts).__name__} "
-            f"gradients for {count} operands. Return one for each, None where there is none."
-        )
-    return tuple(parts)

@@ -1,0 +1,258 @@
+"""What ``forward`` of a ``Function`` leaves for its rules, and how they see it.
+
+``forward`` runs on arrays, again at every change; the rules run on Vars, once, and build nodes that
+follow. So what was saved becomes nodes: arguments and outputs are the nodes they came from, other
+arrays become further outputs of the function. All else that ``forward`` set on ``ctx`` is a plain
+value for the rule that reads it; the gradient is built anew when that value has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad._cutoff import equal
+from reactgrad._errors import DTypeError, GradientError, OutdatedRuleError, ReactgradError
+from reactgrad._lift import OPERAND, Lifted
+from reactgrad._names import remember
+from reactgrad.backend import owner
+
+# Where a saved value comes from: ("argument", which operand), ("output", which), ("saved", which of
+# those that are neither), or ("none", 0).
+Place = tuple[str, int]
+
+
+class ContextError(ReactgradError, AttributeError):
+    """An attribute of ``ctx`` that is not there."""
+
+
+_ELSEWHERE = {
+    "mark_dirty": "forward gets read-only arrays and changes none of them. Return the new value.",
+    "mark_non_differentiable": (
+        "nothing is computed for outputs that no gradient comes from. Detach the output where none "
+        "shall pass: y.detach()."
+    ),
+    "save_for_forward": "what ctx.save_for_backward keeps is there in jvp, too.",
+    "saved_variables": "it is called ctx.saved_tensors.",
+}
+
+
+class Passed(tuple[Any, ...]):
+    """The value of a function's node: its outputs, and behind them what it has saved.
+
+    Attributes
+    ----------
+    attributes : dict
+        What forward has set on ``ctx``.
+    """
+
+    attributes: dict[str, Any]
+
+
+class Context:
+    """``ctx`` in ``forward``: keeps what the rules will need."""
+
+    __slots__ = ("__dict__", "_materialize", "_needs", "_saved")
+
+    def __init__(self, needs: tuple[bool, ...]) -> None:
+        self._needs = needs
+        self._saved: list[Any] = []
+        self._materialize = True
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each argument whether a gradient may be asked for: whether it is a node."""
+        return self._needs
+
+    def save_for_backward(self, *values: Any) -> None:
+        """Keep arrays for the rules, where ``saved_tensors`` gives them as nodes that follow.
+
+        Each run must save the same: an argument, an output, something else, or ``None``.
+
+        Raises
+        ------
+        DTypeError
+            If one is no array, number or ``None``.
+        """
+        for value in values:
+            if value is not None and type(value) not in _NUMBERS and owner(value) is None:
+                raise DTypeError(
+                    f"ctx.save_for_backward was given {type(value).__name__} ({value!r:.60}): it keeps "
+                    "arrays and numbers. Set other objects as attributes, ctx.name = value."
+                )
+        self._saved = list(values)
+
+    def set_materialize_grads(self, on: bool) -> None:
+        """Whether the rules get zeros (the default) or ``None`` for what has no gradient."""
+        self._materialize = bool(on)
+
+    def __getattr__(self, name: str) -> Any:
+        raise _missing(name, "forward has not set it")
+
+    def take(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """The form of what was saved, and what of it is neither argument nor output."""
+        places: list[Place] = []
+        others: list[Any] = []
+        for value in self._saved:
+            place = _find(value, arguments, outputs)
+            if place is None:
+                place = ("saved", len(others))
+                others.append(value)
+            places.append(place)
+        self._saved = []
+        return (self._materialize, tuple(places)), others
+
+
+class RuleContext:
+    """``ctx`` in ``backward`` and ``jvp``."""
+
+    __slots__ = ("_arguments", "_node", "_op", "_program", "_read", "needs_input_grad")
+
+    def __init__(
+        self, op: Any, node: Any, arguments: list[Any], needed: tuple[bool, ...], program: Any
+    ) -> None:
+        self._op = op
+        self._node = node
+        self._arguments = arguments
+        self._program = program
+        self._read: dict[str, Any] = {}
+        self.needs_input_grad = needed
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What forward has saved, as Vars; ``None`` for ``None``."""
+        return tuple([self._var(*place) for place in self._form()[1]])
+
+    @property
+    def materialize(self) -> bool:
+        """Whether zeros stand for gradients that are not there."""
+        return self._form()[0]
+
+    def __getattr__(self, name: str) -> Any:
+        left = self._left()
+        if name not in left:
+            raise _missing(name, f"forward has set {', '.join(left) or 'nothing'} on ctx")
+        value = left[name]
+        if not isinstance(value, np.generic) and owner(value) is not None:
+            raise GradientError(
+                f"ctx.{name} is an array, which would not follow when forward runs again. Save it with "
+                "ctx.save_for_backward(...), and the rule finds it in ctx.saved_tensors as a node."
+            )
+        if not any(value is fixed for fixed in self._op.layout):
+            self._read[name] = value
+        return value
+
+    def _var(self, kind: str, which: int) -> Any:
+        if kind == "none":
+            return None
+        if kind == "argument":
+            places = [i for i, fixed in enumerate(self._op.layout) if fixed is OPERAND]
+            return self._arguments[places[which]]
+        beside = len(self._op.outputs) if kind == "saved" else 0
+        return self._node._graph._output(self._node, beside + which)
+
+    def _form(self) -> Any:
+        self._left()  # forward has run then
+        return self._op.form
+
+    def _left(self) -> dict[str, Any]:
+        """What forward has set on ctx at its last run."""
+        program, slot = self._program, self._node._slot
+        value = program.look(slot)
+        known = program.seen.get(slot)
+        if isinstance(value, Passed):
+            return value.attributes
+        return known[0] if known is not None else {}
+
+    def follow(self, part: Any) -> Any:
+        """A gradient that is only there as long as what the rule has read is so."""
+        if part is None or not self._read:
+            return part
+        graph = self._node._graph
+        if not hasattr(part, "_slot"):
+            part = graph.const(part)
+        declared = graph._host.specs[part._slot]
+        if declared is not None and (declared.weak is not None or not declared.known):
+            declared = None
+        layout = (OPERAND, OPERAND, self._read)
+        op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
+        return graph._call_lifted(op, [part, self._node], None)
+
+    def note(self) -> None:
+        """Let the program know what the rule was built for."""
+        if self._read:
+            self._program.seen[self._node._slot] = (self._left(), self._read)
+
+
+def as_built(part: Any, passed: Any, read: dict[str, Any]) -> Any:
+    """`part`, if forward has left on ctx what its rule was built with."""
+    if not unchanged(passed, read):
+        raise OutdatedRuleError(
+            f"a rule was built with ctx.{', ctx.'.join(read)}, and forward has set other values since. "
+            "Where a rule is to follow, use saved arrays: ctx.save_for_backward(...)."
+        )
+    return part
+
+
+remember(as_built)
+
+
+def unchanged(passed: Passed, read: dict[str, Any]) -> bool:
+    """Whether forward has left these attributes on ctx."""
+    now = passed.attributes
+    return all(
+        name in now
+        and (now[name] is value or (type(now[name]) is type(value) and equal(now[name], value)))
+        for name, value in read.items()
+    )
+
+
+def _as_built_vjp(g: Any, ans: Any, part: Any, passed: Any, read: Any) -> tuple[Any, None, None]:
+    return g, None, None
+
+
+def _as_built_jvp(ts: Any, ans: Any, part: Any, passed: Any, read: Any) -> Any:
+    return ts[0]
+
+
+for _rule in (_as_built_vjp, _as_built_jvp):
+    remember(_rule)
+del _rule
+
+_NUMBERS = (int, float, complex, bool)
+# Numbers of which Python keeps one object each: the same one may come from anywhere.
+_SHARED = (int, bool)
+
+
+def _find(value: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Place | None:
+    if value is None:
+        return ("none", 0)
+    if type(value) not in _SHARED:
+        for kind, values in (("argument", arguments), ("output", outputs)):
+            for which, one in enumerate(values):
+                if one is value:
+                    return (kind, which)
+    return None
+
+
+def distinct(arguments: Sequence[Any]) -> list[Any]:
+    """The same values as objects of their own, so that one that is saved tells where it is from."""
+    seen: set[int] = set()
+    found: list[Any] = []
+    for value in arguments:
+        if id(value) in seen:
+            if isinstance(value, np.ndarray):
+                value = value.view()
+            elif isinstance(value, np.generic):
+                value = np.array(value)[()]
+            elif type(value) in (float, complex):
+                value = value * 1.0
+        seen.add(id(value))
+        found.append(value)
+    return found
+
+
+def _missing(name: str, why: str) -> ContextError:
+    return ContextError(f"ctx has no {name!r}: {_ELSEWHERE.get(name, why + '.')}")
