@@ -5,7 +5,7 @@ Map of the package:
 - ``_graph``, ``_var``, ``_run``   what users hold: graphs, nodes, what a read did
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
 - ``_function``, ``_context``      functions with rules of their own, and what they leave for these
-- ``_protocols``                   NumPy's functions on Vars
+- ``_protocols``, ``_primitive``   NumPy's functions on Vars; ops of users' own
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient

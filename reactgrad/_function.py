@@ -7,24 +7,24 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from reactgrad._context import Context, Passed, RuleContext, distinct, unchanged
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad._names import remember
 from reactgrad.ops import Handle, current_graph, spread
 
 
 class Function:
-    """A computation on arrays with derivative rules; to be subclassed.
+    """A computation on arrays with derivative rules; to be subclassed, ``class F(rg.Function)``.
 
     ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward`` gets
     and returns Vars: it builds nodes once, which follow the values and can be differentiated again.
     ``jvp`` is the rule of forward mode. None of the three is called on an instance: there is none.
 
-    Attributes
+    Parameters
     ----------
-    outputs : int or None
-        How many values ``forward`` returns, in a tuple; ``None`` for a single one that stands for
-        itself.
+    outputs : int, optional
+        In the class statement, ``class F(rg.Function, outputs=2)``: how many values ``forward``
+        returns, in a tuple. Without it, it returns one.
 
     Notes
     -----
@@ -58,19 +58,21 @@ class Function:
     (2.718281828459045, 2.718281828459045, 2.718281828459045)
     """
 
-    outputs: ClassVar[int | None] = None
+    _outputs: ClassVar[int | None] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
         raise DTypeError(f"{name} is called as {name}.apply(x, ...); it has no instances.")
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, outputs: int | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        count = cls.outputs
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-            raise DTypeError(f"{cls.__name__}.outputs is {count!r}: it is a number, or None.")
-        if count is not None and count < 1:
-            raise DTypeError(f"{cls.__name__}.outputs is {count}: there is at least one.")
+        if outputs is not None:
+            if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
+                raise DTypeError(
+                    f"class {cls.__name__}(rg.Function, outputs={outputs!r}): the number of outputs is "
+                    "at least 1."
+                )
+            cls._outputs = outputs
         if "setup_context" in vars(cls):
             raise DTypeError(
                 f"{cls.__name__} has a setup_context: forward takes ctx itself here. Write def "
@@ -144,7 +146,7 @@ class Function:
         Returns
         -------
         Var, or tuple of Var
-            One, or as many as ``outputs`` says.
+            One, or as many as the class says.
 
         Raises
         ------
@@ -166,7 +168,7 @@ class Function:
         layout = tuple([OPERAND if isinstance(value, Handle) else value for value in values])
         graph = operands[0]._graph if operands else current_graph()
         results = graph._call_lifted(Applied(cls, layout, tuple(named)), operands, None)
-        return results[0] if cls.outputs is None else results
+        return results[0] if cls._outputs is None else results
 
 
 _signature = lru_cache(maxsize=1024)(inspect.signature)
@@ -184,6 +186,7 @@ class Applied(Lifted):
     __slots__ = ("form",)
 
     RULE, HOW = "backward", "def backward(ctx, ...) in its class"
+    function: Any  # the class
     layout: tuple[Any, ...]
     outputs: tuple[None, ...]
 
@@ -192,7 +195,7 @@ class Applied(Lifted):
     ) -> None:
         backward = None if function.backward is Function.backward else function.backward
         jvp = None if function.jvp is Function.jvp else function.jvp
-        outputs = (None,) * (function.outputs or 1)
+        outputs = (None,) * (function._outputs or 1)
         super().__init__(function, None, backward, layout, keywords, jvp, outputs)
         self.form: Any = None
 
@@ -201,8 +204,14 @@ class Applied(Lifted):
         arguments = distinct(arguments)
         positional, named = self.written(arguments)
         ctx = Context(tuple([value is OPERAND for value in self.layout]))
-        result: Any = self.function.forward(ctx, *positional, **named)  # type: ignore[attr-defined]
-        parts = [result] if self.function.outputs is None else self.take_apart(result)  # type: ignore[attr-defined]
+        result: Any = self.function.forward(ctx, *positional, **named)
+        parts = [result] if self.function._outputs is None else self.take_apart(result)
+        if parts[0] is result and isinstance(result, tuple):
+            raise ShapeError(
+                f"{self.name}.forward returned a tuple of {len(result)}. Say so where the class is "
+                f"defined, since the nodes are built before it runs: class {self.name}(rg.Function, "
+                f"outputs={len(result)})."
+            )
         form, saved = ctx.take(arguments, parts)
         if self.form is None:
             self.form = form
@@ -257,7 +266,7 @@ class Applied(Lifted):
         )
         assert self.jvp is not None
         parts = self.jvp(ctx, *tangents)
-        if self.function.outputs is None:  # type: ignore[attr-defined]
+        if self.function._outputs is None:
             parts = (parts,)
         parts = tuple([ctx.follow(part) for part in parts])
         ctx.note()

@@ -192,3 +192,15 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ndim: _ndim,
     np.size: _size,
 }
+
+
+def mirror(function: Any, build: Callable[..., Any]) -> None:
+    """Let a function of NumPy build an op where it meets a Var."""
+    table: dict[Any, Any] = UFUNCS if isinstance(function, np.ufunc) else _FUNCTIONS  # type: ignore[assignment]
+    former = table.get(function)
+    if former is not None and former.__name__ != build.__name__:
+        raise DTypeError(
+            f"np.{function.__name__} builds the op {former.__name__!r} on Vars already; give this op "
+            "another function, or none."
+        )
+    table[function] = build
