@@ -151,8 +151,10 @@ class Function:
         Raises
         ------
         DTypeError
-            If forward does not take such arguments.
+            If forward does not take such arguments, or there is none.
         """
+        if cls.forward is Function.forward:
+            raise DTypeError(f"{cls.__name__} computes nothing: write def forward(ctx, ...) in it.")
         try:
             bound = _signature(cls.forward).bind(None, *args, **kwargs)
         except TypeError as error:

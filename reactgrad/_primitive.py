@@ -32,42 +32,38 @@ class Primitive:
     op : Op
         What the node computes.
     arity : int
-        How many operands it has.
-    attributes : tuple of inspect.Parameter
-        What else it takes, by keyword.
+        How many operands it has; its attributes follow.
     """
 
     def __init__(
-        self, op: Op, kernel: Callable[..., Any], arity: int, attributes: tuple[Any, ...]
+        self, op: Op, kernel: Callable[..., Any], signature: inspect.Signature, arity: int
     ) -> None:
         self.op = op
         self.arity = arity
-        self.attributes = attributes
         self.kernel = kernel
+        self.__signature__ = signature
         self.__name__ = op.name
         self.__doc__ = kernel.__doc__
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
-        """A new node, as a Var."""
-        if len(operands) != self.arity:
-            raise DTypeError(
-                f"{self!r} takes {self.arity} operands, not {len(operands)}; attributes are given by "
-                "keyword."
-            )
-        attrs: list[Any] = []
-        for parameter in self.attributes:
-            value = attributes.pop(parameter.name, parameter.default)
-            if value is inspect.Parameter.empty:
-                raise DTypeError(f"{self!r} needs {parameter.name}=.")
-            attrs.append(_fixed(f"{self.op.name}({parameter.name}=)", value))
-        if attributes:
-            raise DTypeError(f"{self!r} has no attribute {next(iter(attributes))!r}.")
-        return apply(self.op, operands, tuple(attrs))
+        """A new node, as a Var.
+
+        Raises
+        ------
+        DTypeError
+            If operands or attributes are missing, or there are too many.
+        """
+        try:
+            bound = self.__signature__.bind(*operands, **attributes)
+        except TypeError as error:
+            raise DTypeError(f"{self!r}: {error}.") from None
+        bound.apply_defaults()
+        values = list(bound.arguments.items())
+        attrs = [_fixed(f"{self!r}: {name}=", value) for name, value in values[self.arity :]]
+        return apply(self.op, [value for _, value in values[: self.arity]], tuple(attrs))
 
     def __repr__(self) -> str:
-        named = "".join([f", {parameter}" for parameter in self.attributes])
-        operands = ", ".join([f"x{i}" for i in range(self.arity)])
-        return f"{self.op.name}({operands}{named})"
+        return f"{self.op.name}{self.__signature__}"
 
 
 def primitive(
@@ -104,7 +100,7 @@ def primitive(
     callable
         Takes the kernel, ``kernel(x, y, out, *attributes)``, which writes the result for NumPy arrays
         into ``out``, and returns the op. What stands before ``out`` are the operands, what stands
-        behind it attributes, given by keyword. A ufunc of NumPy is a kernel without attributes.
+        behind it attributes, which are fixed for a node. A ufunc of NumPy is a kernel without attributes.
         ``register_kernel`` adds kernels for other devices.
 
     Raises
@@ -121,11 +117,11 @@ def primitive(
     """
 
     def define(kernel: Callable[..., Any]) -> Primitive:
-        arity, attributes = _parameters(name, kernel)
+        signature, arity = _signature(name, kernel)
+        words = list(signature.parameters)[arity:]
         former = PRIMITIVES.get(name)
         if name in OPS and (former is None or _origin(former.kernel) != _origin(kernel)):
             raise NameTakenError(f"there is an op {name!r} already; give this one another name.")
-        words = [parameter.name for parameter in attributes]
 
         def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
             found = shape_rule(*specs, **dict(zip(words, attrs, strict=True)))
@@ -139,7 +135,7 @@ def primitive(
         op = Op(name, infer, elementwise=elementwise, broadcasts=elementwise)
         OPS[name] = op
         register_kernel(name, "cpu", kernel)
-        made = PRIMITIVES[name] = Primitive(op, kernel, arity, attributes)
+        made = PRIMITIVES[name] = Primitive(op, kernel, signature, arity)
         mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
         if mirrored is not None:
             _protocols.mirror(mirrored, made)
@@ -175,12 +171,14 @@ def _origin(kernel: Any) -> tuple[Any, Any]:
     return getattr(kernel, "__module__", None), getattr(kernel, "__qualname__", kernel)
 
 
-def _parameters(name: str, kernel: Callable[..., Any]) -> tuple[int, tuple[Any, ...]]:
-    """How many operands a kernel has, and its attributes."""
-    if isinstance(kernel, np.ufunc):
-        return kernel.nin, ()
+def _signature(name: str, kernel: Callable[..., Any]) -> tuple[inspect.Signature, int]:
+    """How the op of a kernel is called, and how many operands it has."""
     if not callable(kernel):
         raise DTypeError(f"the kernel of {name!r} is {kernel!r:.60}; it is a function.")
+    if isinstance(kernel, np.ufunc):
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        operands = [inspect.Parameter(f"x{i + 1}", kind) for i in range(kernel.nin)]
+        return inspect.Signature(operands), kernel.nin
     parameters = list(inspect.signature(kernel).parameters.values())
     words = [parameter.name for parameter in parameters]
     plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
@@ -191,7 +189,9 @@ def _parameters(name: str, kernel: Callable[..., Any]) -> tuple[int, tuple[Any, 
             "arrays become one operand with rg.stack or rg.concatenate."
         )
     at = words.index("out")
-    return at, tuple(parameters[at + 1 :])
+    empty = inspect.Parameter.empty
+    taken = [p.replace(annotation=empty) for p in parameters if p.name != "out"]
+    return inspect.Signature(taken), at
 
 
 def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:

@@ -2,7 +2,7 @@
 
 - ``_program``  the adjoints of one output
 - ``_grad``     ``rg.grad``, ``backward`` and ``.grad``
-- ``_custom``   gradients from rules of users
+- ``_custom``   derivatives from rules of users
 - ``_check``    rules against finite differences
 """
 

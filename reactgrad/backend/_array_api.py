@@ -345,8 +345,8 @@ def _register_layout(xp: Any, kind: str) -> None:
     def broadcast_like(x: Any, like: Any, out: Any) -> None:
         out[...] = xp.broadcast_to(x, out.shape)
 
-    def checked_gradient(g: Any, like: Any, out: Any, who: str) -> None:
-        out[...] = xp.astype(g, out.dtype)
+    def checked(part: Any, like: Any, out: Any, *attrs: Any) -> None:
+        out[...] = xp.astype(part, out.dtype)
 
     def in_shape_of_out(x: Any, out: Any, *attrs: Any) -> None:
         out[...] = xp.reshape(x, out.shape)
@@ -367,7 +367,7 @@ def _register_layout(xp: Any, kind: str) -> None:
     register_kernel("broadcast_to", kind, broadcast_to)
     register_kernel("reshape_like", kind, reshape_like)
     register_kernel("broadcast_like", kind, broadcast_like)
-    register_kernel("checked_gradient", kind, checked_gradient)
+    register_kernel("checked", kind, checked)
     register_kernel("concatenate", kind, join(xp.concat))
     register_kernel("stack", kind, join(xp.stack))
 

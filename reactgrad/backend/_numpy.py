@@ -107,8 +107,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def broadcast_like(x: Any, like: Any, out: Any) -> None:
         xp.copyto(out, x)
 
-    def checked_gradient(g: Any, like: Any, out: Any, who: str) -> None:
-        xp.copyto(out, g)
+    def checked(part: Any, like: Any, out: Any, *attrs: Any) -> None:
+        xp.copyto(out, part)
 
     def bind_sum_like(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
@@ -182,7 +182,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("sum_like", kind, bind_sum_like)
     register_kernel("reshape_like", kind, reshape_like)
     register_kernel("broadcast_like", kind, broadcast_like)
-    register_kernel("checked_gradient", kind, checked_gradient)
+    register_kernel("checked", kind, checked)
     register_binder("maximum", kind, bind_maximum)
     register_binder("minimum", kind, bind_minimum)
     register_binder("clip", kind, bind_clip)

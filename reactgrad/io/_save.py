@@ -134,7 +134,7 @@ class _Packing:
             return {"choice": definition.value}
         if isinstance(definition, Output):
             return {
-                "output": [definition.function, definition.index],
+                "output": [definition.of, definition.index],
                 "declared": self.tried(writer.spec, definition.declared, label),
             }
         if isinstance(definition, Computation):

@@ -23,16 +23,18 @@ class Output:
 
     Attributes
     ----------
+    of
+        The name of the function.
     index
-        Which of the outputs.
+        Which of its outputs.
     declared
         What the function promised of it.
     """
 
-    __slots__ = ("declared", "function", "index", "name")
+    __slots__ = ("declared", "index", "name", "of")
 
     def __init__(self, function: str, index: int, declared: Spec | None) -> None:
-        self.function = function
+        self.of = function
         self.name = f"{function}[{index}]"
         self.index = index
         self.declared = declared

@@ -7,7 +7,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
-from reactgrad.ops._apply import Handle, apply, current_graph, stacked
+from reactgrad.ops._apply import Handle, apply, current_graph, holds_handles, stacked
 from reactgrad.ops._index import Index, Placed
 from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axis
@@ -156,15 +156,16 @@ def _axis(name: str, axis: Any) -> int:
 
 def _cuts(given: Any) -> Cuts:
     try:
-        number = given.__index__()
-    except (AttributeError, TypeError):
-        try:
+        if isinstance(given, Handle) or holds_handles([given]):
+            raise TypeError
+        if not hasattr(given, "__index__") or getattr(given, "ndim", 0):
             return tuple([int(one.__index__()) for one in given])
-        except (AttributeError, TypeError):
-            raise DTypeError(
-                f"split({given!r:.60}): say into how many parts, or at which indices to cut; a Var "
-                "cannot be one, since shapes would depend on its value."
-            ) from None
+        number = int(given.__index__())
+    except (AttributeError, TypeError):
+        raise DTypeError(
+            f"split({given!r:.60}): say into how many parts, or at which indices to cut; a Var cannot "
+            "be one, since shapes would depend on its value."
+        ) from None
     if number < 1:
         raise DTypeError(f"split into {number} parts: it needs at least one.")
-    return int(number)
+    return number
