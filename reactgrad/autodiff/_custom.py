@@ -154,11 +154,15 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 CHECKED = Op("checked", _infer, (lambda g, ans, part, var, who, kind: g, None), (LINEAR, None))
 
 
-def no_rule(graph: Any, slot: int) -> GradientError:
+class MissingRuleError(GradientError):
+    """A node on the way has no derivative rule for the mode that was asked for."""
+
+
+def no_rule(graph: Any, slot: int) -> MissingRuleError:
     """What a node says that no gradient passes."""
     host = graph._host
     op = host.ops[slot]
-    return GradientError(
+    return MissingRuleError(
         f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
         f"gradient passes it. Give one, {getattr(op, 'HOW', 'rg.extend.defvjp(op, rule)')}, or detach "
         "its operands, x.detach(), if none shall pass."
