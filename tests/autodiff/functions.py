@@ -86,6 +86,16 @@ class Linear(rg.Function):
         db = g.sum(axis=0) if bias is not None and needed[2] else None
         return dx, dw, db
 
+    @staticmethod
+    def jvp(ctx: Any, tx: Any, tw: Any, tb: Any = None) -> Any:
+        x, weight, _ = ctx.saved_tensors
+        parts = [
+            None if tx is None else tx @ weight.T,
+            None if tw is None else x @ tw.T,
+            tb,
+        ]
+        return sum(part for part in parts if part is not None)
+
 
 class MulConstant(rg.Function):
     """The third one: an argument that is no tensor, kept as an attribute."""
@@ -98,6 +108,10 @@ class MulConstant(rg.Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         return g * ctx.constant, None
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any, _: Any) -> Any:
+        return t * ctx.constant
 
 
 class SinCos(rg.Function, outputs=2):

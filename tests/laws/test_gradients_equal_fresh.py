@@ -20,7 +20,14 @@ def _product_and_sum(g: Any, ans: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return product * b + total, product * a + total
 
 
-product_and_sum = rg.lift(lambda a, b: (a * b, a + b), outputs=2, vjp=_product_and_sum)
+def _product_and_sum_jvp(ts: Any, ans: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    ta, tb = (0.0 * a if one is None else one for one in ts)
+    return ta * b + a * tb, ta + tb
+
+
+product_and_sum = rg.lift(
+    lambda a, b: (a * b, a + b), outputs=2, vjp=_product_and_sum, jvp=_product_and_sum_jvp
+)
 OPS = [
     lambda a, b: a * b,
     lambda a, b: a + b,
