@@ -52,19 +52,17 @@ class Passed(tuple[Any, ...]):
 
 
 class Context:
-    """``ctx`` in ``forward``: keeps what the rules will need."""
+    """``ctx`` in ``forward``: keeps what the rules will need. All other names are the user's."""
 
-    __slots__ = ("__dict__", "_materialize", "_needs", "_saved")
+    __slots__ = ("__dict__", "_reactgrad")
 
     def __init__(self, needs: tuple[bool, ...]) -> None:
-        self._needs = needs
-        self._saved: list[Any] = []
-        self._materialize = True
+        self._reactgrad = _Kept(needs)
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
         """For each argument whether a gradient may be asked for: whether it is a node."""
-        return self._needs
+        return self._reactgrad.needs
 
     def save_for_backward(self, *values: Any) -> None:
         """Keep arrays for the rules, where ``saved_tensors`` gives them as nodes that follow.
@@ -82,55 +80,94 @@ class Context:
                     f"ctx.save_for_backward was given {type(value).__name__} ({value!r:.60}): it keeps "
                     "arrays and numbers. Set other objects as attributes, ctx.name = value."
                 )
-        self._saved = list(values)
+        self._reactgrad.saved = list(values)
 
     def set_materialize_grads(self, on: bool) -> None:
         """Whether the rules get zeros (the default) or ``None`` for what has no gradient."""
-        self._materialize = bool(on)
+        self._reactgrad.materialize = bool(on)
 
     def __getattr__(self, name: str) -> Any:
         raise _missing(name, "forward has not set it")
 
-    def take(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The form of what was saved, and what of it is neither argument nor output."""
-        places: list[Place] = []
-        others: list[Any] = []
-        for value in self._saved:
-            place = _find(value, arguments, outputs)
-            if place is None:
-                place = ("saved", len(others))
-                others.append(value)
-            places.append(place)
-        self._saved = []
-        return (self._materialize, tuple(places)), others
+
+class _Kept:
+    """What a ``Context`` was told."""
+
+    __slots__ = ("materialize", "needs", "saved")
+
+    def __init__(self, needs: tuple[bool, ...]) -> None:
+        self.needs = needs
+        self.saved: list[Any] = []
+        self.materialize = True
+
+
+def take(ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The form of what was saved, and what of it is neither argument nor output."""
+    kept = ctx._reactgrad
+    places: list[Place] = []
+    others: list[Any] = []
+    for value in kept.saved:
+        place = _find(value, arguments, outputs)
+        if place is None:
+            place = ("saved", len(others))
+            others.append(value)
+        places.append(place)
+    kept.saved = []
+    return (kept.materialize, tuple(places)), others
 
 
 class RuleContext:
-    """``ctx`` in ``backward`` and ``jvp``."""
+    """``ctx`` in ``backward`` and ``jvp``. All other names are what forward has set."""
 
-    __slots__ = ("_arguments", "_node", "_op", "_program", "_read", "needs_input_grad")
+    __slots__ = ("_reactgrad", "needs_input_grad")
 
-    def __init__(
-        self, op: Any, node: Any, arguments: list[Any], needed: tuple[bool, ...], program: Any
-    ) -> None:
+    def __init__(self, rule: Rule, needed: Sequence[bool]) -> None:
+        self._reactgrad = rule
+        self.needs_input_grad = tuple(needed)
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What forward has saved, as Vars; ``None`` for ``None``."""
+        return self._reactgrad.saved()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a protocol of Python asks
+            raise AttributeError(name)
+        return self._reactgrad.attribute(name)
+
+
+class Rule:
+    """One use of a rule of a function, by a program that builds derivatives.
+
+    Parameters
+    ----------
+    op, node
+        The function's, and the Var of its node.
+    arguments
+        As they were written, Vars for the operands.
+    program
+        Who asks; see ``autodiff._program``.
+    """
+
+    __slots__ = ("_arguments", "_node", "_op", "_program", "_read")
+
+    def __init__(self, op: Any, node: Any, arguments: list[Any], program: Any) -> None:
         self._op = op
         self._node = node
         self._arguments = arguments
         self._program = program
         self._read: dict[str, Any] = {}
-        self.needs_input_grad = needed
 
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What forward has saved, as Vars; ``None`` for ``None``."""
+    def saved(self) -> tuple[Any, ...]:
+        """What forward has saved, as Vars."""
         return tuple([self._var(*place) for place in self._form()[1]])
 
-    @property
-    def materialize(self) -> bool:
+    def materializes(self) -> bool:
         """Whether zeros stand for gradients that are not there."""
         return self._form()[0]
 
-    def __getattr__(self, name: str) -> Any:
+    def attribute(self, name: str) -> Any:
+        """What forward has set on ``ctx`` under this name; it is noted that the rule knows it."""
         left = self._left()
         if name not in left:
             raise _missing(name, f"forward has set {', '.join(left) or 'nothing'} on ctx")
@@ -161,15 +198,19 @@ class RuleContext:
         """What forward has set on ctx at its last run."""
         program, slot = self._program, self._node._slot
         value = program.look(slot)
-        known = program.seen.get(slot)
         if isinstance(value, Passed):
             return value.attributes
+        known = program.seen.get(slot)
         return known[0] if known is not None else {}
 
-    def follow(self, part: Any) -> Any:
-        """A gradient that is only there as long as what the rule has read is so."""
-        if part is None or not self._read:
-            return part
+    def finish(self, parts: Sequence[Any]) -> list[Any]:
+        """The derivatives, which are there only as long as what the rule has read is so."""
+        if not self._read:
+            return list(parts)
+        self._program.seen[self._node._slot] = (self._left(), self._read)
+        return [None if part is None else self._watched(part) for part in parts]
+
+    def _watched(self, part: Any) -> Any:
         graph = self._node._graph
         if not hasattr(part, "_slot"):
             part = graph.const(part)
@@ -180,18 +221,14 @@ class RuleContext:
         op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
         return graph._call_lifted(op, [part, self._node], None)
 
-    def note(self) -> None:
-        """Let the program know what the rule was built for."""
-        if self._read:
-            self._program.seen[self._node._slot] = (self._left(), self._read)
-
 
 def as_built(part: Any, passed: Any, read: dict[str, Any]) -> Any:
     """`part`, if forward has left on ctx what its rule was built with."""
     if not unchanged(passed, read):
         raise OutdatedRuleError(
             f"a rule was built with ctx.{', ctx.'.join(read)}, and forward has set other values since. "
-            "Where a rule is to follow, use saved arrays: ctx.save_for_backward(...)."
+            "Ask for the gradient again, rg.grad(y, x). A rule that only uses saved arrays follows by "
+            "itself: ctx.save_for_backward(...)."
         )
     return part
 

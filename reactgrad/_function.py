@@ -6,7 +6,7 @@ import inspect
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from reactgrad._context import Context, Passed, RuleContext, distinct, unchanged
+from reactgrad._context import Context, Passed, Rule, RuleContext, distinct, take, unchanged
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad._names import remember
@@ -214,7 +214,7 @@ class Applied(Lifted):
                 f"defined, since the nodes are built before it runs: class {self.name}(rg.Function, "
                 f"outputs={len(result)})."
             )
-        form, saved = ctx.take(arguments, parts)
+        form, saved = take(ctx, arguments, parts)
         if self.form is None:
             self.form = form
         elif self.form != form:
@@ -231,19 +231,17 @@ class Applied(Lifted):
     def gradients(
         self, node: Any, g: Any, arguments: list[Any], needed: list[bool], program: Any
     ) -> Any:
-        ctx = RuleContext(self, node, arguments, tuple(needed), program)
-        if any(one is None for one in g) and ctx.materialize:
+        rule = Rule(self, node, arguments, program)
+        if any(one is None for one in g) and rule.materializes():
             zero = node._graph.const(0.0)
             outputs = node._graph._outputs(node)
             g = [spread(zero, y) if one is None else one for one, y in zip(g, outputs, strict=True)]
         assert self.vjp is not None
-        parts = self.vjp(ctx, *g)
+        parts = self.vjp(RuleContext(rule, needed), *g)
         parts = [*parts] if isinstance(parts, tuple | list) else [parts]
         self._check_count(parts)
         count = len(arguments)
-        parts = [ctx.follow(part) for part in (parts + [None] * count)[:count]]
-        ctx.note()
-        return parts
+        return rule.finish((parts + [None] * count)[:count])
 
     def _check_count(self, parts: list[Any]) -> None:
         """Refuse gradients that belong to no argument, or are missing."""
@@ -263,16 +261,11 @@ class Applied(Lifted):
                 )
 
     def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
-        ctx = RuleContext(
-            self, node, arguments, tuple([one is not None for one in tangents]), program
-        )
+        rule = Rule(self, node, arguments, program)
         assert self.jvp is not None
-        parts = self.jvp(ctx, *tangents)
-        if self.function._outputs is None:
-            parts = (parts,)
-        parts = tuple([ctx.follow(part) for part in parts])
-        ctx.note()
-        return parts
+        parts = self.jvp(RuleContext(rule, [one is not None for one in tangents]), *tangents)
+        single = self.function._outputs is None
+        return rule.finish([parts] if single or not isinstance(parts, tuple | list) else parts)
 
     def still_so(self, seen: Any, value: Any) -> bool:
         """Whether what rules have read on ctx is what forward has left by now."""

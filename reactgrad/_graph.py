@@ -438,8 +438,10 @@ class Graph:
             return self._new_var(slot)
 
     def _zeros_like(self, var: Any) -> Var:
-        """Zeros in the shape and dtype of `var`, as a node that is never leaf nor stale again."""
+        """Zeros for the gradient of `var`, as a node that is never leaf nor stale again."""
         found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
+        if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
+            found = spec(found.shape, np.dtype(np.float64), found.device)
         zero = self._full(found, 0.0)
         return spread_to(zero, var.shape) if var.shape else alias(zero)
 
@@ -972,6 +974,10 @@ class Graph:
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
             run = self._scheduler.refresh(slots, retry=retry)
+        if run.failed and self._follow_rules(run):
+            if self._observers:
+                collect(self, run.ran, run.cut_off)
+            return self._refresh(slots, retry=retry)
         if self._observers:
             collect(self, run.ran, run.cut_off)
             collect_errors(self, run.failed, run.errors)
@@ -981,17 +987,15 @@ class Graph:
             self._check_cancelled(slots)
         if run.failed and any(self._mark[slot] for slot in slots):
             raised, run.raised = run.raised, None
-            if type(run.errors[0]) is OutdatedRuleError and self._follow_rules():
-                return self._refresh(slots, retry=retry)
             try:
                 raise raised if raised is not None else self._scheduler.error_again(run)
             finally:
                 del raised
         return run
 
-    def _follow_rules(self) -> bool:
-        """Build gradients anew whose rules saw what is no more so; whether there are any."""
-        if self._computing:
+    def _follow_rules(self, run: RawRun) -> bool:
+        """Build gradients anew that failed since their rules saw what is no more so."""
+        if self._computing or OutdatedRuleError not in map(type, run.errors):
             return False
         changed = {slot for program in self._programs.in_order() for slot in program.outdated()}
         if changed:

@@ -168,7 +168,7 @@ def backward(
         shown = [
             slot
             for slot in (program.reads if retain_graph else host.retained & program.reads)
-            if slot not in wanted and not graph._scheduler.leaf[slot]
+            if slot not in wanted and not graph._scheduler.leaf[slot] and _has_gradient(host, slot)
         ]
         adjoints = dict(zip(wanted, program.adjoints(wanted, held), strict=True))
         for slot in wanted:
@@ -263,6 +263,13 @@ def _check_output(y: Any, what: str) -> None:
             f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
             "x.astype('float64')."
         )
+
+
+def _has_gradient(host: Any, slot: int) -> bool:
+    """Whether there is one number of a gradient for each of a value: not for conditions and tuples."""
+    found = host.specs[slot]
+    several = getattr(host.ops[slot], "outputs", None) is not None
+    return not several and (found is None or found.dtype.kind == "f")
 
 
 def _refuse_tuple(x: Any) -> None:

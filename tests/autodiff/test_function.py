@@ -303,6 +303,33 @@ def test_value_on_ctx_that_changes_builds_the_rule_anew() -> None:
     g.check_invariants()
 
 
+def test_observer_of_a_gradient_whose_rule_is_built_anew() -> None:
+    g = rg.Graph()
+    x = g.input(A)
+    d = rg.grad(PositivePart.apply(x).sum(), x)
+    heard: list[Any] = []
+    watch = [d.observe(lambda old, new: heard.append(new)), d.observe(heard.append, "error")]
+    g.stabilize()
+    x.set([1.0, 1.0, 1.0])
+    g.stabilize()
+    assert len(heard) == 2
+    np.testing.assert_allclose(heard[1], np.full(3, 1 / 3))
+    del watch
+
+
+def test_chain_whose_rules_are_all_built_anew_at_once() -> None:
+    x = rg.Graph().input(np.array([1.0, 2.0, -1.0]))
+    y = x
+    for _ in range(30):
+        y = PositivePart.apply(y) * 2.0
+    d = rg.grad(y.sum(), x)
+    np.testing.assert_array_equal(d.value, [1.0, 1.0, 0.0])
+    CALLS.clear()
+    x.set(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(d.value, np.full(3, (2 / 3) ** 30))
+    assert CALLS["PositivePart.backward"] == 30
+
+
 def test_value_on_ctx_that_changes_during_backward() -> None:
     g = rg.Graph()
     w = g.param(A)
@@ -316,6 +343,38 @@ def test_value_on_ctx_that_changes_during_backward() -> None:
     h[w].set([1.0, -2.0, -3.0])
     h[loss].backward()
     np.testing.assert_allclose(h[w].grad, [1.0, 0.0, 0.0])
+
+
+def test_any_name_on_ctx_is_the_users() -> None:
+    names = [
+        "take",
+        "saved",
+        "finish",
+        "materialize",
+        "note",
+        "op",
+        "node",
+        "_saved",
+        "_op",
+        "form",
+    ]
+
+    class Naming(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            for i, name in enumerate(names):
+                setattr(ctx, name, i + 1)
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            assert [getattr(ctx, name) for name in names] == list(range(1, len(names) + 1))
+            assert not hasattr(ctx, "other")
+            return g * 2.0 * ctx.saved_tensors[0]
+
+    x = rg.Graph().input(A)
+    np.testing.assert_array_equal(rg.grad(Naming.apply(x).sum(), x).value, 2 * A)
 
 
 def test_array_on_ctx_would_not_follow() -> None:
