@@ -268,9 +268,9 @@ def _find(value: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Place
         return ("none", 0)
     if type(value) not in _SHARED:
         for kind, values in (("argument", arguments), ("output", outputs)):
-            for which, one in enumerate(values):
-                if one is value:
-                    return (kind, which)
+            places = [which for which, one in enumerate(values) if one is value]
+            if places:  # of two arguments that are one object, who knows; its value is right anyway
+                return None if kind == "argument" and len(places) > 1 else (kind, places[0])
     return None
 
 

@@ -691,6 +691,23 @@ def test_function_on_another_device() -> None:
     x = rg.Graph().input(xp.asarray(A))
     d = rg.grad(Cube.apply(x).sum(), x)
     np.testing.assert_allclose(d.numpy(), 3 * A * A)
+
+    class Product(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            a, b = ctx.saved_tensors
+            return g * b, g * a
+
+    same = rg.lift(lambda v: v, vjp=lambda g, ans, v: g)(x)  # the very array that x holds
+    d = rg.grad(Product.apply(x, same).sum(), x)
+    x.set(xp.asarray(A + 1.0))
+    np.testing.assert_allclose(d.numpy(), 2 * (A + 1.0))
+    x.set(xp.asarray(A))
     parts = rg.split(x, [1])
     np.testing.assert_array_equal(parts[1].numpy(), A[1:])
     np.testing.assert_array_equal(rg.grad(parts[1].sum(), x).numpy(), [0.0, 1.0, 1.0])
