@@ -453,6 +453,26 @@ def test_edit_of_an_operand_of_the_function() -> None:
     g.check_invariants()
 
 
+def test_edit_that_uses_another_output_or_uses_it_no_more() -> None:
+    """The rule must be asked again: it gets a gradient where it had none, and the other way round."""
+    g = rg.Graph()
+    x, y, k = g.input(3.0), g.input(4.0), g.input(1.0)
+    radius, angle = to_polar(x, y)
+    loss = radius * 2.0 + k
+    d = rg.grad(loss, x)
+    by_radius, by_angle = 3.0 / 5.0, -4.0 / 25.0
+    for _ in range(2):
+        np.testing.assert_allclose(d.value, 2 * by_radius)
+        loss.replace_parent(1, angle)
+        np.testing.assert_allclose(d.value, 2 * by_radius + by_angle)
+        loss.parents[0].replace_parent(0, k)
+        np.testing.assert_allclose(d.value, by_angle)
+        loss.parents[0].replace_parent(0, radius)
+        loss.replace_parent(1, k)
+    gc.collect()
+    g.check_invariants()
+
+
 def test_no_grad_and_detach_stop_at_the_function() -> None:
     g = rg.Graph()
     x, y = g.param(3.0), g.param(4.0)
