@@ -101,15 +101,23 @@ class _Kept:
         self.materialize = True
 
 
-def take(ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The form of what was saved, and what of it is neither argument nor output."""
+def take(
+    ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any], former: Any
+) -> tuple[Any, list[Any]]:
+    """The form of what was saved, and what of it is neither argument nor output.
+
+    What fits the `former` form keeps it: the same object may come from several places.
+    """
     kept = ctx._reactgrad
     places: list[Place] = []
     others: list[Any] = []
-    for value in kept.saved:
-        place = _find(value, arguments, outputs)
-        if place is None:
-            place = ("saved", len(others))
+    expected = () if former is None else former[1]
+    for i, value in enumerate(kept.saved):
+        if i < len(expected) and _comes_from(value, expected[i], arguments, outputs):
+            place = expected[i]
+        else:
+            place = _find(value, arguments, outputs) or ("saved", len(others))
+        if place[0] == "saved":
             others.append(value)
         places.append(place)
     kept.saved = []
@@ -261,6 +269,16 @@ del _rule
 _NUMBERS = (int, float, complex, bool)
 # Numbers of which Python keeps one object each: the same one may come from anywhere.
 _SHARED = (int, bool)
+
+
+def _comes_from(
+    value: Any, place: Place, arguments: Sequence[Any], outputs: Sequence[Any]
+) -> bool:
+    """Whether a saved value may be what this place says."""
+    kind, which = place
+    if kind == "argument" or kind == "output":
+        return value is (arguments if kind == "argument" else outputs)[which]
+    return (value is None) == (kind == "none")
 
 
 def _find(value: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Place | None:

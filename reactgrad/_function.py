@@ -214,7 +214,7 @@ class Applied(Lifted):
                 f"defined, since the nodes are built before it runs: class {self.name}(rg.Function, "
                 f"outputs={len(result)})."
             )
-        form, saved = take(ctx, arguments, parts)
+        form, saved = take(ctx, arguments, parts, self.form)
         if self.form is None:
             self.form = form
         elif self.form != form:

@@ -13,7 +13,7 @@ from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad._store import frozen_copy
 from reactgrad.autodiff import checked
 from reactgrad.backend import Spec, register_kernel, spec
-from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, sum_to
+from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
 
@@ -225,11 +225,22 @@ def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., A
 
     def vjp(g: Any, ans: Any, *rest: Any) -> Any:
         part, var = rule(g, ans, *rest), rest[i]
-        if op.op.broadcasts and hasattr(part, "_slot"):
+        if op.op.broadcasts and hasattr(part, "_slot") and _stretches(var, part):
             part = sum_to(part, var)
         return checked(part, var, f"the vjp of {op.op.name!r} for operand {i + 1} ({var.name!r})")
 
     return vjp
+
+
+def _stretches(var: Any, part: Any) -> bool:
+    """Whether a value of the shape of `var` broadcasts to that of `part`, as far as one knows."""
+    small, big = known_shape(var), known_shape(part)
+    if small is None or big is None:
+        return True
+    return len(small) <= len(big) and all(
+        m == n or m == 1 or m is None or n is None
+        for m, n in zip(small[::-1], big[::-1], strict=False)
+    )
 
 
 def defjvp(op: Primitive, *rules: Any) -> None:

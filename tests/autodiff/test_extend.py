@@ -269,6 +269,15 @@ def test_gradients_of_rules_are_checked(rule: Any, builtin: Any, words: str) -> 
         rg.grad(wrong(x).sum(), x)
 
 
+@pytest.mark.parametrize("rule", [lambda g, ans, x: g.sum(), lambda g, ans, x: rg.stack([g, g]).T])
+def test_gradients_of_elementwise_rules_are_checked(rule: Any) -> None:
+    wrong = extend.primitive("test_wrong_too", lambda x: x, elementwise=True)(_nothing)
+    extend.defvjp(wrong, rule)
+    x = rg.Graph().input(A, name="x")
+    with pytest.raises(rg.ShapeError, match=r"the vjp of 'test_wrong_too'.*\('x'\).*\(3,\)"):
+        rg.grad(wrong(x).sum(), x)
+
+
 def _nothing(x: Any, out: Any) -> None:
     out[...] = x
 

@@ -255,6 +255,30 @@ def test_two_arguments_with_one_value_are_told_apart(value: Any) -> None:
     np.testing.assert_array_equal(np.broadcast_to(value, d.shape), d.value)
 
 
+def test_number_that_becomes_an_integer_is_still_the_argument() -> None:
+    """Small integers are one object wherever they come from."""
+
+    class Scaled(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, k: Any) -> Any:
+            ctx.save_for_backward(x, 1, k)
+            return x * k
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, one, k = ctx.saved_tensors
+            return g * k * one, g * x
+
+    graph = rg.Graph()
+    x, k = graph.input(A), graph.input(2.0)
+    y = Scaled.apply(x, k)
+    np.testing.assert_array_equal(y.value, A * 2)
+    for number in (1, 3, 1, 2.5):
+        k.set(number)
+        np.testing.assert_array_equal(y.value, A * number)
+    np.testing.assert_array_equal(rg.grad(y.sum(), x).value, np.full(3, 2.5))
+
+
 def test_intermediate_array_follows_but_is_not_differentiated() -> None:
     x = rg.Graph().input(A)
     d = rg.grad(PositivePart.apply(x).sum(), x)
