@@ -410,9 +410,11 @@ class Graph:
 
     def _zeros_like(self, var: Any) -> Var:
         """Zeros in the shape and dtype of `var`, as a node that is never leaf nor stale again."""
-        found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
+        return self._zeros(self._host.specs[var._slot] or spec(var.shape, var.dtype))
+
+    def _zeros(self, found: Spec) -> Var:
         zero = self._full(found, 0.0)
-        return spread_to(zero, var.shape) if var.shape else alias(zero)
+        return spread_to(zero, found.shape) if found.shape else alias(zero)
 
     def _foreign(self, operand: Any, op: str) -> GraphError:
         return GraphError(

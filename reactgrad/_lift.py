@@ -27,11 +27,13 @@ class Lifted:
         What the function promised to return.
     vjp : callable or None
         ``vjp(g, ans, *operands)`` returns the gradients of the operands, built of ops on Vars.
+    jvp : callable or None
+        ``jvp(tangents, ans, *operands)`` returns the tangent of the result.
     layout
         Which positional and keyword arguments are operands, which are fixed.
     """
 
-    __slots__ = ("declared", "function", "keywords", "layout", "name", "vjp")
+    __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "vjp")
 
     def __init__(
         self,
@@ -40,10 +42,12 @@ class Lifted:
         vjp: Callable[..., Any] | None,
         layout: tuple[Any, ...] | None,
         keywords: tuple[str, ...],
+        jvp: Callable[..., Any] | None = None,
     ) -> None:
         self.function = function
         self.declared = declared
         self.vjp = vjp
+        self.jvp = jvp
         self.layout = layout
         self.keywords = keywords
         self.name = getattr(function, "__name__", type(function).__name__).strip("<>")
@@ -86,6 +90,10 @@ class Lifted:
         rest = iter(operands)
         values = [next(rest) if v is OPERAND else v for v in self.layout]
         return values, [i for i, v in enumerate(self.layout) if v is OPERAND]
+
+    def again(self, operands: Sequence[Any]) -> Any:
+        """A new node that calls the function with the values of other operands."""
+        return operands[0]._graph._call_lifted(self, operands, None)
 
     @staticmethod
     def keep(result: Any, arguments: Sequence[Any]) -> Any:
@@ -158,6 +166,7 @@ def lift(
     *,
     cutoff: Any = None,
     vjp: Callable[..., Any] | None = None,
+    jvp: Callable[..., Any] | None = None,
     shape: Sequence[int] | None = None,
     dtype: Any = None,
 ) -> Callable[..., Any]:
@@ -176,6 +185,10 @@ def lift(
     vjp : callable, optional
         ``vjp(g, ans, *args)`` returns the gradient of each argument as a tuple (``None`` for
         none), built of ops: it gets Vars.
+    jvp : callable, optional
+        ``jvp(tangents, ans, *args)`` returns the tangent of the result (``None`` for none), built
+        of ops: the rule of forward mode. `tangents` has one entry for each argument, ``None`` for
+        those that do not move.
     shape, dtype : optional
         What the function returns. Ops on the node then check shapes when they are built, and
         ``.shape`` needs no run. `dtype` is float64 if only `shape` is given.
@@ -205,7 +218,7 @@ def lift(
     """
     if function is None:
         return functools.partial(  # type: ignore[return-value]
-            lift, cutoff=cutoff, vjp=vjp, shape=shape, dtype=dtype
+            lift, cutoff=cutoff, vjp=vjp, jvp=jvp, shape=shape, dtype=dtype
         )
     if not callable(function):
         raise DTypeError(
@@ -213,7 +226,7 @@ def lift(
             "an input, g.input(value)."
         )
     rule = read_cutoff(cutoff)
-    for one in (function, vjp):
+    for one in (function, vjp, jvp):
         remember(one)
     declared = None
     if shape is not None or dtype is not None:
@@ -227,7 +240,7 @@ def lift(
             _refuse_hidden(function, value)
         plain = len(operands) == len(values) and not kwargs
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
-        op = Lifted(function, declared, vjp, layout, tuple(kwargs))
+        op = Lifted(function, declared, vjp, layout, tuple(kwargs), jvp)
         graph = operands[0]._graph if operands else current_graph()
         return graph._call_lifted(op, operands, rule)
 

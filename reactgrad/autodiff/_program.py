@@ -50,6 +50,12 @@ class Programs:
         """Let ``find`` find a program."""
         self._by_output[output, key] = program
 
+    def name_as(self, others: Programs, copies: dict[Program, Program]) -> None:
+        """Let ``find`` find the copies in a fork under the names of their originals."""
+        for key, program in others._by_output.items():
+            if program in copies:
+                self._by_output[key] = copies[program]
+
     def read(self, slot: int) -> bool:
         """Whether live gradients depend on this node."""
         return any(slot in program.reads for program in self.in_order())
@@ -62,10 +68,14 @@ class Programs:
 class Program:
     """The adjoints of `output` for one seed.
 
+    Programs that derive otherwise are subclasses: see ``_forward`` and ``_jacobian``.
+
     Attributes
     ----------
     adjoint : dict
         From the slot of a node to the slot of its adjoint, or to ``ZERO``.
+    seeds : dict
+        From the slot of a node whose derivative is given to the Var that holds it.
     kept : mapping
         From the slot of a node that was asked for to the Var of its adjoint, weakly: the adjoints
         keep their program, and the output's handle keeps both.
@@ -75,30 +85,33 @@ class Program:
 
     __slots__ = (
         "__weakref__",
-        "_anchor",
+        "_anchors",
         "_edges",
         "_graph",
         "_output",
         "_rebuilding",
-        "_seed",
         "_serials",
         "adjoint",
         "kept",
         "number",
         "observed",
         "reads",
+        "seeds",
     )
 
     def __init__(self, output: Any, seed: Any) -> None:
+        self._open(output, {output._slot: seed})
+
+    def _open(self, output: Any, seeds: dict[int, Any]) -> None:
         self._graph = output._graph
         self._output: int = output._slot
-        self._seed = seed
+        self.seeds = seeds
         self._rebuilding = False
         # the nodes between, with the positions of their parents that gradients may pass to
         self._edges: dict[int, list[int]] = {}
         self.adjoint: dict[int, Any] = {}
-        # Adjoints may outlive the output's handle; its node must not go before them.
-        self._anchor = self._graph._host.anchor(output._slot)
+        # What is built may outlive these handles; their nodes must not go before it.
+        self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.reads: set[int] = set()
         self.observed: dict[int, tuple[int, ...]] = {}
@@ -107,12 +120,12 @@ class Program:
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph, with the adjoints that are there already."""
-        program = Program.__new__(Program)
+        program = type(self).__new__(type(self))
         program._graph = graph
         program._output = self._output
-        program._seed = graph._handle(self._seed._slot)
+        program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
         program._rebuilding = False
-        program._anchor = graph._host.anchor(self._output)
+        program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._edges = self._edges.copy()
         program.adjoint = self.adjoint.copy()
         program._serials = self._serials.copy()
@@ -123,11 +136,15 @@ class Program:
         return program
 
     def _start(self) -> None:
-        self.adjoint = {self._output: self._seed._slot}
+        self.adjoint = self._given()
         self._serials: dict[int, int] = {}  # of the adjoints: their slots may be used again
         self._edges = self._between()
         graph = self._graph
         self.reads = {p for slot in self._edges for p in sources(graph, slot)} | set(self._edges)
+
+    def _given(self) -> dict[int, Any]:
+        """The adjoints that are known before any is built."""
+        return {slot: seed._slot for slot, seed in self.seeds.items()}
 
     def _between(self) -> dict[int, list[int]]:
         """All nodes that the output depends on over edges that gradients may pass."""
@@ -144,7 +161,7 @@ class Program:
     @property
     def seed(self) -> Any:
         """The gradient of the output."""
-        return self._seed
+        return self.seeds[self._output]
 
     def adjoints(self, wanted: Sequence[int], held: dict[int, Any] | None = None) -> list[Any]:
         """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on.
@@ -190,23 +207,26 @@ class Program:
     def _purged(self) -> dict[int, Any]:
         """The adjoints known so far, without those whose node is gone or another one by now."""
         serial = self._graph._scheduler.topology.serial
+        given = self._given().values()
         return {
             slot: adjoint
             for slot, adjoint in self.adjoint.items()
-            if adjoint is ZERO
-            or adjoint == self._seed._slot
-            or serial[adjoint] == self._serials.get(adjoint)
+            if adjoint is ZERO or adjoint in given or serial[adjoint] == self._serials.get(adjoint)
         }
 
     def _given_out(self, slot: int, adjoint: Any) -> Any:
         """The Var of an adjoint for callers: a node of its own that nobody else was given."""
         graph = self._graph
         if adjoint is ZERO:
-            return graph._zeros_like(graph._handle(slot))
+            return self._zero(slot)
         taken = any(var._slot == adjoint for var in self.kept.values())
         if taken or graph._host.owners.get(adjoint) != self.number:
             return alias(graph._handle(adjoint))
         return graph._handle(adjoint)
+
+    def _zero(self, slot: int) -> Any:
+        """What callers get of a node whose derivative is zero everywhere."""
+        return self._graph._zeros_like(self._graph._handle(slot))
 
     def _leading_to(self, wanted: Iterable[int]) -> set[int]:
         """Nodes between what is wanted and the output; costs what it finds."""
@@ -377,7 +397,7 @@ class Program:
             new = after.get(slot)
             if new is None:  # the output does not depend on it any more
                 with _building(graph, self.number):
-                    new = graph._zeros_like(graph._handle(slot))
+                    new = self._zero(slot)
             graph._redirect(var._slot, new)
             redirected[var._slot] = graph._host.specs[var._slot]
             self.kept[slot] = var
@@ -385,18 +405,24 @@ class Program:
 
     def _check_seed(self) -> None:
         """Raise if the output's new shape does not go with the gradient it was given."""
-        output = self._graph._handle(self._output)
-        shape, seed = known_shape(output), known_shape(self._seed)
-        if shape is None or seed is None:
-            return
-        if len(shape) != len(seed) or any(
-            m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
-        ):
+        for var, shape, seed in self._misfits():
             raise ShapeError(
-                f"{output.name!r} would get the shape {shape}, and gradients of it exist that were "
+                f"{var.name!r} would get the shape {shape}, and gradients of it exist that were "
                 f"asked for with a gradient= of shape {seed} (1 for a single number). Drop these "
                 "gradients first, or reduce to a single number before differentiating."
             )
+
+    def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Nodes whose shape is not that of the derivative they were given, with both shapes."""
+        for slot, given in self.seeds.items():
+            var = self._graph._handle(slot)
+            shape, seed = known_shape(var), known_shape(given)
+            if shape is None or seed is None:
+                continue
+            if len(shape) != len(seed) or any(
+                m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
+            ):
+                yield var, shape, seed
 
 
 def _dtype(var: Any) -> Any:
@@ -479,9 +505,13 @@ def _building(graph: Any, number: int) -> Iterator[None]:
             gc.enable()
 
 
+class MissingRuleError(GradientError):
+    """A node on the way has no derivative rule for the mode that was asked for."""
+
+
 def _no_rule(graph: Any, slot: int) -> GradientError:
     host = graph._host
-    return GradientError(
+    return MissingRuleError(
         f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
         "gradient passes it. Give one, rg.lift(fn, vjp=rule), or detach its operands, "
         "x.detach(), if none shall pass."

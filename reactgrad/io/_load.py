@@ -337,13 +337,14 @@ class _Unpacking:
                 )
             attrs = [self.reader.value(one) for one in many(fields["attrs"], "attributes")]
             return Computation(op, tuple(attrs))
-        if set(fields) == {"function", "vjp", "declared", "layout", "keywords"}:
+        if set(fields) == {"function", "vjp", "jvp", "declared", "layout", "keywords"}:
             return self.lifted(fields)
         raise LoadError(f"{form!r:.60} does not say what a node is")
 
     def lifted(self, fields: dict[str, Any]) -> Lifted:
         reader = self.reader
-        function, vjp = reader.function(fields["function"], "a node"), fields["vjp"]
+        function = reader.function(fields["function"], "a node")
+        vjp, jvp = fields["vjp"], fields["jvp"]
         keywords = tuple([text(k, "a keyword") for k in many(fields["keywords"], "keywords")])
         layout = fields["layout"]
         if layout is not None:
@@ -359,6 +360,7 @@ class _Unpacking:
             None if vjp is None else reader.function(vjp, "the gradient of a node"),
             layout,
             keywords,
+            None if jvp is None else reader.function(jvp, "the forward rule of a node"),
         )
 
     # --- values

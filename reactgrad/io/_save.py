@@ -137,12 +137,15 @@ class _Packing:
                 self.tried(writer.value, fixed, f"{what} with the fixed argument {fixed!r:.80}")
                 for fixed in layout
             ]
-        vjp = definition.vjp
+        rules = {
+            mode: None
+            if rule is None
+            else self.tried(writer.function, rule, f"{what} with its {mode}")
+            for mode, rule in (("vjp", definition.vjp), ("jvp", definition.jvp))
+        }
         return {
             "function": self.tried(writer.function, definition.function, what),
-            "vjp": None
-            if vjp is None
-            else self.tried(writer.function, vjp, f"{what} with its vjp"),
+            **rules,
             "declared": self.tried(writer.spec, definition.declared, what),
             "layout": layout,
             "keywords": [*definition.keywords],

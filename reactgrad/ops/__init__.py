@@ -91,6 +91,7 @@ from reactgrad.ops._layout import broadcast_to as broadcast_to
 from reactgrad.ops._layout import expand_dims as expand_dims
 from reactgrad.ops._layout import known_shape as known_shape
 from reactgrad.ops._layout import reshape as reshape
+from reactgrad.ops._layout import spread as spread
 from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
@@ -100,6 +101,7 @@ from reactgrad.ops._leaf import PARAM as PARAM
 from reactgrad.ops._leaf import SEED as SEED
 from reactgrad.ops._leaf import Leaf as Leaf
 from reactgrad.ops._matmul import matmul as matmul
+from reactgrad.ops._op import LINEAR as LINEAR
 from reactgrad.ops._op import OPS as OPS
 from reactgrad.ops._op import Attrs as Attrs
 from reactgrad.ops._op import Op as Op
