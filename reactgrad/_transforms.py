@@ -388,7 +388,7 @@ def hessian(
     array([[0., 4.],
            [4., 2.]])
     >>> rg.hessian(lambda a, b: a * b, argnums=(0, 1))(2.0, 3.0)
-    ((array(0.), array(1.)), (array(1.), array(0.)))
+    ((np.float64(0.0), np.float64(1.0)), (np.float64(1.0), np.float64(0.0)))
     """
     if _is_function(y):
         _refuse(allow_unused, "rg.hessian", "allow_unused=", "unused arguments get zeros")
@@ -528,7 +528,7 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
     _check_floats(arguments, range(len(copies)), what)
 
     def pullback(v: Any) -> Any:
-        with traced(fn, what, on_vars, arguments) as (y, seed, gradients):
+        with traced(fn, what, on_vars, arguments) as (_, seed, gradients):
             seed.set(_like(seed.value, v, f"{what}: v"))
             return values(gradients)
 

@@ -22,10 +22,10 @@ from reactgrad.ops import (
     Index,
     Op,
     apply,
-    broadcast_to,
     expand_dims,
     known_shape,
-    reshape,
+    reshape_to,
+    spread_to,
     stack,
     transpose,
 )
@@ -86,7 +86,7 @@ def _between(graph: Any, start: int, end: int) -> list[int]:
 
 def _repeated(x: Any, length: int) -> Any:
     """`x` with a last axis along which it does not change."""
-    return broadcast_to(expand_dims(x, -1), (*x.shape, length))
+    return spread_to(expand_dims(x, -1), (*x.shape, length))
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ def _transpose(part: _Part) -> Any:
 
 
 def _reshape(part: _Part) -> Any:
-    return None if part.shape is None else reshape(part.wides[0], (*part.shape, part.length))
+    return None if part.shape is None else reshape_to(part.wides[0], (*part.shape, part.length))
 
 
 def _to_shape(part: _Part) -> Any:
@@ -232,8 +232,9 @@ def _matmul(part: _Part) -> Any:
     elif len(shape_b) == 1:
         return a @ wide_b
     else:
-        product = a @ reshape(wide_b, (*shape_b[:-1], shape_b[-1] * part.length))
-    return reshape(product, (*part.shape, part.length))
+        columns = None if shape_b[-1] is None else shape_b[-1] * part.length
+        product = a @ reshape_to(wide_b, (*shape_b[:-1], columns))
+    return reshape_to(product, (*part.shape, part.length))
 
 
 def _swapped(x: Any) -> Any:

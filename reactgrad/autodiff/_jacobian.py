@@ -15,7 +15,7 @@ from reactgrad.autodiff._batch import batch
 from reactgrad.autodiff._forward import Tangents
 from reactgrad.autodiff._program import ZERO, Program
 from reactgrad.backend import device_of_kind, spec
-from reactgrad.ops import astype, known_shape, reshape, transpose
+from reactgrad.ops import astype, known_shape, reshape_to, transpose
 
 Mode = Literal["forward", "reverse"]
 
@@ -69,7 +69,7 @@ class _AllDirections(Program):
         y, x = self._ends
         (source,) = self.seeds
         if len(self._graph._handle(source).shape) != 1:
-            jacobian = reshape(jacobian, (*y.shape, *x.shape))
+            jacobian = reshape_to(jacobian, (*y.shape, *x.shape))
         for var in (y, x):
             if known_shape(var) is None:
                 self.observed[var._slot] = var.shape  # what is built goes with this shape only

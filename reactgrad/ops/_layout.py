@@ -156,7 +156,12 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 def like_shape(g: Any, x: Any) -> Any:
     """`g` reshaped to the shape of `x`."""
     shape = known_shape(x)
-    return apply(RESHAPE_LIKE, (g, x)) if shape is None else apply(RESHAPE, (g,), (shape,))
+    return apply(RESHAPE_LIKE, (g, x)) if shape is None else reshape_to(g, shape)
+
+
+def reshape_to(x: Any, shape: tuple[int | None, ...]) -> Any:
+    """`x` reshaped to a shape some of whose lengths may not be known yet."""
+    return apply(RESHAPE, (x,), (shape,))
 
 
 def known_shape(x: Any) -> tuple[int | None, ...] | None:
