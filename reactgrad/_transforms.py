@@ -138,7 +138,7 @@ def value_and_grad(
     return y, autodiff.grad(y, _nodes(xs, "rg.value_and_grad"), gradient, allow_unused)
 
 
-def vjp(y: Any, /, *args: Any, allow_unused: bool = False) -> Any:
+def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
     """Vector times Jacobian, ``vjp(y, xs, v)``: gradients of `xs` if that of `y` is `v`.
 
     One pass of reverse mode. ``vjp(fn, *primals)`` gives the value of a function and the function
@@ -181,13 +181,15 @@ def vjp(y: Any, /, *args: Any, allow_unused: bool = False) -> Any:
     """
     if _is_function(y):
         _refuse(allow_unused, "rg.vjp", "allow_unused=", "unused arguments get zeros")
+        for name in named:
+            _refuse(True, "rg.vjp", f"{name}=", "differentiate lambda x: fn(x, ...)")
         return _pullback(y, args)
-    if len(args) != 2:
+    if len(args) + len(named) != 2 or not named.keys() <= {"xs", "v"}:
         raise GradientError(
-            f"rg.vjp was given {len(args) + 1} arguments; of a node write rg.vjp(y, xs, v), of a "
-            "function rg.vjp(fn, *primals)."
+            f"rg.vjp was given {len(args) + len(named) + 1} arguments; of a node write "
+            "rg.vjp(y, xs, v), of a function rg.vjp(fn, *primals)."
         )
-    return autodiff.vjp(y, *args, allow_unused=allow_unused)
+    return autodiff.vjp(y, *args, allow_unused=allow_unused, **named)
 
 
 def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
@@ -467,7 +469,7 @@ def _transformed(
             return on_vars(*_entered(graph, args, positions), **kwargs)
         arguments = Arguments(what, args, kwargs)
         _check_floats(arguments, positions, what)
-        with traced(fn, (what, positions, *options), on_vars, arguments) as result:
+        with traced(fn, (what, argnums, *options), on_vars, arguments) as result:
             return values(result)
 
     return derivative

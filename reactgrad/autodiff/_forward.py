@@ -28,13 +28,9 @@ class Tangents(Program):
     def __init__(self, output: Any, xs: Sequence[Any], directions: Sequence[Any]) -> None:
         self._open(output, {x._slot: t for x, t in zip(xs, directions, strict=True)})
 
-    def depends_on(self, slot: int) -> bool:
-        """Whether the output depends on this node over edges that derivatives pass."""
-        return slot in self._edges
-
     def tangent(self) -> Any:
-        """The Var of the output's tangent; ``None`` where it depends on no source."""
-        return self.adjoints([self._output])[0]
+        """The Var of the output's tangent."""
+        return self.adjoint_or_zeros(self._output)
 
     def _given(self) -> dict[int, Any]:
         return {}  # a source may have more than its own direction

@@ -89,8 +89,8 @@ class ForwardJacobian(_AllDirections, Tangents):
         Tangents.__init__(self, output, [x], [x._graph._zeros_like(x)])
 
     def jacobian(self) -> Any:
-        """The Var of the Jacobian; ``None`` where the output does not depend on `x`."""
-        return self.adjoints([self._output])[0]
+        """The Var of the Jacobian."""
+        return self.adjoint_or_zeros(self._output)
 
     def _sweep(self, leading: set[int]) -> list[Any]:
         self.adjoint = {}
@@ -110,8 +110,8 @@ class ReverseJacobian(_AllDirections):
         Program.__init__(self, output, output._graph._zeros_like(output))
 
     def jacobian(self) -> Any:
-        """The Var of the Jacobian; ``None`` where the output does not depend on `x`."""
-        return self.adjoints([self._x])[0]
+        """The Var of the Jacobian."""
+        return self.adjoint_or_zeros(self._x)
 
     def _sweep(self, leading: set[int]) -> list[Any]:
         self.adjoint = self._given()

@@ -180,6 +180,19 @@ class Program:
             held.update(new)
         return [new.get(slot, self.kept.get(slot)) for slot in wanted]
 
+    def adjoint_or_zeros(self, wanted: int) -> Any:
+        """The adjoint of a node; where the output does not depend on it, zeros until it does."""
+        (found,) = self.adjoints([wanted])
+        if found is None:
+            with _building(self._graph, self.number):
+                found = self.kept[wanted] = self._zero(wanted)
+            found._programs_dict()[self] = self
+        return found
+
+    def depends_on(self, slot: int) -> bool:
+        """Whether the output depends on this node over edges that derivatives pass."""
+        return slot in self._edges
+
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
         graph = self._graph
         wanted = set(wanted)

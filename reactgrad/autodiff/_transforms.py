@@ -61,8 +61,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
         for x in wanted:
             if not allow_unused and not program.depends_on(x._slot):
                 raise _independent(y, x)
-        found = program.tangent()
-        return graph._zeros_like(y) if found is None else found
+        return program.tangent()
 
 
 def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
@@ -82,11 +81,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             # Not that of rg.grad: this one is kept by the products, which also keep the slope.
             program = Program(slope, _ones(slope))
             graph._programs.name(slope._slot, "hvp", program)
-        products = program.adjoints([x._slot for x in wanted])
-        found = tuple(
-            _kept_by(graph._zeros_like(x) if product is None else product, slope)
-            for x, product in zip(wanted, products, strict=True)
-        )
+        found = tuple(_kept_by(program.adjoint_or_zeros(x._slot), slope) for x in wanted)
     return found[0] if single else found
 
 
@@ -105,10 +100,10 @@ def jacobian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = Fal
     found: list[Any] = []
     with y._graph._lock:
         for x in wanted:
-            result = _jacobian(y, x, mode, "rg.jacobian")
-            if result is None and not allow_unused:
+            result, used = _jacobian(y, x, mode, "rg.jacobian")
+            if not used and not allow_unused:
                 raise _independent(y, x)
-            found.append(result)
+            found.append(result if used else None)
     return found[0] if single else tuple(found)
 
 
@@ -128,15 +123,14 @@ def hessian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = Fals
 
 def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
     """The Jacobian of a gradient for `like`, which may be constant, or zero everywhere."""
-    found = None if gradient is None else _jacobian(gradient, x, mode, "rg.hessian")
-    if found is None:
+    if gradient is None:
         return x._graph._zeros(spec((*like.shape, *x.shape), x.dtype, x.device))
-    return _kept_by(found, gradient)
+    return _kept_by(_jacobian(gradient, x, mode, "rg.hessian")[0], gradient)
 
 
-def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> Any:
-    graph = y._graph
-    _check_wanted(graph, x)
+def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
+    """The Jacobian, zeros where `y` does not depend on `x`; and whether it does."""
+    _check_wanted(y._graph, x)
     if mode is not None:
         if mode not in JACOBIANS:
             raise GradientError(
@@ -156,14 +150,14 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> Any:
         raise
 
 
-def _by_mode(y: Any, x: Any, mode: Mode) -> Any:
+def _by_mode(y: Any, x: Any, mode: Mode) -> tuple[Any, bool]:
     graph = y._graph
     key = ("jacobian", mode, graph._scheduler.topology.serial[x._slot])
     program = graph._programs.find(y._slot, key)
     if program is None:
         program = JACOBIANS[mode](y, x)
         graph._programs.name(y._slot, key, program)
-    return program.jacobian()
+    return program.jacobian(), program.depends_on(x._slot)
 
 
 def _size(x: Any) -> int:
