@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError
 from reactgrad._graph import Graph
-from reactgrad.backend import Spec, read_value
+from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
 from reactgrad.flow import enable_grad
 
 # Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
@@ -107,6 +107,15 @@ class Arguments:
                 "or hashable objects that stay the same. Pass what is in a container as arguments "
                 "of their own."
             ) from None
+
+    def own(self) -> None:
+        """Copy the arrays, which the caller may change."""
+        self.read = [
+            (found, value)
+            if found is None or found.weak is not None
+            else (found, device_of_kind(found.kind).reshape(own_copy(found, value), found.shape))  # type: ignore[arg-type]
+            for found, value in self.read
+        ]
 
     def call(self, function: Build, operands: Sequence[Any]) -> Any:
         """Call a function with other objects in place of these arguments."""

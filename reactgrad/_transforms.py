@@ -16,7 +16,7 @@ import numpy as np
 from reactgrad import autodiff
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._trace import Arguments, traced, values
-from reactgrad.backend import spec
+from reactgrad.backend import device_of_kind, read_value, spec
 from reactgrad.ops import Handle, alias
 
 Mode = Literal["forward", "reverse"]
@@ -501,8 +501,8 @@ def _along(what: str, fn: Callable[..., Any], primals: Any, tangents: Any, build
     arguments = Arguments(what, primals, {})
     _check_floats(arguments, range(count), what)
     directions = [
-        _like(value, t, f"{what}: direction {i}")
-        for i, ((_, value), t) in enumerate(zip(arguments.read, tangents, strict=True))
+        _like(found, t, f"{what}: direction {i}")
+        for i, ((found, _), t) in enumerate(zip(arguments.read, tangents, strict=True))
     ]
     with traced(fn, what, on_vars, Arguments(what, (*primals, *directions), {})) as result:
         return values(result)
@@ -521,17 +521,17 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
 
     def on_vars(*xs: Any) -> Any:
         y = _result(fn, what, xs, xs, {})
-        v = y._graph.input(np.zeros(y.shape, y.dtype))
+        device = device_of_kind(y.device.partition(":")[0])
+        v = y._graph.input(device.asarray(np.zeros(y.shape), y.dtype))
         return y, v, _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
 
-    # Copies: the pullback is that of these values, whatever becomes of the caller's arrays.
-    copies = [np.array(p) if isinstance(p, np.ndarray | list | tuple) else p for p in primals]
-    arguments = Arguments(what, copies, {})
-    _check_floats(arguments, range(len(copies)), what)
+    arguments = Arguments(what, primals, {})
+    arguments.own()  # the pullback is that of these values, whatever becomes of the caller's arrays
+    _check_floats(arguments, range(len(primals)), what)
 
     def pullback(v: Any) -> Any:
         with traced(fn, what, on_vars, arguments) as (_, seed, gradients):
-            seed.set(_like(seed.value, v, f"{what}: v"))
+            seed.set(_like(read_value(seed.value, what)[0], v, f"{what}: v"))
             return values(gradients)
 
     with traced(fn, what, on_vars, arguments) as (y, _, _):
@@ -576,17 +576,17 @@ def _or_zeros(found: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
-def _like(primal: Any, given: Any, what: str) -> Any:
-    """What was given for an argument, in its dtype."""
-    value = np.asarray(given)
-    if value.shape != np.shape(primal):
+def _like(like: Any, given: Any, what: str) -> Any:
+    """What was given for a value of the spec `like`, in its dtype and on its device."""
+    found, value = read_value(given, what)
+    if found is None or found.dtype.kind not in "fiub":
+        raise DTypeError(f"{what} is {found or type(given).__name__}; directions are floats.")
+    if found.shape != like.shape:
         raise ShapeError(
-            f"{what} has shape {value.shape}; it must have that of what it is for, "
-            f"{np.shape(primal)}."
+            f"{what} has shape {found.shape}; it must have that of what it is for, {like.shape}."
         )
-    if value.dtype.kind not in "fiub":
-        raise DTypeError(f"{what} is of {value.dtype}; only floats have derivatives.")
-    return value.astype(np.asarray(primal).dtype)
+    device = device_of_kind(like.kind)
+    return device.asarray(value if device.owns(value) else np.asarray(value), like.dtype)
 
 
 def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> None:

@@ -57,9 +57,9 @@ class _AllDirections(Program):
             return None
         of = self._graph._handle(source)
         unit = np.eye(count, dtype=of.dtype).reshape(*of.shape, count)
-        if (kind := of.device.partition(":")[0]) != "cpu":
-            unit = device_of_kind(kind).asarray(unit, of.dtype)
-        return batch(seed, self._graph._handle(one), self._graph.const(unit))
+        device = device_of_kind(of.device.partition(":")[0])
+        units = self._graph.const(device.asarray(unit, of.dtype))
+        return batch(seed, self._graph._handle(one), units)
 
     def _finish(self, target: int, jacobian: Any) -> list[Any]:
         """Note the Jacobian, in its shape and in the dtype of `x`, as every gradient."""

@@ -942,7 +942,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "vjp of a function: complex": (
         lambda: rg.vjp(identity, [1.0, 2.0])[1]([1j, 1j]),
         TypeError,
-        r"v is of complex128",
+        r"v is complex128\[2\]; directions are floats",
     ),
     "vjp of a function: named arguments": (
         lambda: rg.vjp(identity, x=1.0),
