@@ -81,7 +81,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             # Not that of rg.grad: this one is kept by the products, which also keep the slope.
             program = Program(slope, _ones(slope))
             graph._programs.name(slope._slot, "hvp", program)
-        found = tuple(_kept_by(program.adjoint_or_zeros(x._slot), slope) for x in wanted)
+        found = tuple(_keeping(program.adjoint_or_zeros(x._slot), slope) for x in wanted)
     return found[0] if single else found
 
 
@@ -90,7 +90,7 @@ def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> 
     pairs = zip(grad(y, xs, allow_unused=allow_unused), _directions(xs, vs), strict=True)
     used = [(g, v) for g, v in pairs if g is not None]
     parts = [total(multiply(g, v)) for g, v in used]
-    return _kept_by(accumulate(parts, ()), *[g for g, _ in used])
+    return _keeping(accumulate(parts, ()), *[g for g, _ in used])
 
 
 def jacobian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = False) -> Any:
@@ -125,7 +125,7 @@ def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
     """The Jacobian of a gradient for `like`, which may be constant, or zero everywhere."""
     if gradient is None:
         return x._graph._zeros(spec((*like.shape, *x.shape), x.dtype, x.device))
-    return _kept_by(_jacobian(gradient, x, mode, "rg.hessian")[0], gradient)
+    return _keeping(_jacobian(gradient, x, mode, "rg.hessian")[0], gradient)
 
 
 def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
@@ -196,7 +196,7 @@ def _several(values: Any) -> list[Any]:
     return list(values)
 
 
-def _kept_by(result: Any, *others: Any) -> Any:
+def _keeping(result: Any, *others: Any) -> Any:
     """`result`, which keeps other nodes it was derived from up to date with it."""
     result._programs_dict()["derived from"] = list(others)
     return result

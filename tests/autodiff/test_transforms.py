@@ -292,6 +292,22 @@ def test_dropped_jacobians_and_products_leave_nothing_behind() -> None:
             assert len(g) == before
 
 
+def test_loss_on_a_derivative_trains_what_it_was_built_from() -> None:
+    """u(x) = sin(w x), trained until u' = cos: backward through forward mode."""
+    g = rg.Graph()
+    w, x = g.param(0.6), g.input(np.linspace(-1.0, 1.0, 9))
+    slopes = rg.jvp(rg.sin(w * x), x, np.ones(9))
+    loss = ((slopes - np.cos(x.value)) ** 2).mean()
+    for _ in range(60):
+        g.zero_grad()
+        loss.backward()
+        if _ == 2:
+            count = len(g)
+        w.set(w.value - 0.5 * w.grad)
+    assert len(g) == count
+    assert float(w) == pytest.approx(1.0, abs=1e-6)
+
+
 # --- products, gradients with values ----------------------------------------------------------------
 
 
