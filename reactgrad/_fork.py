@@ -31,6 +31,9 @@ def fork(graph: Graph) -> Graph:
         copy.name_of, copy.named = host.name_of.copy(), host.named.copy()
         copy.closed = host.closed.copy()
         copy.frozen, copy.retained = host.frozen.copy(), host.retained.copy()
+        copy.hooks = host.hooks.copy()
+        if host.mode is not None:
+            copy.keep_mode(host.mode)
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
         copy.pins = {

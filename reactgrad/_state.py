@@ -43,7 +43,7 @@ from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
-from reactgrad.ops import CONST, INPUT, PARAM, SEED
+from reactgrad.ops import CONST, INPUT, MODE, PARAM, SEED
 from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index
 from reactgrad.ops import Leaf as Leaf
@@ -91,7 +91,7 @@ class Choice(Enum):
         return self.value
 
 
-LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED)}
+LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE)}
 Definition = Leaf | Computation | Lifted | Choice
 Column = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -573,6 +573,8 @@ class _Restoring:
                 op, attrs = definition.op, definition.attrs
             data = self.stored(node, value) if valued else MISSING
             host.add_node(node, op, attrs, self.specs[node], data, site)
+            if op is MODE:
+                host.keep_mode(node)
         topology, versions = scheduler.topology, scheduler.versions
         topology.serial[:] = state.serial.tolist()
         topology.rank[:] = state.rank.tolist()
@@ -590,6 +592,8 @@ class _Restoring:
             raise self.wrong(node, "has a value, and version 0")
         if kind is PARAM and (found is None or found.weak or found.dtype.kind != "f"):
             raise self.wrong(node, "is a param and not made of floats")
+        if kind is MODE and (type(value) is not bool or self.of.index(MODE) != node):
+            raise self.wrong(node, "is a mode, and not the one of its graph, train or eval")
 
     def check_computed(self, node: int, value: Any) -> None:
         record, parents = self.records[node], self.parents[node]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
-from reactgrad.flow import enable_grad
+from reactgrad.flow import Differentiable
 from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
 
 # What stands for "the gradient is zero everywhere".
@@ -123,7 +123,7 @@ class Program:
         return program
 
     def _start(self) -> None:
-        self.adjoint = {self._output: self._seed._slot}
+        self.adjoint = {}
         self._serials: dict[int, int] = {}  # of the adjoints: their slots may be used again
         self._edges = self._between()
         graph = self._graph
@@ -193,9 +193,7 @@ class Program:
         return {
             slot: adjoint
             for slot, adjoint in self.adjoint.items()
-            if adjoint is ZERO
-            or adjoint == self._seed._slot
-            or serial[adjoint] == self._serials.get(adjoint)
+            if adjoint is ZERO or serial[adjoint] == self._serials.get(adjoint)
         }
 
     def _given_out(self, slot: int, adjoint: Any) -> Any:
@@ -233,19 +231,9 @@ class Program:
         for slot in reversed(graph._scheduler.topology.sort(leading)):
             adjoint = self.adjoint.get(slot)
             if adjoint is None:
-                parts = sorted(contributions.pop(slot, ()), key=lambda part: part[:2])
-                if parts:
-                    found = graph._host.specs[slot]
-                    placed = any(isinstance(part, Placed) for _, _, part in parts)
-                    shape: Any = None if found is None else found.shape
-                    if found is None and placed:
-                        shape = graph._handle(slot).shape
-                    total = accumulate([part for _, _, part in parts], shape)
-                    held.append(total)
-                    adjoint = total._slot
-                else:
-                    adjoint = ZERO
-                self.adjoint[slot] = adjoint
+                total = self._hooked(slot, self._total(slot, contributions.pop(slot, [])))
+                held.append(total)
+                adjoint = self.adjoint[slot] = ZERO if total is None else total._slot
             if adjoint is ZERO:
                 continue
             operands = sources(graph, slot)
@@ -258,6 +246,38 @@ class Program:
                 for i, part in self._contributions(slot, graph._handle(adjoint), edges):
                     contributions.setdefault(operands[i], []).append((serial[slot], i, part))
         return held
+
+    def _total(self, slot: int, contributions: list[tuple[int, int, Any]]) -> Any:
+        """The gradient that arrives at a node; ``None`` if it is zero everywhere."""
+        if slot == self._output:
+            return self._seed
+        if not contributions:
+            return None
+        parts = [part for _, _, part in sorted(contributions, key=lambda part: part[:2])]
+        found = self._graph._host.specs[slot]
+        shape: Any = None if found is None else found.shape
+        if found is None and any(isinstance(part, Placed) for part in parts):
+            shape = self._graph._handle(slot).shape
+        return accumulate(parts, shape)
+
+    def _hooked(self, slot: int, total: Any) -> Any:
+        """What becomes of a gradient where hooks are registered (rule D12)."""
+        hooks = self._graph._host.hooks.get(slot, ())
+        if hooks and total is None:
+            total = self._graph._zeros_like(self._graph._handle(slot))
+        for through in hooks:
+            total = through(total)
+        return total
+
+    def rerun_hooks(self) -> None:
+        """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
+        scheduler = self._graph._scheduler
+        live = self._purged()
+        for slot, hooks in self._graph._host.hooks.items():
+            at = live.get(slot, ZERO)
+            for _ in hooks if at is not ZERO else ():
+                scheduler.invalidate(at)
+                (at,) = scheduler.operands(at)
 
     def _contributions(self, slot: int, g: Any, edges: list[int]) -> Iterator[tuple[int, Any]]:
         """What this node contributes to the gradients of its parents at these positions."""
@@ -471,7 +491,7 @@ def _building(graph: Any, number: int) -> Iterator[None]:
     # that none of them is garbage.
     gc.disable()
     try:
-        with enable_grad():
+        with Differentiable():
             yield
     finally:
         programs.building = before
