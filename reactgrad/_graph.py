@@ -1321,8 +1321,8 @@ class Graph:
     def fork(self) -> Graph:
         """A twin of this graph that shares all values until one side recomputes them.
 
-        Names, versions, staleness, frozen, pinned and detached marks, gradients and the seed come
-        along; observers and ``.grad`` do not. Copies tables, no array. ``fork[var]`` is the twin
+        Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
+        with their hooks and the seed come along; observers and ``.grad`` do not. Copies tables, no array. ``fork[var]`` is the twin
         of a node of this graph; the twins are kept as long as the fork.
 
         Returns
@@ -1380,7 +1380,7 @@ class Graph:
         """Write the graph to a file, from which ``rg.load`` makes it again.
 
         Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
-        as it is; ``.grad``, stored errors and gradients that nobody holds do not. Values of
+        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Values of
         computed nodes that have no form in a file are computed again when they are read. The file
         is replaced all at once: whatever happens, the old one or the new one is there.
 

@@ -101,7 +101,7 @@ class GradientHook(Lifted):
                 f"a gradient of a gradient would pass {self.name} on {self.of!r}, which is no "
                 f"function of Vars: {type(error).__name__}: {error} Build what it returns of ops "
                 "(rg.where instead of if, np.maximum instead of max), or of rg.lift with vjp=; or "
-                "remove the hook."
+                "let go of the hook, or of that gradient."
             ) from error
         if result is None:
             return (g,)

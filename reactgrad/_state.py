@@ -3,7 +3,7 @@
 Nodes are numbered in order of creation. ``State`` holds one column for each thing that every node
 has, and pairs of a node and something for what only some have. Gradient programs are not part of
 it: what only they keep alive is left out and is built anew when it is asked for. Nor are observers,
-``.grad`` and stored errors: a node that raised, or caught what another one raised, runs again.
+hooks, ``.grad`` and stored errors: a node that raised, or caught what another one raised, runs again.
 
 Marks are not part of it either: versions are the truth (rule E16), and ``restore`` derives the
 marks from them.
@@ -27,6 +27,7 @@ from reactgrad._cutoff import Tolerance as Tolerance
 from reactgrad._cutoff import equal as equal
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
 from reactgrad._graph import Graph
+from reactgrad._hooks import GradientHook
 from reactgrad._host import Pin, number_key
 from reactgrad._lift import OPERAND as OPERAND
 from reactgrad._lift import Lifted as Lifted
@@ -221,6 +222,11 @@ def _capture(graph: Graph, slots: list[int]) -> State:
     record_count: list[int] = []
     for slot in slots:
         op, attrs = host.ops[slot], host.attrs[slot]
+        if isinstance(op, GradientHook):
+            raise SaveError(
+                f"a gradient that is held passes {op.name} on {op.of!r}, and hooks have no form in a "
+                "file. Remove the hook, or let go of the gradient, before you save."
+            )
         # 1, 1.0 and True are equal keys, and not the same attribute.
         one: Any = Choice.SWITCH if isinstance(op, Switch) else op
         key = (one, attrs, repr(attrs)) if attrs else one

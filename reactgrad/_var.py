@@ -818,6 +818,14 @@ class Var(Value):
         with self._graph._lock:
             return bool(wanted_leaves(self._graph, self._slot))
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        raise SetError(
+            f"requires_grad follows from what {self.name!r} is computed from. To take a param out of "
+            "training write p.freeze(), to take it back p.unfreeze(); leaves to be trained are made "
+            "with g.param."
+        )
+
     @property
     def grad(self) -> Any:
         """What backward left here: read-only, ``None`` before; see ``backward``."""
@@ -939,7 +947,7 @@ class Var(Value):
             number.
         retain_graph : bool, optional
             ``False`` releases the values in between; ``True`` shows the gradients of all nodes in
-            between in their ``.grad`` until the next backward.
+            between in their ``.grad`` until the next backward that passes them.
         inputs : Var or sequence of Var, optional
             The nodes whose ``.grad`` is wanted instead of all unfrozen params.
 

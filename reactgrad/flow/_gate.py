@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 from reactgrad._errors import DTypeError
@@ -24,14 +25,10 @@ def scale_grad(x: Any, factor: float) -> Any:
             f"scale_grad: the factor is the Var {factor.name!r}, whose changes would make the value "
             f"stale, which they do not touch. Write {x.name}.register_hook(lambda g: g * factor)."
         )
-    try:
-        number = float(factor)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(factor, bool) or not math.isfinite(number):
+    if isinstance(factor, bool) or not isinstance(factor, Real) or not math.isfinite(factor):
         raise DTypeError(
             f"scale_grad({factor!r:.60}): the factor is one finite number, such as 0.5, or -1.0 to "
             "reverse the gradient. To scale element by element write "
             f"{x.name}.register_hook(lambda g: g * factors)."
         )
-    return apply(SCALE_GRAD, (x,), (number,))
+    return apply(SCALE_GRAD, (x,), (float(factor),))
