@@ -5,6 +5,9 @@ contributions passes through a node that calls the hook with its value, then thr
 hook. What is before in the data sees what comes out. Every ``backward`` calls them again; a gradient
 that is read only where it is stale. A hook that leaves the gradient as it was makes nothing stale.
 
+In gradients of gradients a hook also sees what derivative rules contribute that are written with its
+node's value, as in PyTorch.
+
 A *post-accumulate hook* is called by ``backward`` after it has left all ``.grad``s, with the leaf.
 """
 

@@ -854,7 +854,8 @@ class Var(Value):
         By every ``backward`` that passes this node, once, with the sum of what all consumers
         contribute; by a read of a gradient from ``rg.grad`` only where it is stale. What is computed
         from the gradient sees what the hook returned: ``.grad``, gradients of nodes before this one.
-        Several hooks follow each other in order of registration.
+        Several hooks follow each other in order of registration. Where nothing needs the gradient of
+        this node, it is not computed, and the hook not called.
 
         The hook is part of the gradient: it comes along to forks (not to files), a transaction
         takes it back, and what other nodes' ``.value`` it reads is depended on. Where it raises, no
