@@ -1322,8 +1322,9 @@ class Graph:
         """A twin of this graph that shares all values until one side recomputes them.
 
         Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
-        with their hooks and the seed come along; observers and ``.grad`` do not. Copies tables, no array. ``fork[var]`` is the twin
-        of a node of this graph; the twins are kept as long as the fork.
+        with their hooks and the seed come along; observers and ``.grad`` do not. Copies tables, no
+        array. ``fork[var]`` is the twin of a node of this graph; the twins are kept as long as the
+        fork.
 
         Returns
         -------

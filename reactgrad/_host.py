@@ -71,7 +71,7 @@ class Host(Store):
         self.branches: dict[int, tuple[int, ...]] = {}
         self.branch_users: dict[int, set[int]] = {}
         self.owners: dict[int, int] = {}  # which gradient program built a node
-        self.mode: int | None = None  # the leaf that holds train or eval mode, once it was asked for
+        self.mode: int | None = None  # the leaf that holds train or eval mode, once asked for
         self._mode_anchor: Anchor | None = None
         self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
         self.after_grad: dict[int, tuple[Any, ...]] = {}  # called when backward has left a .grad

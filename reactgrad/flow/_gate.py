@@ -8,7 +8,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError
 from reactgrad.flow._mode import no_grad
-from reactgrad.ops import DETACH, SCALE_GRAD, apply
+from reactgrad.ops import DETACH, SCALE_GRAD, Handle, apply
 
 
 def detach_node(x: Any) -> Any:
@@ -20,9 +20,9 @@ def detach_node(x: Any) -> Any:
 
 def scale_grad(x: Any, factor: float) -> Any:
     """A node with the value of `x` whose gradient counts `factor` times; see ``Var.scale_grad``."""
-    if hasattr(factor, "_slot"):
+    if isinstance(factor, Handle):
         raise DTypeError(
-            f"scale_grad: the factor is the Var {factor.name!r}, whose changes would make the value "
+            f"scale_grad: the factor is a Var, whose changes would make the value "
             f"stale, which they do not touch. Write {x.name}.register_hook(lambda g: g * factor)."
         )
     if isinstance(factor, bool) or not isinstance(factor, Real) or not math.isfinite(factor):

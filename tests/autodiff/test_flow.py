@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,23 @@ def test_the_mode_without_readers_stays() -> None:
     assert not g.fork().training
 
 
+def test_a_file_has_one_mode_at_most_and_it_is_true_or_false() -> None:
+    from reactgrad._state import capture, restore
+
+    g = rg.Graph()
+    g.eval()
+    other = g.input(True)
+    state = capture(g)
+    assert not restore(state).training
+    for wrong in (
+        replace(state, definition=np.zeros_like(state.definition)),
+        replace(state, values=(1.0, True)),
+    ):
+        with pytest.raises(rg.LoadError, match="mode|holds"):
+            restore(wrong)
+    assert other.value is True
+
+
 def test_the_mode_is_true_or_false() -> None:
     g = rg.Graph()
     for wrong in (1, 0.5, "eval", np.True_):
@@ -454,7 +472,7 @@ def test_a_factor_that_is_none_says_what_to_write(factor: Any) -> None:
 def test_a_factor_that_changes_is_a_hooks() -> None:
     g = rg.Graph()
     w, factor = g.param(2.0, name="w"), g.input(1.0, name="factor")
-    with pytest.raises(TypeError, match=r"Var 'factor'.*w\.register_hook"):
+    with pytest.raises(TypeError, match=r"a Var, whose changes.*w\.register_hook"):
         w.scale_grad(factor)  # type: ignore[arg-type]
 
 
@@ -616,7 +634,11 @@ def test_a_node_between_that_is_asked_for_does_not_add_up_either() -> None:
 
 def test_two_heads_on_a_shared_trunk() -> None:
     rng = np.random.default_rng(1)
-    x, target_1, target_2 = rng.normal(size=(6, 3)), rng.normal(size=(6, 1)), rng.normal(size=(6, 2))
+    x, target_1, target_2 = (
+        rng.normal(size=(6, 3)),
+        rng.normal(size=(6, 1)),
+        rng.normal(size=(6, 2)),
+    )
     shared, one, two = (rng.normal(size=s) for s in ((3, 4), (4, 1), (4, 2)))
     g = rg.Graph()
     w_shared, w_1, w_2 = g.param(shared), g.param(one), g.param(two)
