@@ -111,7 +111,9 @@ class GradientHook(Lifted):
         if not hasattr(result, "_programs_dict"):  # a value, or detached
             return (None,)
         graph._redirect(probe._slot, gradient)
-        return (Program(result, g).adjoints([probe._slot])[0],)
+        program = Program(result, g)
+        program._rebuilding = True  # a set may be under way: no value may be looked at
+        return (program.adjoints([probe._slot])[0],)
 
 
 def _through(hook: Callable[[Any], Any], of: str, gradient: Any) -> Any:

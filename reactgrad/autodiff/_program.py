@@ -272,12 +272,12 @@ class Program:
     def rerun_hooks(self) -> None:
         """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
         scheduler = self._graph._scheduler
-        live = self._purged()
         for slot, hooks in self._graph._host.hooks.items():
-            at = live.get(slot, ZERO)
-            for _ in hooks if at is not ZERO else ():
-                scheduler.invalidate(at)
-                (at,) = scheduler.operands(at)
+            at = self.adjoint.get(slot, ZERO)
+            if at is not ZERO and scheduler.topology.serial[at] == self._serials.get(at):
+                for _ in hooks:
+                    scheduler.invalidate(at)
+                    (at,) = scheduler.operands(at)
 
     def _contributions(self, slot: int, g: Any, edges: list[int]) -> Iterator[tuple[int, Any]]:
         """What this node contributes to the gradients of its parents at these positions."""
