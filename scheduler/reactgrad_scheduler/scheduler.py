@@ -717,7 +717,8 @@ class Scheduler:
                 self.topology.relink(slot, operands)
                 del self.dynamic[slot]
                 self.versions.record[slot] = None
-                self.forget_failure(slot)
+                self.errors.pop(slot, None)  # but it still raises its operand's
+                self.cycles.pop(slot, None)
                 return
         raise self.cycle_error(path)
 
