@@ -886,7 +886,8 @@ class Graph:
         *targets : Var
             Nodes of this graph; none does nothing.
         retry : bool
-            Whether nodes that raised run again although their parents are unchanged.
+            Whether nodes that raised run again although their parents are unchanged; also those
+            whose error a function handled that the targets need.
         timeout : float, optional
             Seconds after which no further node is begun.
 

@@ -167,10 +167,14 @@ def lift(
     as they are. Arguments that are not Vars are passed on as they are. The result may be any
     object and is never converted. Also a decorator, with or without arguments.
 
+    The function may read other nodes by ``v.value``; it runs again when one changes that it read the
+    last time. It may handle the error that such a read raises, and runs again when that error is
+    another one or gone. A read that would close a cycle raises ``CycleError``.
+
     Parameters
     ----------
     function : callable
-        Should depend on nothing but its arguments, and not change them.
+        Should depend on nothing but its arguments and the nodes that it reads, and not change them.
     cutoff : None, "equal", rg.tolerance(...) or callable
         When a new result counts as unchanged.
     vjp : callable, optional
@@ -202,6 +206,26 @@ def lift(
     >>> x.set(1)
     >>> y.value
     ['word']
+
+    What is read inside counts for as long as it is read:
+
+    >>> rate, fallback = g.input(0.0), g.input(9.0)
+    >>> inverse = rg.lift(lambda r: 1.0 / r)(rate)
+    >>> def careful():
+    ...     try:
+    ...         return inverse.value
+    ...     except ZeroDivisionError:
+    ...         return fallback.value
+    >>> with g:
+    ...     z = rg.lift(careful)()
+    >>> z.value
+    9.0
+    >>> rate.set(2.0)
+    >>> z.value
+    0.5
+    >>> fallback.set(8.0)
+    >>> z.is_stale
+    False
     """
     if function is None:
         return functools.partial(  # type: ignore[return-value]

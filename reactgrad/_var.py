@@ -702,7 +702,8 @@ class Var(Value):
     def parents(self) -> VarList:
         """The operands, in order; a node that is used twice stands here twice.
 
-        For a Python function, behind its arguments, what it read while it ran.
+        For a Python function, behind its arguments, what it read while it ran; in place of a read
+        that was refused, what had led round the cycle.
         """
         graph = self._graph
         with graph._lock:

@@ -9,6 +9,7 @@ Map, from the bottom up:
 - ``versions``    value versions, parent versions, the journal
 - ``staleness``   marks: what a change may have made stale
 - ``run``         the record of what one read did
+- ``failure``     what a node raised, kept without frames
 - ``host``        what is asked of the owner of the values
 - ``lock``        one thread at a time, and those it waits for
 - ``executors``   how a plan is run

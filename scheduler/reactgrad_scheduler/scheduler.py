@@ -150,7 +150,6 @@ class Scheduler:
             topology.remove(slot)
             self.staleness.remove(slot)
             self.forget_failure(slot)
-            self.raises.pop(slot, None)
             self.dropped.discard(slot)
             self.dynamic.pop(slot, None)
             self.versions.forced.discard(slot)
@@ -178,7 +177,7 @@ class Scheduler:
             self._journaled[leaf] = 1
             if mark[leaf]:  # it had no value
                 self.staleness.put(leaf, CLEAN)
-                self.errors.pop(leaf, None)
+                self.forget_failure(leaf)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
 
@@ -217,6 +216,7 @@ class Scheduler:
     def forget_failure(self, slot: int) -> None:
         """Forget what `slot` raised, and what it was refused, since it runs again."""
         self.errors.pop(slot, None)
+        self.raises.pop(slot, None)
         self.cycles.pop(slot, None)
 
     def unset(self, leaf: int) -> None:
@@ -356,11 +356,11 @@ class Scheduler:
         self.dropped.discard(slot)
         self.staleness.put(slot, CLEAN)
 
-    def cycle_error(self, path: Sequence[int]) -> CycleError:
+    def cycle_error(self, path: Sequence[int], what: str = "edge") -> CycleError:
         """The error that names a cycle given as slots along the data."""
         names = " -> ".join(self.host.name(slot) for slot in path)
         return CycleError(
-            f"this edge would close a cycle: {names}. A node cannot depend on itself; use a "
+            f"this {what} would close a cycle: {names}. A node cannot depend on itself; use a "
             "snapshot() of the earlier value if that is what is meant.",
             self.host.living(path),
         )
@@ -408,15 +408,11 @@ class Scheduler:
         if not self.computing:
             self.turn += 1
             self.cancelled = False
-            self.retried = 0
             if len(self.moves) > MAX_MOVES:
                 self.moves.clear()
                 self.plans.clear()
         if self.frames:
             self._suspend()
-        if retry:
-            self.retried = self.error_count
-            self._doubt_errors(targets)
         staleness, serial = self.staleness, self.topology.serial
         key: Key = (
             staleness.state,
@@ -426,11 +422,13 @@ class Scheduler:
         if not self.computing:
             flushed = staleness.flushed
             self.news = (*flushed, *key[1]) if flushed else key[1]
-        transition = None if retry else self.plans.get(key)
+        transition = self.plans.get(key)
         if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
             transition = None  # a cycle, found and named where the plan is made
-        if transition is None:
-            run = self._resolve(targets, key, retry)
+        if retry:
+            run = self._retry(targets)
+        elif transition is None:
+            run = self._resolve(targets, key)
         else:
             run = self._replay(targets, transition)
         self.last_run = run
@@ -524,11 +522,22 @@ class Scheduler:
         run.seal(self.topology.serial)
         self.totals.add(run)
 
-    def _resolve(self, targets: tuple[int, ...], key: Key, retry: bool) -> Run:
+    def _retry(self, targets: tuple[int, ...]) -> Run:
+        """Resolve a read for which errors of before do not count."""
+        former, self.retried = self.retried, self.error_count
+        try:
+            self._doubt_errors(targets)
+            run = self._resolve(targets, None)
+        finally:
+            self.retried = former
+        run.retry = True
+        return run
+
+    def _resolve(self, targets: tuple[int, ...], key: Key | None) -> Run:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
         staleness = self.staleness
         self.versions.settle()
-        worth = self.plans.wants(key) and not self.computing and not retry
+        worth = key is not None and self.plans.wants(key) and not self.computing
         staleness.trace = {} if worth else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
@@ -543,13 +552,12 @@ class Scheduler:
         run = executors.serial.run_checked(self, slots)
         self._settle(targets, run)
         self._rebuild_targets(targets, run)
-        run.retry = retry
         self._count(run)
         self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
         fixed = self.dynamic.keys().isdisjoint(slots) and self.cycles.keys().isdisjoint(slots)
-        if trace is not None and fixed and not run.failed and not run.rebuilt:
+        if key is not None and trace is not None and fixed and not run.failed and not run.rebuilt:
             self._store(key, targets, slots, certain and len(run.ran) == len(slots), trace)
         return run
 
@@ -709,7 +717,8 @@ class Scheduler:
                 self.topology.relink(slot, operands)
                 del self.dynamic[slot]
                 self.versions.record[slot] = None
-                self.forget_failure(slot)
+                self.errors.pop(slot, None)  # but it still raises its operand's
+                self.cycles.pop(slot, None)
                 return
         raise self.cycle_error(path)
 
@@ -755,7 +764,7 @@ class Scheduler:
             reads.update(dict.fromkeys(source for source in sources if source not in members))
         serials = {self.topology.serial[member] for member in members - {reader}}
         self.cycles[reader] = self.cycles.get(reader, frozenset()) | serials
-        raise self.cycle_error(path)
+        raise self.cycle_error(path, "read")
 
     def _way(self, start: int, goals: Iterable[int]) -> list[int]:
         """A path along the data from `start` to the first goal to which there is one."""
@@ -843,15 +852,15 @@ class Scheduler:
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
         """Stale ancestors-or-self of `targets` by versions, in topological order.
 
-        Nodes that a cutoff left marked but that match their parents' versions are unmarked.
+        Nodes that turn out to be as their parents left them are settled.
         """
         self.attend()
         mark = self.staleness.mark
         slots = self.stale_ancestors(targets, read=True)
         for slot in slots:
-            if mark[slot] == MAYBE:
+            if mark[slot] in UNSETTLED:
                 standing = self.standing(slot)
-                if standing != STALE:
+                if standing not in UNSETTLED:
                     self.staleness.put(slot, standing)
         return [slot for slot in slots if mark[slot]]
 
@@ -894,6 +903,8 @@ class Scheduler:
                 if self.seen(parent) != old:
                     return STALE
         if stored is None:
+            if self.raises:
+                self.raises.pop(slot, None)
             return CLEAN
         if stored.number <= self.retried:
             return STALE

@@ -262,7 +262,15 @@ class Machine(RuleBasedStateMachine):
         return code.array(code.among(SHAPES) if reshape else node.shape)
 
     def leaves(self, world: World) -> list[int]:
-        return [uid for uid in world.vars if world.model.nodes[uid].op == "leaf"]
+        return [uid for uid in self.free(world) if world.model.nodes[uid].op == "leaf"]
+
+    def free(self, world: World) -> list[int]:
+        """Nodes that may get a value here.
+
+        Nothing says what observers are told of a value that a rollback gives back.
+        """
+        watched = {watch.uid for watch in world.model.watches.values() if self.doomed}
+        return [uid for uid in world.vars if uid not in watched]
 
     def twin(self, var: rg.Var) -> rg.Var:
         return var if FUNCTIONS_FOLLOW_FORKS else self.now.graph[var]
@@ -380,7 +388,7 @@ class Machine(RuleBasedStateMachine):
 
     def act_pin(self, world: World, code: Code) -> None:
         nodes = world.model.nodes
-        uid = code.among([u for u in world.vars if nodes[u].op != "leaf"] or [0])
+        uid = code.among([u for u in self.free(world) if nodes[u].op != "leaf"] or [0])
         if not uid:
             return
         node = nodes[uid]
@@ -394,7 +402,7 @@ class Machine(RuleBasedStateMachine):
 
     def act_unpin(self, world: World, code: Code) -> None:
         nodes = world.model.nodes
-        uid = code.among([uid for uid in world.vars if nodes[uid].pinned] or [0])
+        uid = code.among([uid for uid in self.free(world) if nodes[uid].pinned] or [0])
         if not uid:
             return
         self.change(world, world.vars[uid].unpin, lambda: world.model.unpin(uid))
@@ -547,6 +555,8 @@ class Machine(RuleBasedStateMachine):
             self.expected.append(world.model.tell_stale())
 
     def act_observe(self, world: World, code: Code) -> None:
+        if self.doomed:  # nothing says what one is told that is attached before a rollback
+            return
         uid = code.among(list(world.vars))
         kind = code.among(["changed", "changed", "stale"])
         number = self.uid()

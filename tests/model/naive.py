@@ -428,7 +428,8 @@ class Model:
         node = self.nodes[uid]
         self._note("cutoff", uid, node.cutoff)
         node.cutoff = cutoff
-        node.error = node.error_record = None
+        if node.error is not None:
+            self._forget(node)
 
     def replace_parent(self, uid: int, position: int, parent: int) -> None:
         """Take an operand from elsewhere."""
@@ -671,8 +672,8 @@ class Model:
                 raise Loop
             if target not in node.operands:
                 read.setdefault(target, None)
-                self._forget_reads(uid, target)
             error = self._ask(target)
+            self._forget_reads(uid, target)
             if error is not None:
                 read[target] = error
                 raise error.kind

@@ -352,3 +352,308 @@ def test_a_read_of_an_unset_input_says_what_to_do_and_works_after(g: rg.Graph) -
     x.set([1.0, 2.0])
     assert y.value.tolist() == [2.0, 4.0]
     g.check_invariants()
+
+
+# --- one exception object, raised again and again ------------------------------------------------
+
+
+def test_an_exception_that_is_raised_again_and_again_has_one_note(g: rg.Graph) -> None:
+    saved = ValueError("saved")
+
+    def function(value: float) -> None:
+        raise saved
+
+    x = g.input(0.0)
+    one, two = rg.lift(function)(x), rg.lift(function)(x)
+    for i in range(4):
+        x.set(float(i))
+        for node in (one, two):
+            with pytest.raises(ValueError, match="saved") as caught:
+                node.value
+            (note,) = caught.value.__notes__
+            assert node.name in note
+    saved.add_note("of the user")
+    x.set(9.0)
+    with pytest.raises(ValueError, match="saved") as caught:
+        one.value
+    assert caught.value.__notes__[0] == "of the user"
+    assert len(caught.value.__notes__) == 2
+
+
+def test_an_error_that_is_passed_on_names_each_node_on_its_way_once(g: rg.Graph) -> None:
+    saved = ValueError("saved")
+
+    def function(value: float) -> None:
+        raise saved
+
+    x, other = g.input(0.0), g.input(0.0)
+    inner = rg.lift(function)(x)
+    aside = other + 1.0
+
+    def late(value: float) -> None:
+        try:
+            inner.value
+        except ValueError:
+            aside.value  # the error is passed on all the same
+            raise
+
+    outer = rg.lift(late)(other)
+    for i in range(3):
+        g.set({x: float(i), other: float(i)})
+        with pytest.raises(ValueError, match="saved") as caught:
+            outer.value
+        assert [note.split(",")[0] for note in caught.value.__notes__] == [
+            f"node {inner.name!r}",
+            f"node {outer.name!r}",
+        ]
+    with pytest.raises(ValueError, match="saved") as caught:
+        outer.value
+    assert "retry=True" in caught.value.__notes__[-1]
+    assert len(caught.value.__notes__) == 3
+    other.set(9.0)  # the outer one runs again, the inner one does not
+    with pytest.raises(ValueError, match="saved") as caught:
+        outer.value
+    kinds = ["retry=True" in note for note in caught.value.__notes__]
+    assert kinds == [False, True, False]
+
+
+# --- which error, and what is left of it -----------------------------------------------------------
+
+
+def test_a_read_raises_the_error_of_its_target_and_not_one_that_was_handled(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    handled, real = rg.lift(Moody(KeyError("handled")))(x), rg.lift(Moody(ValueError("real")))(x)
+
+    def careful(value: float) -> float:
+        try:
+            return float(handled.value)
+        except KeyError:
+            return -1.0
+
+    y = rg.lift(careful)(x)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="real"):
+            g.forward(y, real)
+    assert y.value == -1.0
+
+
+def test_the_first_sight_of_an_error_that_was_passed_on_does_not_call_it_old(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    inner = rg.lift(Moody(ValueError("no")))(x)
+    outer = rg.lift(lambda value: inner.value)(x)
+    with pytest.raises(ValueError, match="no") as caught:
+        outer.value
+    assert not any("retry=True" in note for note in caught.value.__notes__)
+    assert caught.value.__traceback__ is not None
+
+
+@pytest.mark.parametrize("turns", [0, 5], ids=["first read", "replayed plan"])
+@pytest.mark.parametrize("how", ["raised", "handled", "handled later", "not needed", "blocked"])
+def test_a_read_leaves_no_frame_behind(g: rg.Graph, how: str, turns: int) -> None:
+    """Without a look of the cyclic collector: nothing refers to what the function had at hand."""
+    refs: list[weakref.ref[Local]] = []
+    on = False
+    failing = raising(refs, lambda: ValueError("no"))
+    x = g.input(1.0)
+    broken = rg.lift(lambda v: failing(v) if on else v)(x)
+
+    def careful(value: float) -> float:
+        try:
+            return float(broken.value)
+        except ValueError:
+            return -1.0
+
+    handler = rg.lift(careful)(x)
+    if how == "handled later":
+        broken.value
+        handler.value
+    targets = {
+        "raised": [broken],
+        "handled": [handler],
+        "handled later": [handler],
+        "not needed": [handler, x + 1.0],
+        "blocked": [broken + 1.0],
+    }[how]
+    warm_up(g, x, *targets, turns=turns)
+    on = True
+    x.set(99.0)
+    gc.collect()
+    gc.disable()
+    try:
+        raised = False
+        try:
+            g.forward(*targets)
+        except ValueError:
+            raised = True
+        assert raised == (how in ("raised", "blocked"))
+        assert len(refs) == 1
+        assert refs[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_a_failed_node_inside_of_an_interrupted_run_leaves_no_frame(g: rg.Graph) -> None:
+    refs: list[weakref.ref[Local]] = []
+    x = g.input(1.0)
+    broken = rg.lift(raising(refs, lambda: ValueError("no")))(x)
+    stops = rg.lift(Moody(KeyboardInterrupt()))(x)
+    gc.disable()
+    try:
+        try:
+            g.forward(broken, stops)
+        except KeyboardInterrupt:
+            pass
+        assert g.last_run.failed == [broken]
+        assert refs[0]() is None
+    finally:
+        gc.enable()
+
+
+# --- blocked nodes, retries, marks -------------------------------------------------------------------
+
+
+def test_a_blocked_node_raises_the_error_of_its_first_failed_operand(g: rg.Graph) -> None:
+    x, z = g.input(1.0), g.input(1.0)
+    late, early = Moody(ValueError("late")), Moody(KeyError("early"))
+    first = rg.lift(late)(x)
+    second = rg.lift(early)(z)
+    total = second + first
+    far = total * 2.0
+    for _ in range(2):
+        with pytest.raises(KeyError, match="early"):
+            far.value
+        assert g.last_run.failed == [first, second]
+        assert [type(error) for error in g.last_run.errors] == [ValueError, KeyError]
+    assert (first.state, total.state, far.state) == ("error", "stale", "stale")
+    early.error = None
+    z.set(2.0)
+    with pytest.raises(ValueError, match="late"):
+        far.value
+    assert late.calls == 1
+    g.check_invariants()
+
+
+def test_an_error_of_before_is_raised_again_when_what_blocked_its_node_is_gone(g: rg.Graph) -> None:
+    """The operand has its former value and version: nothing that the node saw has changed."""
+    x = g.input(1.0)
+    operand = rg.lift(lambda value: 5.0 if value < 2.0 else 1 / 0, cutoff="equal")(x)
+    moody = Moody(ValueError("no"))
+    node = rg.lift(moody)(operand)
+    for value, kind in ((1.0, ValueError), (2.0, ZeroDivisionError), (0.0, ValueError)):
+        x.set(value)
+        with pytest.raises(kind):
+            node.value
+    assert moody.calls == 1
+    g.check_invariants()
+
+
+def test_retry_reaches_an_error_behind_one_who_handled_it(g: rg.Graph) -> None:
+    moody = Moody(ValueError("no"))
+    x = g.input(3.0)
+    broken = rg.lift(moody)(x)
+
+    def careful(value: float) -> float:
+        try:
+            return float(broken.value)
+        except ValueError:
+            return -1.0
+
+    y = rg.lift(careful)(x) + 0.5
+    assert y.value == -0.5
+    moody.error = None
+    assert not g.forward(y).ran
+    assert len(g.forward(y, retry=True).ran) == 3
+    assert y.value == 3.5
+    g.check_invariants()
+
+
+def test_retry_reaches_what_a_function_reads_for_the_first_time(g: rg.Graph) -> None:
+    moody = Moody(ValueError("no"))
+    x, chosen = g.input(3.0), g.input(0.0)
+    broken = rg.lift(moody)(x)
+
+    def careful(value: float) -> float:
+        try:
+            return float(broken.value)
+        except ValueError:
+            return -1.0
+
+    between = rg.lift(careful)(x)
+    y = rg.lift(lambda on: float(between.value) if on else 0.0)(chosen)
+    assert (between.value, y.value) == (-1.0, 0.0)
+    moody.error = None
+    chosen.set(1.0)
+    g.forward(y, retry=True)
+    assert y.value == 3.0
+    assert moody.calls == 2
+
+
+def test_a_retry_runs_no_node_that_a_changed_read_no_longer_leads_to(g: rg.Graph) -> None:
+    first, second = Moody(ValueError("first")), Moody(ValueError("second"))
+    x = g.input(0.0)
+    a, b = rg.lift(first)(x), rg.lift(second)(x)
+
+    def careful(value: float) -> float:
+        try:
+            return float(a.value)
+        except ValueError:
+            pass
+        try:
+            return float(b.value)
+        except ValueError:
+            return -1.0
+
+    y = rg.lift(careful)(x)
+    assert y.value == -1.0
+    first.error = None
+    g.forward(y, retry=True)
+    assert y.value == 0.0
+    assert (first.calls, second.calls) == (2, 1)
+    with pytest.raises(ValueError, match="second"):
+        b.value
+    assert second.calls == 1
+    g.check_invariants()
+
+
+def test_a_function_that_forgets_the_marks_and_raises_has_raised(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    calls = []
+
+    def forget(value: float) -> None:
+        calls.append(value)
+        g.forget_marks()
+        raise ValueError("no")
+
+    between = x * 2.0
+    y = rg.lift(forget)(between) + 1.0
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            y.value
+    assert calls == [2.0]
+    g.check_invariants()
+
+
+def test_a_function_that_raises_cancelled_by_itself_has_failed(g: rg.Graph) -> None:
+    moody = Moody(rg.Cancelled("of another graph"))
+    y = rg.lift(moody)(g.input(1.0))
+    for _ in range(2):
+        with pytest.raises(rg.Cancelled, match="of another graph"):
+            y.value
+    assert moody.calls == 1
+    assert y.state == "error"
+    g.check_invariants()
+
+
+def test_what_a_function_read_before_an_edit_is_not_rebuilt_for_it(g: rg.Graph) -> None:
+    """It has lost its value, and is stale: it was computed from operands that are not there."""
+    x, choice = g.input([1.0, 2.0]), g.input(0)
+    total = x + x
+    reader = rg.lift(lambda chosen: total.value if chosen < 2 else None)(choice)
+    other = rg.lift(lambda chosen: reader.value)(choice)
+    reader.value
+    total.replace_parent(1, other)
+    with pytest.raises(rg.CycleError):
+        total.value
+    g.check_invariants()
+    choice.set(2)
+    assert reader.value is None

@@ -247,7 +247,7 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
 def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     """Compute one node and write down what came of it."""
     host, computing, dropped = scheduler.host, scheduler.computing, scheduler.dropped
-    if scheduler.errors or scheduler.cycles:
+    if scheduler.raises or scheduler.cycles:
         scheduler.forget_failure(slot)
     computing.append(slot)
     explained = True  # what computing released values again raises says itself where
