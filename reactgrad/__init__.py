@@ -8,6 +8,7 @@ Map of the package:
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
 - ``_protocols``                   NumPy's functions on Vars
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
+- ``_hooks``                       functions of the user on the way of gradients
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
@@ -45,6 +46,7 @@ from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._events import Event as Event
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
+from reactgrad._hooks import HookHandle as HookHandle
 from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
@@ -64,8 +66,10 @@ from reactgrad._var import Var as Var
 from reactgrad._why import Why as Why
 from reactgrad.autodiff import grad as grad
 from reactgrad.flow import enable_grad as enable_grad
+from reactgrad.flow import inference as inference
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
+from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import IndexingError as IndexingError

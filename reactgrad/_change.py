@@ -158,6 +158,13 @@ class Change:
         if value is not MISSING:
             self._graph._scheduler.given(slot)
 
+    def enter(self, table: dict[int, Any], slot: int, entry: Any) -> None:
+        """Write down something about a node that gradients follow, or, if it is empty, nothing."""
+        former = table.get(slot)
+        self._back.append(lambda: _put(table, slot, former))
+        _put(table, slot, entry)
+        self._log.append((slot, False))
+
     def redefine(self, slot: int, target: int) -> None:
         """Make a node of a gradient an alias of another one."""
         self.define({slot: Definition(Link((target,)), ALIAS, (), NOTHING_CLOSED, None, None)})
@@ -212,6 +219,13 @@ class Change:
     def _take_back(self, start: int) -> None:
         while len(self._back) > start:
             self._back.pop()()
+
+
+def _put(table: dict[int, Any], slot: int, entry: Any) -> None:
+    if entry:
+        table[slot] = entry
+    else:
+        table.pop(slot, None)
 
 
 def _write(graph: Graph, slot: int, definition: Definition) -> None:

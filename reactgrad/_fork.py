@@ -32,6 +32,9 @@ def fork(graph: Graph) -> Graph:
         copy.closed = host.closed.copy()
         copy.removed = host.removed.copy()
         copy.frozen, copy.retained = host.frozen.copy(), host.retained.copy()
+        copy.hooks = host.hooks.copy()
+        if host.mode is not None:
+            copy.keep_mode(host.mode)
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
         copy.pins = {

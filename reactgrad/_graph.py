@@ -36,8 +36,9 @@ from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
-from reactgrad.flow import is_grad_enabled
+from reactgrad.flow import GradMode, is_grad_enabled, mode_of
 from reactgrad.ops import (
+    MODE,
     Attrs,
     Handle,
     Op,
@@ -357,8 +358,9 @@ class Graph:
             detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
             slots = [operand._slot for operand in operands]
             var = self._add_computed(op, (), op.declared, slots, detached)
-            if cutoff is not None:
-                self._set_cutoff(var._slot, cutoff)
+            if cutoff is not None:  # no plan and no mark knows the node yet
+                self._host.cutoffs[var._slot] = cutoff
+                self._scheduler.staleness.cutoffs.add(var._slot)
             return var
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
@@ -384,7 +386,7 @@ class Graph:
         host = self._host
         slot = self._scheduler.add(tuple(slots))
         host.add_node(slot, op, attrs, found, MISSING, user_site())
-        if not is_grad_enabled():
+        if not is_grad_enabled(self):
             host.closed[slot] = None
         elif detached:
             host.closed[slot] = frozenset(detached)
@@ -750,6 +752,8 @@ class Graph:
                 "follows its parents'. Set one of the inputs it depends on."
             )
         what = f"{kind.name} {name!r}"
+        if kind is MODE and type(value) is not bool:
+            raise SetError(f"{what} was given {value!r:.60}: write g.train() or g.eval().")
         if isinstance(value, Handle):
             raise DTypeError(
                 f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
@@ -1322,6 +1326,103 @@ class Graph:
 
     # --- gradients -----------------------------------------------------------------------------
 
+    def no_grad(self) -> GradMode:
+        """``rg.no_grad`` for this graph only: for a ``with`` block or a decorated function.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g, other = rg.Graph(), rg.Graph()
+        >>> w, v = g.param(2.0), other.param(2.0)
+        >>> with g.no_grad():
+        ...     y, z = w * w, v * v
+        >>> y.requires_grad, z.requires_grad
+        (False, True)
+        """
+        return GradMode(False, self)
+
+    def enable_grad(self) -> GradMode:
+        """``rg.enable_grad`` for this graph only.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> with rg.no_grad(), g.enable_grad():
+        ...     rg.is_grad_enabled(g), rg.is_grad_enabled()
+        (True, False)
+        """
+        return GradMode(True, self)
+
+    @property
+    def mode(self) -> Var:
+        """Whether the graph is in train mode, as a node: nodes computed from it follow it.
+
+        A graph begins in train mode. The mode belongs to the graph, not to a thread, has nothing to
+        do with ``no_grad``, and comes along to forks and files; it is none of ``inputs``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(3.0)
+        >>> y = rg.switch(g.mode, x * 2.0, x)
+        >>> y.value
+        np.float64(6.0)
+        >>> _ = g.eval()
+        >>> y.value
+        3.0
+        """
+        return mode_of(self)
+
+    @property
+    def training(self) -> bool:
+        """Whether the graph is in train mode; a function that asks runs again when it changes.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> g.training
+        True
+        """
+        return self.mode.value
+
+    def train(self, mode: bool = True) -> Graph:
+        """Switch to train mode; what was computed from the mode becomes stale if that is news.
+
+        It stays so until the next switch; to evaluate for a while only, evaluate a fork.
+
+        Parameters
+        ----------
+        mode : bool
+            ``False`` for eval mode.
+
+        Returns
+        -------
+        Graph
+            Itself.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0)
+        >>> noisy = rg.lift(lambda x, training: x + 0.5 if training else x)(x, g.mode)
+        >>> with g.whatif() as w:
+        ...     w.eval()[noisy].value
+        1.0
+        >>> noisy.value
+        1.5
+        """
+        if self.training is not mode:
+            self.mode.set(mode)
+        return self
+
+    def eval(self) -> Graph:
+        """Switch to eval mode; see ``train``."""
+        return self.train(False)
+
     def zero_grad(self) -> None:
         """Set ``.grad`` of every node to ``None``.
 
@@ -1357,9 +1458,10 @@ class Graph:
     def fork(self) -> Graph:
         """A twin of this graph that shares all values until one side recomputes them.
 
-        Names, versions, staleness, frozen, pinned and detached marks, gradients and the seed come
-        along; observers and ``.grad`` do not. Copies tables, no array. ``fork[var]`` is the twin
-        of a node of this graph; the twins are kept as long as the fork.
+        Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
+        with their hooks and the seed come along; observers and ``.grad`` do not. Copies tables, no
+        array. ``fork[var]`` is the twin of a node of this graph; the twins are kept as long as the
+        fork.
 
         Returns
         -------
@@ -1416,7 +1518,7 @@ class Graph:
         """Write the graph to a file, from which ``rg.load`` makes it again.
 
         Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
-        as it is; ``.grad``, stored errors and gradients that nobody holds do not. Values of
+        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Values of
         computed nodes that have no form in a file are computed again when they are read. The file
         is replaced all at once: whatever happens, the old one or the new one is there.
 

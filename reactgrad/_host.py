@@ -73,6 +73,10 @@ class Host(Store):
         self.branches: dict[int, tuple[int, ...]] = {}
         self.branch_users: dict[int, set[int]] = {}
         self.owners: dict[int, int] = {}  # which gradient program built a node
+        self.mode: int | None = None  # the leaf that holds train or eval mode, once asked for
+        self._mode_anchor: Anchor | None = None
+        self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
+        self.after_grad: dict[int, tuple[Any, ...]] = {}  # called when backward has left a .grad
 
     def add_node(
         self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
@@ -94,6 +98,11 @@ class Host(Store):
         self.anchors[slot] = self.anchors.get(slot, 0) + 1
         self.anchor_refs[id(ref)] = ref
         return anchor
+
+    def keep_mode(self, slot: int) -> None:
+        """Make `slot` the leaf that holds the mode, and keep it as long as the graph."""
+        self.mode = slot
+        self._mode_anchor = self.anchor(slot)
 
     def attach(self, slot: int, var: Var) -> None:
         """Make `var` the handle of `slot`."""
@@ -136,6 +145,8 @@ class Host(Store):
         self.pins.pop(slot, None)
         self.removed.discard(slot)
         self.owners.pop(slot, None)
+        self.hooks.pop(slot, None)
+        self.after_grad.pop(slot, None)
         for branch in self.branches.pop(slot, ()):
             self.branch_users.get(branch, set()).discard(slot)
         self.branch_users.pop(slot, None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from reactgrad._site import site_text
 from reactgrad._store import CONST, INPUT, PARAM
 from reactgrad.autodiff import open_edges, sources
+from reactgrad.ops import DETACH
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -198,7 +199,7 @@ def _kind(graph: Graph, child: int, position: int) -> str:
     """Why gradients do not pass this edge."""
     closed = graph._host.closed.get(child, frozenset())
     if closed is None:
-        return "no_grad"
+        return "detached" if graph._host.ops[child] is DETACH else "no_grad"
     return "detached" if position in closed else "not_float"
 
 

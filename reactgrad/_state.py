@@ -3,7 +3,7 @@
 Nodes are numbered in order of creation. ``State`` holds one column for each thing that every node
 has, and pairs of a node and something for what only some have. Gradient programs are not part of
 it: what only they keep alive is left out and is built anew when it is asked for. Nor are observers,
-``.grad`` and stored errors: a node that raised, or caught what another one raised, runs again.
+hooks, ``.grad`` and stored errors: a node that raised, or caught what another one raised, runs again.
 
 Marks are not part of it either: versions are the truth (rule E16), and ``restore`` derives the
 marks from them.
@@ -27,6 +27,7 @@ from reactgrad._cutoff import Tolerance as Tolerance
 from reactgrad._cutoff import equal as equal
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
 from reactgrad._graph import Graph
+from reactgrad._hooks import GradientHook
 from reactgrad._host import Pin, number_key
 from reactgrad._lift import OPERAND as OPERAND
 from reactgrad._lift import Lifted as Lifted
@@ -43,7 +44,7 @@ from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
-from reactgrad.ops import CONST, INPUT, PARAM, SEED
+from reactgrad.ops import CONST, INPUT, MODE, PARAM, SEED
 from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index
 from reactgrad.ops import Leaf as Leaf
@@ -91,7 +92,7 @@ class Choice(Enum):
         return self.value
 
 
-LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED)}
+LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE)}
 Definition = Leaf | Computation | Lifted | Choice
 Column = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -221,6 +222,11 @@ def _capture(graph: Graph, slots: list[int]) -> State:
     record_count: list[int] = []
     for slot in slots:
         op, attrs = host.ops[slot], host.attrs[slot]
+        if isinstance(op, GradientHook):
+            raise SaveError(
+                f"a gradient that is held passes {op.name} on {op.of!r}, and hooks have no form in a "
+                "file. Remove the hook, or let go of the gradient, before you save."
+            )
         # 1, 1.0 and True are equal keys, and not the same attribute.
         one: Any = Choice.SWITCH if isinstance(op, Switch) else op
         key = (one, attrs, repr(attrs)) if attrs else one
@@ -576,6 +582,8 @@ class _Restoring:
                 op, attrs = definition.op, definition.attrs
             data = self.stored(node, value) if valued else MISSING
             host.add_node(node, op, attrs, self.specs[node], data, site)
+            if op is MODE:
+                host.keep_mode(node)
         topology, versions = scheduler.topology, scheduler.versions
         topology.serial[:] = state.serial.tolist()
         topology.rank[:] = state.rank.tolist()
@@ -593,6 +601,8 @@ class _Restoring:
             raise self.wrong(node, "has a value, and version 0")
         if kind is PARAM and (found is None or found.weak or found.dtype.kind != "f"):
             raise self.wrong(node, "is a param and not made of floats")
+        if kind is MODE and (type(value) is not bool or self.of.index(MODE) != node):
+            raise self.wrong(node, "is a mode, and not the one of its graph, train or eval")
 
     def check_computed(self, node: int, value: Any) -> None:
         record, parents = self.records[node], self.parents[node]

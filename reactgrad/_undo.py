@@ -1,4 +1,4 @@
-"""What a failed transaction gives back: values of leaves, definitions of nodes, pins, names, cutoffs, ``frozen``.
+"""What a failed transaction gives back: values, definitions, pins, names, cutoffs, ``frozen``, hooks.
 
 The first change of each in a transaction notes how it was before. Everything is given back
 together, since the states in between need not fit each other; nothing is refused, and versions only
@@ -76,6 +76,12 @@ def note_frozen(graph: Graph, slot: int) -> None:
     graph._scheduler.notes.note(_key(graph, "frozen", slot), (slot, before))
 
 
+def note_hooks(graph: Graph, slot: int, table: dict[int, Any], before: Any) -> None:
+    """The hooks of a node in this table of the host have changed."""
+    what = "hooks" if table is graph._host.hooks else "after_grad"
+    graph._scheduler.notes.note(_key(graph, what, slot), (slot, before))
+
+
 def give_back(graph: Graph, noted: Noted) -> None:
     """Make everything as it was when it was noted."""
     for (what, _), removal in noted.items():  # type: ignore[misc]
@@ -89,7 +95,14 @@ def give_back(graph: Graph, noted: Noted) -> None:
         (host.frozen.add if frozen else host.frozen.discard)(slot)
         if grad is not None:
             host.grads[slot] = grad
-    _give_back_values(graph, dict(_of(graph, noted, "node")), dict(_of(graph, noted, "leaf")))
+    for slot, hooks in _of(graph, noted, "after_grad"):
+        host.after_grad[slot] = hooks
+    _give_back_values(
+        graph,
+        dict(_of(graph, noted, "node")),
+        dict(_of(graph, noted, "leaf")),
+        dict(_of(graph, noted, "hooks")),
+    )
 
 
 def _of(graph: Graph, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
@@ -112,8 +125,10 @@ def _give_back_names(graph: Graph, names: list[tuple[int, str | None]]) -> None:
             host.named[name] = slot
 
 
-def _give_back_values(graph: Graph, nodes: dict[int, Before], leaves: dict[int, Any]) -> None:
-    if not nodes and not leaves:
+def _give_back_values(
+    graph: Graph, nodes: dict[int, Before], leaves: dict[int, Any], hooks: dict[int, Any]
+) -> None:
+    if not nodes and not leaves and not hooks:
         return
     host, scheduler = graph._host, graph._scheduler
     specs = {slot: found for slot, (found, _) in leaves.items() if found is not host.specs[slot]}
@@ -135,6 +150,8 @@ def _give_back_values(graph: Graph, nodes: dict[int, Before], leaves: dict[int, 
             else:
                 host.write_leaf(slot, found, kept, adopt=False)
                 scheduler.changed(slot)
+        for slot, former in hooks.items():
+            change.enter(host.hooks, slot, former)
         change.follow()
 
 

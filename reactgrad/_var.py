@@ -13,6 +13,7 @@ from reactgrad import _protocols, ops
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import DTypeError, GradientError, ReactgradError, SetError, ShapeError
+from reactgrad._hooks import HookHandle, register_after_grad, register_hook
 from reactgrad._observe import observe
 from reactgrad._observers import Observer
 from reactgrad._pin import pin, unpin
@@ -22,6 +23,7 @@ from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
 from reactgrad._undo import note_cutoff, note_frozen
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
+from reactgrad.flow import detach_node, scale_grad
 from reactgrad.ops import Handle
 
 if TYPE_CHECKING:
@@ -749,6 +751,50 @@ class Var(Value):
             self._detached = weakref.ref(view)
         return view
 
+    def detach_node(self) -> Var:
+        """A node of its own that has the same value and passes no gradient.
+
+        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
+        another operand by an edit and stop gradients there, too. Its value is a view.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([1.0, 2.0])
+        >>> h = w.detach_node()
+        >>> h.requires_grad, rg.grad((h * w).sum(), w).value
+        (False, array([1., 2.]))
+        """
+        return detach_node(self)
+
+    def scale_grad(self, factor: float) -> Var:
+        """A node with the same value whose gradient counts `factor` times.
+
+        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
+        is a view.
+
+        Parameters
+        ----------
+        factor : float
+            -1.0 reverses the gradient. For one that changes use ``register_hook``.
+
+        Raises
+        ------
+        DTypeError
+            If `factor` is no finite number.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(3.0)
+        >>> y = w.scale_grad(-1.0) ** 2
+        >>> y.value, rg.grad(y, w).value
+        (np.float64(9.0), np.float64(-6.0))
+        """
+        return scale_grad(self, factor)
+
     def freeze(self) -> Any:
         """Take a param out of training: no ``.grad``; gradients still pass to what is before it.
 
@@ -795,6 +841,14 @@ class Var(Value):
         with self._graph._lock:
             return bool(wanted_leaves(self._graph, self._slot))
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        raise SetError(
+            f"requires_grad follows from what {self.name!r} is computed from. To take a param out of "
+            "training write p.freeze(), to take it back p.unfreeze(); leaves to be trained are made "
+            "with g.param."
+        )
+
     @property
     def grad(self) -> Any:
         """What backward left here: read-only, ``None`` before; see ``backward``."""
@@ -817,6 +871,88 @@ class Var(Value):
         with self._graph._lock:
             self._graph._host.retained.add(self._slot)
 
+    def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
+        """Call a function with the gradient of this node, and let it replace the gradient.
+
+        By every ``backward`` that passes this node, once, with the sum of what all consumers
+        contribute; by a read of a gradient from ``rg.grad`` only where it is stale. What is computed
+        from the gradient sees what the hook returned: ``.grad``, gradients of nodes before this one.
+        Several hooks follow each other in order of registration. Where nothing needs the gradient of
+        this node, it is not computed, and the hook not called.
+
+        The hook is part of the gradient: it comes along to forks (not to files), a transaction
+        takes it back, and what other nodes' ``.value`` it reads is depended on. Where it raises, no
+        ``.grad`` has changed, and the next ``backward`` calls it again. It cannot change the graph.
+
+        To differentiate through it, for gradients of gradients, it is called once with a Var
+        without a value: operators and NumPy's functions work on both; what it takes from ``.value``
+        of other nodes counts as constant then.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(gradient)`` gets an array, read-only, in the shape and dtype of this node, and
+            returns the gradient to go on with, or ``None`` to leave it.
+
+        Returns
+        -------
+        HookHandle
+            ``remove()`` takes the hook away.
+
+        Raises
+        ------
+        DTypeError
+            If `hook` cannot be called, or the node is not made of floats.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([3.0, -4.0])
+        >>> y = (w * w).sum()
+        >>> handle = w.register_hook(lambda gradient: gradient.clip(-1.0, 1.0))
+        >>> _ = y.backward()
+        >>> w.grad
+        array([ 1., -1.])
+        """
+        return register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
+        """Call a function with this leaf after each ``backward`` that has added to its ``.grad``.
+
+        After all ``.grad``s of that backward, in order of creation of the leaves, then of
+        registration. The function may change the graph: set the leaf, clear its ``.grad``. An error
+        takes nothing back and keeps no other hook from being called; the first one is raised. Such
+        hooks do not come along to forks.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(leaf)``; what it returns is not looked at.
+
+        Returns
+        -------
+        HookHandle
+            ``remove()`` takes the hook away.
+
+        Raises
+        ------
+        GradientError
+            If this is neither a param nor an input.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(3.0)
+        >>> y = w * w
+        >>> handle = w.register_post_accumulate_grad_hook(lambda w: w.set(w.value - 0.1 * w.grad))
+        >>> _ = y.backward()
+        >>> w.value
+        np.float64(2.4)
+        """
+        return register_after_grad(self, hook)
+
     def backward(
         self,
         gradient: Any = None,
@@ -835,7 +971,7 @@ class Var(Value):
             number.
         retain_graph : bool, optional
             ``False`` releases the values in between; ``True`` shows the gradients of all nodes in
-            between in their ``.grad`` until the next backward.
+            between in their ``.grad`` until the next backward that passes them.
         inputs : Var or sequence of Var, optional
             The nodes whose ``.grad`` is wanted instead of all unfrozen params.
 

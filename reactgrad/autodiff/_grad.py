@@ -133,7 +133,7 @@ def backward(
     _check_output(y, "backward")
     with graph._hold():
         graph._scheduler.check_idle()
-        if not is_grad_enabled():
+        if not is_grad_enabled(graph):
             warnings.warn(
                 "backward inside no_grad: gradients of what was built outside are computed; call "
                 "it outside of the block if that is what is meant.",
@@ -178,6 +178,8 @@ def backward(
                     "pass; leave it out of inputs=."
                 )
         adjoints.update(zip(shown, program.adjoints(shown, held), strict=True))
+        if host.hooks:
+            program.rerun_hooks()
         targets = dict.fromkeys([y._slot, *[v._slot for v in adjoints.values() if v is not None]])
         run = graph._refresh(tuple(targets))
         # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
@@ -196,7 +198,30 @@ def backward(
         view = graph._view(run)
         if retain_graph is False:
             graph._release_between(program, y._slot)
-        return view
+        told = [
+            (graph._handle(slot), hook)
+            for slot in (sums if host.after_grad else ())
+            for hook in host.after_grad.get(slot, ())
+        ]
+    _call_all(told)
+    return view
+
+
+def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
+    """Call what waits for ``.grad``s; an error of one keeps no other from being called."""
+    errors: list[Exception] = []
+    for var, hook in told:
+        try:
+            hook(var)
+        except Exception as error:
+            errors.append(error)
+    for other in errors[1:]:
+        errors[0].add_note(f"another hook raised {type(other).__name__}: {other}")
+    if errors:
+        try:
+            raise errors[0]
+        finally:
+            errors.clear()
 
 
 def _seeded(y: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:

@@ -16,8 +16,17 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
-from reactgrad.flow import enable_grad
-from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
+from reactgrad.flow import Differentiable
+from reactgrad.ops import (
+    ALIAS,
+    Op,
+    Placed,
+    accumulate,
+    alias,
+    astype,
+    known_shape,
+    sum_to,
+)
 
 # What stands for "the gradient is zero everywhere".
 ZERO: Any = object()
@@ -105,6 +114,7 @@ class Program:
         "_edges",
         "_graph",
         "_held",
+        "_hooks",
         "_output",
         "_own",
         "_parts",
@@ -147,6 +157,7 @@ class Program:
         program._edges = self._edges.copy()
         program._parts = self._parts.copy()
         program._own = self._own.copy()
+        program._hooks = self._hooks.copy()
         program.adjoint = self.adjoint.copy()
         program._serials = self._serials.copy()
         program.kept = weakref.WeakValueDictionary()
@@ -157,12 +168,11 @@ class Program:
         return program
 
     def _start(self) -> None:
-        self.adjoint: dict[int, Any] = {self._output: self._seed._slot}
+        self.adjoint: dict[int, Any] = {}
         # Serials of the nodes that adjoints are: their slots may be used again.
-        self._serials: dict[int, int] = {
-            self._output: self._graph._scheduler.topology.serial[self._seed._slot]
-        }
+        self._serials: dict[int, int] = {}
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
+        self._hooks: dict[int, tuple[Any, ...]] = {}  # those that adjoints pass (rule D12)
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
@@ -207,9 +217,8 @@ class Program:
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
         graph._tidy()  # now, and not while nodes are built that nobody holds yet
-        first = len(self._own) == 0 and len(self.adjoint) == 1
         # The first time there is nothing to go back to but the start.
-        self._changes = None if first else []
+        self._changes = [] if self.adjoint else None
         held: dict[int, Any] = {}
         try:
             with _building(graph, self.number):
@@ -276,7 +285,8 @@ class Program:
         anew = {slot for slot in changed if slot in edges}
         for slot in respecced:
             anew.update(child for child in self._consumers(slot) if child in edges)
-        totals: set[int] = set()
+        hooks = self._graph._host.hooks
+        totals = {slot for slot in anew if hooks.get(slot, ()) != self._hooks.get(slot, ())}
         gone: set[int] = set()
         reached: list[int] = []
         for slot in anew:
@@ -312,7 +322,16 @@ class Program:
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""
-        for name in ("adjoint", "_serials", "_own", "_edges", "_parts", "observed", "_broken"):
+        for name in (
+            "adjoint",
+            "_serials",
+            "_own",
+            "_hooks",
+            "_edges",
+            "_parts",
+            "observed",
+            "_broken",
+        ):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
@@ -340,6 +359,18 @@ class Program:
                 adjoint = graph._zeros_like(graph._handle(slot))._slot
             if adjoint != var._slot:
                 redefine(var._slot, adjoint)
+
+    def rerun_hooks(self) -> None:
+        """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
+        scheduler, ops = self._graph._scheduler, self._graph._host.ops
+        for slot, hooks in self._hooks.items():
+            at = self._known(slot)
+            if at is not None:
+                for _ in hooks:
+                    while ops[at] is ALIAS:  # what an adjoint becomes when it changes
+                        (at,) = scheduler.operands(at)
+                    scheduler.invalidate(at)
+                    (at,) = scheduler.operands(at)
 
     def take_back(self, changes: Changes) -> None:
         """Undo what was noted, latest first."""
@@ -414,7 +445,7 @@ class Program:
                 self._drop(self._parts, (slot, i))
                 totals.add(source)
                 stack.append(source)
-            for table in (edges, self.adjoint, self._serials, self._own):
+            for table in (edges, self.adjoint, self._serials, self._own, self._hooks):
                 self._drop(table, slot)
             left.append(slot)
         return left
@@ -509,6 +540,9 @@ class Program:
     ) -> tuple[list[tuple[int, int, int, Part]], set[int]]:
         """What consumers contribute, by their creation and position; and who has not said it."""
         serial = self._graph._scheduler.topology.serial
+        if slot == self._output:
+            seed = self._seed._slot
+            return [(0, 0, slot, Part(seed, serial[seed], None, False))], set()
         found: list[tuple[int, int, int, Part]] = []
         silent: set[int] = set()
         for child in self._consumers(slot):
@@ -538,12 +572,17 @@ class Program:
         graph, topology = self._graph, self._graph._scheduler.topology
         before: Any = self._known(slot)
         own = before is not None and slot in self._own
-        if len(found) == 1 and found[0][3].index is None:
+        hooks = graph._host.hooks.get(slot, ())
+        if hooks:
+            self._put(self._hooks, slot, hooks)
+        else:
+            self._drop(self._hooks, slot)
+        if len(found) == 1 and found[0][3].index is None and not hooks:
             part = found[0][3]
             adjoint, alone = part.slot, part.own
             if adjoint == before:
                 return False
-        elif not found:
+        elif not found and not hooks:
             adjoint, alone = ZERO, False
             if before is ZERO:
                 return False
@@ -557,7 +596,10 @@ class Program:
                     self._put(self._parts, (child, i), part)
                 var = graph._handle(part.slot)
                 parts.append(var if part.index is None else Placed(var, part.index))
-            adjoint, alone = self._sum(slot, parts)._slot, True
+            total = self._sum(slot, parts)
+            for through in hooks:
+                total = through(total)
+            adjoint, alone = total._slot, True
         specs = graph._host.specs
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
@@ -575,6 +617,8 @@ class Program:
         return True
 
     def _sum(self, slot: int, parts: list[Any]) -> Any:
+        if not parts:
+            return self._graph._zeros_like(self._graph._handle(slot))
         found = self._graph._host.specs[slot]
         shape: Any = None if found is None else found.shape
         if found is None and any(isinstance(part, Placed) for part in parts):
@@ -812,7 +856,7 @@ def _building(graph: Any, number: int) -> Iterator[None]:
     # that none of them is garbage.
     gc.disable()
     try:
-        with enable_grad():
+        with Differentiable():
             yield
     finally:
         programs.building = before

@@ -358,7 +358,7 @@ def _register_layout(xp: Any, kind: str) -> None:
         return kernel
 
     register_kernel("transpose", kind, transpose)
-    for name in ("reshape", "expand_dims", "squeeze", "alias"):
+    for name in ("reshape", "expand_dims", "squeeze", "alias", "detach", "scale_grad"):
         register_kernel(name, kind, in_shape_of_out)
     register_kernel("broadcast_to", kind, broadcast_to)
     register_kernel("reshape_like", kind, reshape_like)

@@ -168,7 +168,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("broadcast_to", kind, copy_view(lambda x, shape: xp.broadcast_to(x, shape)))
     register_kernel("expand_dims", kind, copy_view(lambda x, axes: xp.expand_dims(x, axes)))
     register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
-    register_kernel("alias", kind, copy_view(lambda x: x))
+    for name in ("alias", "detach", "scale_grad"):
+        register_kernel(name, kind, copy_view(lambda x, *attrs: x))
     register_binder("sum", kind, bind_sum)
     register_binder("max", kind, bind_max)
     register_binder("min", kind, bind_min)

@@ -2,32 +2,142 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
 
-# What the open switches of this thread or task say, innermost last.
-_modes: ContextVar[tuple[bool, ...]] = ContextVar("reactgrad_grad_modes", default=(True,))
+from reactgrad._errors import DTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NONE: Mapping[Any, bool] = MappingProxyType({})
+
+
+class Mode:
+    """What the open switches of a thread or task say together; never changed.
+
+    Attributes
+    ----------
+    enabled : bool
+        Whether nodes are built differentiable, in graphs that `graphs` does not name.
+    graphs : mapping from Graph to bool
+        What was switched for single graphs, inside of what was switched for all of them.
+    final : bool
+        Whether no switch inside can enable gradients again.
+    outer : Mode or None
+        What holds again when the innermost switch ends.
+    """
+
+    __slots__ = ("enabled", "final", "graphs", "outer")
+
+    def __init__(
+        self,
+        enabled: bool,
+        outer: Mode | None = None,
+        graphs: Mapping[Any, bool] = _NONE,
+        final: bool = False,
+    ) -> None:
+        self.enabled = enabled
+        self.outer = outer
+        self.graphs = graphs
+        self.final = final
+
+
+_START = Mode(True)
+_mode: ContextVar[Mode] = ContextVar("reactgrad_grad_mode", default=_START)
 
 
 class GradMode(ContextDecorator):
     """A switch for a ``with`` block or a decorated function; may be nested and used again."""
 
-    __slots__ = ("_enabled",)
+    __slots__ = ("_enabled", "_final", "_graph")
 
-    def __init__(self, enabled: bool) -> None:
+    def __init__(self, enabled: bool, graph: Any = None, *, final: bool = False) -> None:
         self._enabled = enabled
+        self._graph = graph
+        self._final = final
+
+    def __call__(self, function: F) -> F:
+        if _runs_later(function):
+            raise DTypeError(
+                f"{getattr(function, '__name__', function)!r} is a generator or coroutine: calling it "
+                "runs nothing, and its body would run in the mode of whoever drives it. Decorate the "
+                "functions that it calls, or open the block inside of it, without a yield in between."
+            )
+        return super().__call__(function)
 
     def __enter__(self) -> Self:
-        _modes.set((*_modes.get(), self._enabled))
+        outer = _mode.get()
+        enabled = self._enabled and not outer.final
+        if self._graph is None:
+            mode = Mode(enabled, outer, final=outer.final or self._final)
+        else:
+            graphs = {**outer.graphs, self._graph: enabled}
+            mode = Mode(outer.enabled, outer, graphs, outer.final)
+        _mode.set(mode)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _modes.set(_modes.get()[:-1])
+        _mode.set(_mode.get().outer or _START)
 
 
-def is_grad_enabled() -> bool:
+def _runs_later(function: object) -> bool:
+    return (
+        inspect.isgeneratorfunction(function)
+        or inspect.iscoroutinefunction(function)
+        or inspect.isasyncgenfunction(function)
+    )
+
+
+class SetGradMode(GradMode):
+    """A switch that holds from its making on, or for a block; see ``set_grad_enabled``."""
+
+    __slots__ = ("_before", "_made")
+
+    def __init__(self, enabled: bool) -> None:
+        super().__init__(enabled)
+        before = self._before = _mode.get()
+        # It ends with the block in which it stands.
+        self._made = Mode(enabled and not before.final, before.outer, final=before.final)
+        _mode.set(self._made)
+
+    def _take_back(self) -> None:
+        if _mode.get() is self._made:
+            _mode.set(self._before)
+
+    def __call__(self, function: F) -> F:
+        self._take_back()
+        return super().__call__(function)
+
+    def __enter__(self) -> Self:
+        self._take_back()
+        return super().__enter__()
+
+
+class Differentiable:
+    """A block that builds differentiable nodes whatever the switches around it say.
+
+    For adjoints: they may be built anew inside of somebody's ``no_grad`` and stay what they were.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        _mode.set(Mode(True, _mode.get()))
+
+    def __exit__(self, *exc: object) -> None:
+        _mode.set(_mode.get().outer or _START)
+
+
+def is_grad_enabled(graph: Any = None) -> bool:
     """Whether nodes built now, in this thread, are differentiable.
+
+    Parameters
+    ----------
+    graph : Graph, optional
+        The graph in which they would be built; counts what ``graph.no_grad()`` says, too.
 
     Examples
     --------
@@ -36,11 +146,16 @@ def is_grad_enabled() -> bool:
     ...     rg.is_grad_enabled()
     False
     """
-    return _modes.get()[-1]
+    mode = _mode.get()
+    return mode.graphs.get(graph, mode.enabled) if mode.graphs else mode.enabled
 
 
-def no_grad() -> GradMode:
+def no_grad(function: Callable[..., Any] | None = None, /) -> Any:
     """Build nodes that gradients do not pass, in a ``with`` block or a decorated function.
+
+    It holds for this thread and all graphs; ``graph.no_grad()`` for one graph. Of several open
+    switches the innermost one counts that speaks of a graph. Values are kept and followed as
+    anywhere: nodes built inside go on following their inputs.
 
     Examples
     --------
@@ -52,11 +167,11 @@ def no_grad() -> GradMode:
     >>> y.requires_grad
     False
     """
-    return GradMode(False)
+    return _switch(GradMode(False), function)
 
 
-def enable_grad() -> GradMode:
-    """Build differentiable nodes inside a ``no_grad`` block.
+def enable_grad(function: Callable[..., Any] | None = None, /) -> Any:
+    """Build differentiable nodes inside a ``no_grad`` block; inside ``inference`` nothing does.
 
     Examples
     --------
@@ -65,4 +180,57 @@ def enable_grad() -> GradMode:
     ...     rg.is_grad_enabled()
     True
     """
-    return GradMode(True)
+    return _switch(GradMode(True), function)
+
+
+def inference(function: Callable[..., Any] | None = None, /) -> Any:
+    """``no_grad`` that nothing inside can undo, for code that shall never be differentiated.
+
+    ``enable_grad`` and ``set_grad_enabled(True)`` have no effect inside, also those in functions
+    that are called. Train or eval mode is another switch: ``graph.eval()``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.inference(), rg.enable_grad():
+    ...     rg.is_grad_enabled()
+    False
+    """
+    return _switch(GradMode(False, final=True), function)
+
+
+def set_grad_enabled(enabled: bool) -> GradMode:
+    """Switch by a condition: for a ``with`` block, a decorated function, or from here on.
+
+    Called by itself it holds for this thread until the block ends in which it stands, or until it
+    is called again.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether to build differentiable nodes.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.set_grad_enabled(False):
+    ...     rg.is_grad_enabled()
+    False
+    >>> rg.is_grad_enabled()
+    True
+    """
+    if not isinstance(enabled, bool):
+        raise DTypeError(f"set_grad_enabled({enabled!r:.60}): write True or False.")
+    return SetGradMode(enabled)
+
+
+def _switch(mode: GradMode, function: Callable[..., Any] | None) -> Any:
+    """The switch, or the function that it decorates where it was written without brackets."""
+    if function is None:
+        return mode
+    if not callable(function):
+        raise DTypeError(
+            f"this switch was given {function!r:.60}: it decorates functions and opens blocks, "
+            "`with rg.no_grad():`. For one graph write `with graph.no_grad():`."
+        )
+    return mode(function)

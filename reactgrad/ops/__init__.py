@@ -6,6 +6,7 @@
 - ``_elementwise``  one row an op
 - ``_where``, ``_clip``, ``_astype``  choosing elements; dtypes
 - ``_layout``       transpose, reshape, broadcast_to, expand_dims, squeeze
+- ``_gradient``     what only gradients see: detach, scale_grad
 - ``_join``         concatenate, stack
 - ``_reduce``       sum, mean, max, min
 - ``_matmul``       matrix products
@@ -77,6 +78,8 @@ from reactgrad.ops._elementwise import square as square
 from reactgrad.ops._elementwise import subtract as subtract
 from reactgrad.ops._elementwise import tan as tan
 from reactgrad.ops._elementwise import tanh as tanh
+from reactgrad.ops._gradient import DETACH as DETACH
+from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
 from reactgrad.ops._index import Index as Index
 from reactgrad.ops._index import IndexingError as IndexingError
 from reactgrad.ops._index import Placed as Placed
@@ -96,6 +99,7 @@ from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
 from reactgrad.ops._leaf import CONST as CONST
 from reactgrad.ops._leaf import INPUT as INPUT
+from reactgrad.ops._leaf import MODE as MODE
 from reactgrad.ops._leaf import PARAM as PARAM
 from reactgrad.ops._leaf import SEED as SEED
 from reactgrad.ops._leaf import Leaf as Leaf

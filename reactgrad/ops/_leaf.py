@@ -27,3 +27,4 @@ INPUT: Final = Leaf("input")
 PARAM: Final = Leaf("param")
 CONST: Final = Leaf("const")
 SEED: Final = Leaf("seed")  # the gradient that a backward was given
+MODE: Final = Leaf("mode")  # whether the graph is in train mode

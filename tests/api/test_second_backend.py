@@ -80,6 +80,7 @@ MODELS: dict[str, Model] = {
     "numbers only": lambda x, w, v: (x[0, 0] * v[1]) ** 2 + x[1, 2],
     "dtypes": lambda x, w, v: x.astype("f4").astype("f8") * x.astype(int) + (x > 0) * v,
     "detached": lambda x, w, v: x.detach() * x + v.detach(),
+    "gates": lambda x, w, v: x.scale_grad(-0.5) * v.detach_node() + (v * 2.0)[0].scale_grad(3.0),
 }
 
 
@@ -139,6 +140,7 @@ def test_same_nodes_run(name: str) -> None:
 def _is_layout(v: Any) -> bool:
     """Layout ops are views on one device and copies on the other."""
     names = ("getitem", "transpose", "reshape", "broadcast", "expand", "squeeze", "alias")
+    names += ("detach", "scale_grad")
     return v.name.startswith(names)
 
 
@@ -155,6 +157,20 @@ def test_backward(name: str) -> None:
                 np.testing.assert_allclose(np.from_dlpack(a.grad), b.grad, rtol=1e-12)
     here[0].zero_grad()
     assert all(x.grad is None for x in here[1])
+
+
+def test_hooks_get_and_return_arrays_of_their_device() -> None:
+    g = rg.Graph()
+    x = g.param(strict(V), name="x")
+    seen: list[Any] = []
+    x.register_hook(seen.append)
+    with x.register_hook(lambda gradient: gradient * 2.0):
+        (x * x).sum().backward()
+    assert is_strict(seen[0])
+    np.testing.assert_allclose(np.from_dlpack(x.grad), 4 * V)
+    x.register_hook(lambda gradient: np.ones(3))
+    with pytest.raises(rg.DeviceError, match="on 'x' returned an array on cpu.*lives on strict"):
+        (x * x).sum().backward()
 
 
 def test_second_derivatives() -> None:

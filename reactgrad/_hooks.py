@@ -1,0 +1,222 @@
+"""Functions of the user on the way of gradients: to see or replace them, and after ``backward``.
+
+A *gradient hook* is an edit of the adjoint of its node (rule D12): in every program the sum of
+contributions passes through a node that calls the hook with its value, then through one for the next
+hook. What is before in the data sees what comes out. Every ``backward`` calls them again; a gradient
+that is read only where it is stale. A hook that leaves the gradient as it was makes nothing stale.
+
+In gradients of gradients a hook also sees what derivative rules contribute that are written with its
+node's value, as in PyTorch.
+
+A *post-accumulate hook* is called by ``backward`` after it has left all ``.grad``s, with the leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad._change import Change
+from reactgrad._cutoff import equal
+from reactgrad._errors import (
+    DeviceError,
+    DTypeError,
+    GradientError,
+    ReactgradError,
+    ShapeError,
+    UnsetError,
+)
+from reactgrad._lift import Lifted
+from reactgrad._store import INPUT, PARAM
+from reactgrad._undo import note_hooks
+from reactgrad.autodiff import Program
+from reactgrad.backend import Spec, device_of_kind, read_value
+from reactgrad.ops import Handle
+
+if TYPE_CHECKING:
+    from reactgrad._var import Var
+
+
+class GradientHook(Lifted):
+    """The op of a node that a gradient passes on its way, and where a hook may replace it.
+
+    Attributes
+    ----------
+    hook : callable
+        What the user registered.
+    of : str
+        Name of the node whose gradient it is, for messages.
+    """
+
+    __slots__ = ("hook", "of")
+
+    def __init__(self, hook: Callable[[Any], Any], of: str, found: Spec | None) -> None:
+        super().__init__(self._call, found, self._vjp, None, ())
+        self.hook = hook
+        self.of = of
+        name = getattr(hook, "__name__", type(hook).__name__)
+        self.name = f"hook_{name.strip('<>')}"
+
+    def _call(self, gradient: Any) -> Any:
+        result = self.hook(gradient)
+        if result is None:
+            return gradient
+        if isinstance(result, Handle):  # the hook computed with Vars; what it read is depended on
+            result = result.value  # type: ignore[attr-defined]
+        return self._fitting(result, read_value(gradient, "a gradient")[0])
+
+    def _fitting(self, result: Any, wanted: Spec | None) -> Any:
+        """What the hook returned, in the dtype of the gradient that it replaces."""
+        assert wanted is not None
+        who = f"{self.name} on {self.of!r} returned"
+        seen, value = read_value(result, self.name)
+        if seen is None:
+            raise DTypeError(
+                f"{who} {type(result).__name__}; a hook returns the gradient to go on with, or None "
+                "to leave it as it is."
+            )
+        if seen.shape != wanted.shape:
+            raise ShapeError(
+                f"{who} shape {seen.shape}, and the gradient that it replaces has shape "
+                f"{wanted.shape}. Return one of that shape, such as np.full_like(g, number)."
+            )
+        if seen.dtype.kind != "f" and seen.weak is None:
+            raise DTypeError(f"{who} {seen.dtype}; gradients are floats.")
+        if seen.weak is None and seen.device != wanted.device:
+            raise DeviceError(
+                f"{who} an array on {seen.device}; the gradient lives on {wanted.device}."
+            )
+        if wanted.kind != "cpu":
+            return device_of_kind(wanted.kind).asarray(value, wanted.dtype)
+        return np.asarray(value).astype(wanted.dtype)[()]
+
+    def _vjp(self, g: Any, ans: Any, gradient: Any) -> tuple[Any]:
+        """The derivative of the hook, for gradients of gradients: it is called with a Var."""
+        graph = gradient._graph
+        host = graph._host
+        found = host.specs[gradient._slot]
+        # Without a value while the hook looks at it, so that no value decides what is built.
+        probe = graph._call_lifted(Lifted(_unset, found, None, None, ()), [], None)
+        try:
+            result = self.hook(probe)
+        except ReactgradError as error:
+            raise GradientError(
+                f"a gradient of a gradient would pass {self.name} on {self.of!r}, which is no "
+                f"function of Vars: {type(error).__name__}: {error} Build what it returns of ops "
+                "(rg.where instead of if, np.maximum instead of max), or of rg.lift with vjp=; or "
+                "let go of the hook, or of that gradient."
+            ) from error
+        if result is None:
+            return (g,)
+        if not hasattr(result, "_programs_dict"):  # a value, or detached
+            return (None,)
+        with Change(graph) as change:
+            change.redefine(probe._slot, gradient._slot)
+        program = Program(result, g)
+        program._updating = True  # a change may be under way: no value may be looked at
+        return (program.adjoints([probe._slot])[0],)
+
+
+def _unset() -> None:
+    raise UnsetError(
+        "a hook is asked for its derivative with a gradient that has no value yet; build what it "
+        "returns of ops."
+    )
+
+
+def _through(hook: Callable[[Any], Any], of: str, gradient: Any) -> Any:
+    """The node of a gradient that has passed a hook."""
+    graph = gradient._graph
+    op = GradientHook(hook, of, graph._host.specs[gradient._slot])
+    return graph._call_lifted(op, [gradient], equal)
+
+
+class HookHandle:
+    """What takes a hook away again: by ``remove``, or at the end of a ``with`` block.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param(3.0)
+    >>> y = w * w
+    >>> with w.register_hook(lambda gradient: gradient * 10.0):
+    ...     rg.grad(y, w).value
+    np.float64(60.0)
+    >>> rg.grad(y, w).value
+    np.float64(6.0)
+    """
+
+    __slots__ = ("_entry", "_graph", "_serial", "_slot", "_table")
+
+    def __init__(self, var: Var, table: dict[int, tuple[Any, ...]], entry: Any) -> None:
+        self._graph = var._graph
+        self._slot = var._slot
+        self._serial = var._graph._scheduler.topology.serial[var._slot]
+        self._table = table
+        self._entry = entry
+
+    def remove(self) -> None:
+        """Take the hook away, if it is still there."""
+        graph, slot = self._graph, self._slot
+        with graph._lock:
+            if graph._scheduler.topology.serial[slot] == self._serial:
+                hooks = self._table.get(slot, ())
+                left = tuple([entry for entry in hooks if entry is not self._entry])
+                if len(left) < len(hooks):
+                    _assign(graph._handle(slot), self._table, left)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_hook(var: Var, hook: Callable[[Any], Any]) -> HookHandle:
+    """Let gradients of `var` pass `hook`; see ``Var.register_hook``."""
+    graph, found = var._graph, var._graph._host.specs[var._slot]
+    _check_callable("register_hook", hook)
+    if found is not None and not found.differentiable:
+        raise DTypeError(
+            f"register_hook: {var.name!r} is of {found.dtype}, and only floats have gradients: the "
+            "hook would never be called."
+        )
+    return _register(var, graph._host.hooks, partial(_through, hook, var.name))
+
+
+def register_after_grad(var: Var, hook: Callable[[Any], Any]) -> HookHandle:
+    """Call `hook` when ``backward`` has left a ``.grad``; see the method of ``Var``."""
+    graph = var._graph
+    _check_callable("register_post_accumulate_grad_hook", hook)
+    if graph._host.ops[var._slot] not in (PARAM, INPUT):
+        raise GradientError(
+            f"register_post_accumulate_grad_hook: {var.name!r} is neither param nor input, and "
+            "gradients accumulate in these only. register_hook works on every node."
+        )
+    return _register(var, graph._host.after_grad, hook)
+
+
+def _check_callable(what: str, hook: object) -> None:
+    if not callable(hook):
+        raise DTypeError(f"{what}({hook!r:.60}): a hook is a function of one argument.")
+
+
+def _register(var: Var, table: dict[int, tuple[Any, ...]], entry: Any) -> HookHandle:
+    with var._graph._lock:
+        _assign(var, table, (*table.get(var._slot, ()), entry))
+        return HookHandle(var, table, entry)
+
+
+def _assign(var: Var, table: dict[int, tuple[Any, ...]], hooks: tuple[Any, ...]) -> None:
+    """Make these the hooks of a node; nothing has changed if that is refused."""
+    graph, slot = var._graph, var._slot
+    graph._scheduler.check_idle()
+    former = table.get(slot, ())
+    with Change(graph) as change:
+        change.enter(table, slot, hooks)
+        change.follow()
+    note_hooks(graph, slot, table, former)

@@ -1,0 +1,34 @@
+"""Nodes that pass their operand's value on and change only what gradients pass."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+from reactgrad._errors import DTypeError
+from reactgrad.flow._mode import no_grad
+from reactgrad.ops import DETACH, SCALE_GRAD, Handle, apply
+
+
+def detach_node(x: Any) -> Any:
+    """A node with the value of `x` that no gradient passes; see ``Var.detach_node``."""
+    # Closed as a whole, not edge by edge: it stays closed whatever operand an edit gives it.
+    with no_grad():
+        return apply(DETACH, (x,))
+
+
+def scale_grad(x: Any, factor: float) -> Any:
+    """A node with the value of `x` whose gradient counts `factor` times; see ``Var.scale_grad``."""
+    if isinstance(factor, Handle):
+        raise DTypeError(
+            f"scale_grad: the factor is a Var, whose changes would make the value "
+            f"stale, which they do not touch. Write {x.name}.register_hook(lambda g: g * factor)."
+        )
+    if isinstance(factor, bool) or not isinstance(factor, Real) or not math.isfinite(factor):
+        raise DTypeError(
+            f"scale_grad({factor!r:.60}): the factor is one finite number, such as 0.5, or -1.0 to "
+            "reverse the gradient. To scale element by element write "
+            f"{x.name}.register_hook(lambda g: g * factors)."
+        )
+    return apply(SCALE_GRAD, (x,), (float(factor),))

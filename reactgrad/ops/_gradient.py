@@ -1,0 +1,16 @@
+"""Ops that pass their operand's value on and change only its gradient; kernels as ``alias``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reactgrad.ops._layout import ALIAS
+from reactgrad.ops._op import Op
+
+DETACH: Final = Op("detach", ALIAS.infer, (None,), view=lambda x: x[...])
+SCALE_GRAD: Final = Op(
+    "scale_grad",
+    ALIAS.infer,
+    (lambda g, ans, x, factor: g * factor,),
+    view=lambda x, factor: x[...],
+)
