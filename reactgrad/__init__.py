@@ -9,6 +9,7 @@ Map of the package:
 - ``_protocols``                   NumPy's functions on Vars
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``_hooks``                       functions of the user on the way of gradients
+- ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
@@ -59,6 +60,8 @@ from reactgrad._run import Running as Running
 from reactgrad._run import VarList as VarList
 from reactgrad._stats import Stats as Stats
 from reactgrad._store import NumberError as NumberError
+from reactgrad._subgraph import Subgraph as Subgraph
+from reactgrad._subgraph import subgraph as subgraph
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._var import DetachedVar as DetachedVar

@@ -96,6 +96,7 @@ class Graph:
         self.seed = seed
         self._host = Host(self)
         self._programs = Programs()
+        self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
         self._observers = Observers()
         self._observed = self._observers.observed  # empty: nobody looks at what happens
         self._events: EventLog | None = None

@@ -27,9 +27,9 @@ from reactgrad._errors import (
     GradientError,
     ReactgradError,
     ShapeError,
-    UnsetError,
 )
 from reactgrad._lift import Lifted
+from reactgrad._probe import connect, probe
 from reactgrad._store import INPUT, PARAM
 from reactgrad._undo import note_hooks
 from reactgrad.autodiff import Program
@@ -38,6 +38,11 @@ from reactgrad.ops import Handle
 
 if TYPE_CHECKING:
     from reactgrad._var import Var
+
+_WHY = (
+    "a hook is asked for its derivative with a gradient that has no value yet; build what it returns "
+    "of ops."
+)
 
 
 class GradientHook(Lifted):
@@ -99,9 +104,9 @@ class GradientHook(Lifted):
         host = graph._host
         found = host.specs[gradient._slot]
         # Without a value while the hook looks at it, so that no value decides what is built.
-        probe = graph._call_lifted(Lifted(_unset, found, None, None, ()), [], None)
+        at = probe(graph, found, _WHY)
         try:
-            result = self.hook(probe)
+            result = self.hook(at)
         except ReactgradError as error:
             raise GradientError(
                 f"a gradient of a gradient would pass {self.name} on {self.of!r}, which is no "
@@ -113,18 +118,10 @@ class GradientHook(Lifted):
             return (g,)
         if not hasattr(result, "_programs_dict"):  # a value, or detached
             return (None,)
-        with Change(graph) as change:
-            change.redefine(probe._slot, gradient._slot)
+        connect(at, gradient)
         program = Program(result, g)
         program._updating = True  # a change may be under way: no value may be looked at
-        return (program.adjoints([probe._slot])[0],)
-
-
-def _unset() -> None:
-    raise UnsetError(
-        "a hook is asked for its derivative with a gradient that has no value yet; build what it "
-        "returns of ops."
-    )
+        return (program.adjoints([at._slot])[0],)
 
 
 def _through(hook: Callable[[Any], Any], of: str, gradient: Any) -> Any:

@@ -44,7 +44,7 @@ from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
-from reactgrad.ops import CONST, INPUT, MODE, PARAM, SEED
+from reactgrad.ops import CONST, FEED, INPUT, MODE, PARAM, SEED
 from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index
 from reactgrad.ops import Leaf as Leaf
@@ -92,7 +92,7 @@ class Choice(Enum):
         return self.value
 
 
-LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE)}
+LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE, FEED)}
 Definition = Leaf | Computation | Lifted | Choice
 Column = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -22,7 +22,8 @@ STEPS: dict[str, list[str]] = {
     "ruff check": ["-m", "ruff", "check", "."],
     "basedpyright": ["-m", "basedpyright", "--pythonpath", sys.executable],
     "lint-imports": ["-c", LINT_IMPORTS, "--no-logo", "--no-cache"],
-    "pytest": ["-m", "pytest", *sys.argv[1:]],
+    # Whoever finishes early takes over tests from others: a few of them are long.
+    "pytest": ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal", *sys.argv[1:]],
 }
 
 

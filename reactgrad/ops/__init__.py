@@ -98,6 +98,7 @@ from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
 from reactgrad.ops._leaf import CONST as CONST
+from reactgrad.ops._leaf import FEED as FEED
 from reactgrad.ops._leaf import INPUT as INPUT
 from reactgrad.ops._leaf import MODE as MODE
 from reactgrad.ops._leaf import PARAM as PARAM

@@ -8,19 +8,26 @@ from reactgrad._errors import UnsetError
 
 
 class Leaf:
-    """The op of a node whose value is given."""
+    """The op of a node whose value is given.
 
-    __slots__ = ("name",)
+    Attributes
+    ----------
+    missing : str
+        What to say where the value is needed and was not given yet.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("missing", "name")
+
+    def __init__(self, name: str, missing: str = "") -> None:
         self.name = name
+        self.missing = missing or (
+            f"this {name} has no value yet; give it one with .set(value) before reading what depends on "
+            "it."
+        )
 
     def call(self, arguments: list[Any]) -> Any:
         """Say that the value is missing: a leaf with a value is never computed."""
-        raise UnsetError(
-            f"this {self.name} has no value yet; give it one with .set(value) before reading what "
-            "depends on it."
-        )
+        raise UnsetError(self.missing)
 
 
 INPUT: Final = Leaf("input")
@@ -28,3 +35,9 @@ PARAM: Final = Leaf("param")
 CONST: Final = Leaf("const")
 SEED: Final = Leaf("seed")  # the gradient that a backward was given
 MODE: Final = Leaf("mode")  # whether the graph is in train mode
+FEED: Final = Leaf(  # a value that a subgraph was called with
+    "feed",
+    "a subgraph is built without values, since it is used again with other ones, and its function has "
+    "read the value of an argument. Use .shape and .dtype, rg.where or rg.switch instead of if, and "
+    "rg.lift for what needs values.",
+)

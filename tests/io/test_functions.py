@@ -79,7 +79,7 @@ def test_other_functions_of_a_node_are_refused_likewise(what: str, tmp_path: Pat
         (np.array(["a"]), "dtype <U1"),
         (np.longdouble(1), "that every machine reads alike"),
     ],
-    ids=repr,
+    ids=["object", "set", "function", "text", "long double"],
 )
 def test_fixed_arguments_without_a_form_are_refused(
     fixed: Any, message: str, tmp_path: Path

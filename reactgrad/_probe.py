@@ -1,0 +1,40 @@
+"""A stand-in for a node while something is built on it that must not look at its value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._change import Change, Definition
+from reactgrad._errors import UnsetError
+from reactgrad._lift import Lifted
+from reactgrad.ops import ALIAS
+from reactgrad.scheduler import Link
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+    from reactgrad.backend import Spec
+
+
+def probe(graph: Graph, found: Spec | None, why: str) -> Var:
+    """A node of this shape and dtype; reading it raises ``UnsetError`` with `why`."""
+
+    def unset() -> None:
+        raise UnsetError(why)
+
+    return graph._call_lifted(Lifted(unset, found, None, None, ()), [], None)
+
+
+def connect(node: Var, operand: Any) -> None:
+    """Let a probe, or what one has become, pass the value of a node on, and what gradients go there.
+
+    A detached operand stays one.
+    """
+    graph = node._graph
+    closed = frozenset({0} if getattr(operand, "base", None) is not None else ())
+    if graph._host.closed.get(node._slot, closed) is None:
+        closed = None  # built where no gradient passes
+    with Change(graph, None) as change:
+        link = Link((operand._slot,))
+        change.define({node._slot: Definition(link, ALIAS, (), closed, None, None)})
+        change.follow()
