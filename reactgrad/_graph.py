@@ -814,19 +814,16 @@ class Graph:
         return unchanged(rule, self._host.hand_out(slot), new)
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
-        cutoffs = self._scheduler.staleness.cutoffs
         self._scheduler.attend()
         if rule is None:
             if self._host.cutoffs.pop(slot, None) is not None:
                 self._host.former_cutoffs[slot] = self._scheduler.version(slot)
-            cutoffs.discard(slot)
         else:
             self._host.own_view(slot)
             self._host.cutoffs[slot] = rule
-            if not self._scheduler.leaf[slot]:
-                cutoffs.add(slot)
         self._host.moved(slot)
-        self._scheduler.doubt()
+        if not self._scheduler.leaf[slot]:
+            self._scheduler.cutoff_changed(slot, rule is not None)
         if slot in self._scheduler.errors:  # its cutoff may be what raised
             self._scheduler.invalidate(slot)
 
@@ -858,7 +855,6 @@ class Graph:
         >>> x.value
         1.0
         """
-        observers = self._observers
         observers = self._observers
         with held(self):
             ran, queued = observers.ran, len(observers.queue)

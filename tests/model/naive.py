@@ -219,6 +219,7 @@ class Node:
         frozenset()
     )  # when it was refused a read: the nodes that stood against it
     kept: bool = False  # a cutoff kept an older value than its parents' values give
+    uncut: int = 0  # the version at which it lost its cutoff
     held: bool = True
 
 
@@ -338,7 +339,7 @@ class Model:
         try:
             return np.shape(ARRAY_OPS[op](*[np.zeros(shape)[()] for shape in shapes]))  # type: ignore[arg-type]
         except (ValueError, IndexError) as error:
-            raise Refused from error
+            raise Refused("shapes") from error
 
     def _shapes_after(
         self, changed: Mapping[int, Shape | None], rewired: Container[int] = ()
@@ -430,6 +431,7 @@ class Model:
         """Compare by another rule from now on; an error that the former one raised is gone."""
         node = self.nodes[uid]
         self._note("cutoff", uid, node.cutoff)
+        node.uncut = node.version if node.cutoff and not cutoff else node.uncut
         node.cutoff = cutoff
         if node.error is not None:
             self._forget(node)
@@ -469,8 +471,12 @@ class Model:
         self.released.discard(uid)
         return [(watch.number, "removed", ()) for watch in watches if watch.kind == "removed"]
 
-    def reload(self, kept: Iterable[int]) -> None:
-        """What a file brings back: no observers, and no errors, nor what was computed from them."""
+    def reload(self, kept: Iterable[int], formless: Iterable[int]) -> None:
+        """What a file brings back: no observers, and no errors, nor what was computed from them.
+
+        ``formless``: nodes whose values cannot be written. What a cutoff may have kept is computed
+        as if it had changed; all others are computed again when they are needed.
+        """
         self.watches.clear()
         self.immortal = set(kept)
         for node in self.nodes.values():
@@ -479,6 +485,12 @@ class Model:
                 node.record = None
             node.error = node.error_record = None
             node.cycle = frozenset()
+        for uid in formless:
+            node = self.nodes[uid]
+            if node.cutoff or node.uncut == node.version:
+                node.record, node.value = None, MISSING
+            else:
+                self.released.add(uid)
 
     def pin(self, uid: int, value: Any) -> None:
         """Give a computed node this value until it is unpinned."""
@@ -542,6 +554,7 @@ class Model:
             uid, before = rest[0], rest[-1]
             node = self.nodes[uid]
             if what == "cutoff":
+                node.uncut = node.version if node.cutoff and not before else node.uncut
                 node.cutoff = before
                 node.error = node.error_record = None
             elif what == "edit":
