@@ -31,7 +31,7 @@ from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
 from reactgrad._tell import held
-from reactgrad._undo import give_back, note_leaf, note_name
+from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
@@ -695,11 +695,11 @@ class Graph:
             return
         specs = self._host.specs
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        if self._scheduler.notes:
-            for slot, _, _ in ready:
-                note_leaf(self, slot)
+        former = former_leaves(self, [slot for slot, _, _ in ready])
         if reshaped:
             respec(self, reshaped)
+        for slot, before in former.items():
+            note_leaf(self, slot, before)
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])

@@ -148,8 +148,8 @@ class Machine(RuleBasedStateMachine):
         self.trouble: list[Trouble] = []  # what observers have raised
         self.now: World  # whose nodes are being computed
 
-    @initialize(code=CODES)
-    def start(self, code: int) -> None:
+    @initialize(code=CODES, nodes=st.lists(CODES, min_size=4, max_size=10))
+    def start(self, code: int, nodes: list[int]) -> None:
         global playing
         playing = self
         world = World(rg.Graph(), Model())
@@ -159,6 +159,8 @@ class Machine(RuleBasedStateMachine):
         self.worlds.append(world)
         self.new_leaf(world, Code(code))
         self.new_choice(world, Code(code))
+        for number in nodes:
+            self.build(world, Code(number))
 
     def teardown(self) -> None:
         _device.COPY_LIMIT = COPY_LIMIT
@@ -695,6 +697,10 @@ class Machine(RuleBasedStateMachine):
         extra = Counter(self.called) - Counter(functions)
         assert all(uid in rebuilt and n == 1 for uid, n in extra.items()), (functions, self.called)
         bad = [outcome.bad[uid] for uid in uids if uid in outcome.bad]
+        for one in failed:
+            self.did(f"raised: {world.model.nodes[one].error.kind.__name__}")
+        for what, nodes in (("ran", ran), ("cut off", cut_off), ("rebuilt", rebuilt)):
+            self.done[what] += len(nodes)
         assert (raised is not None) == bool(bad), f"raised {raised!r}, not {bad}"
         if raised is not None:
             kinds = tuple(KINDS[error.kind] for error in outcome.bad.values())
@@ -867,13 +873,13 @@ class Machine(RuleBasedStateMachine):
     def act_release(self, world: World, code: Code) -> None:
         """A backward that keeps no values; what it needs is rebuilt later."""
         model = world.model
-        roots = world.held(
-            lambda node: node.op in OPS and node.shape == () and not model.is_stale(node.uid)
-        )
+        roots = world.held(lambda node: node.op in OPS and node.shape == ())
         uid = code.among(roots or [0])
         if not uid or model.undo:
             return
         self.read(world, [uid])
+        if model.is_stale(uid):
+            return
         world.gradients = True
         inner = {u for u in model.ancestors([uid]) if u != uid and model.nodes[u].op != "leaf"}
         model.released |= {u for u in inner if not model.nodes[u].pinned}
@@ -888,7 +894,7 @@ class Machine(RuleBasedStateMachine):
     def act_reload(self, world: World, code: Code) -> None:
         """Go on with what a file brings back; who is not named has to be taken from there."""
         model = world.model
-        if model.undo:
+        if model.undo or code.pick(3):  # observers stay behind, and shall have time to be told
             return
         self.called.clear()
         data = world.graph._host.data
@@ -1077,6 +1083,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(number=CODES)
     def observe(self, number: int) -> None:
+        self.play(Machine.act_observe, number)
+
+    @rule(number=CODES)
+    def observe_again(self, number: int) -> None:
         self.play(Machine.act_observe, number)
 
     @rule(number=CODES)
