@@ -513,22 +513,19 @@ class Machine(RuleBasedStateMachine):
         if world.gradients and None in (above.shape, model.nodes[uid].shape):
             return
         new = self.uid()
-        made: list[rg.Var] = []
+        child, split = world.vars[uid], places if position is None else [position]
 
         def change() -> None:
-            child = world.vars[uid]
-            source = child.parents[places[0]]
-            made.append(world.graph.insert(source, child, OPS["twice"], position))
-            self.did("inserted")
+            world.graph.insert(child.parents[places[0]], child, OPS["twice"], position)
 
         def same() -> None:
-            split = places if position is None else [position]
             model.computed(new, "twice", (parent,))
             model.rewire({uid: tuple([new if i in split else p for i, p in enumerate(operands)])})
 
         self.change(world, change, same)
-        if made:
-            self.take(world, new, made[0])
+        if new in model.nodes:  # else gradients that exist did not allow it
+            self.take(world, new, child.parents[split[0]])
+            self.did("inserted")
 
     def act_remove(self, world: World, code: Code) -> None:
         """Take a node out for good, unless it is used."""
