@@ -31,7 +31,7 @@ from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
 from reactgrad._tell import held
-from reactgrad._undo import give_back, note_leaf, note_name
+from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
@@ -698,11 +698,11 @@ class Graph:
             return
         specs = self._host.specs
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        if self._scheduler.notes:
-            for slot, _, _ in ready:
-                note_leaf(self, slot)
+        former = former_leaves(self, [slot for slot, _, _ in ready])
         if reshaped:
             respec(self, reshaped)
+        for slot, before in former.items():
+            note_leaf(self, slot, before)
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])
@@ -819,19 +819,16 @@ class Graph:
         return unchanged(rule, self._host.hand_out(slot), new)
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
-        cutoffs = self._scheduler.staleness.cutoffs
         self._scheduler.attend()
         if rule is None:
             if self._host.cutoffs.pop(slot, None) is not None:
                 self._host.former_cutoffs[slot] = self._scheduler.version(slot)
-            cutoffs.discard(slot)
         else:
             self._host.own_view(slot)
             self._host.cutoffs[slot] = rule
-            if not self._scheduler.leaf[slot]:
-                cutoffs.add(slot)
         self._host.moved(slot)
-        self._scheduler.doubt()
+        if not self._scheduler.leaf[slot]:
+            self._scheduler.cutoff_changed(slot, rule is not None)
         if slot in self._scheduler.errors:  # its cutoff may be what raised
             self._scheduler.invalidate(slot)
 
@@ -863,7 +860,6 @@ class Graph:
         >>> x.value
         1.0
         """
-        observers = self._observers
         observers = self._observers
         with held(self):
             ran, queued = observers.ran, len(observers.queue)

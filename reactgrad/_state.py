@@ -117,10 +117,11 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, forced, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins, choices,
-    dynamic
+    names, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns, dtypes,
+    pins, choices, dynamic
         What some nodes have: names; being kept alive; having to run whatever the versions say;
-        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; declared
+        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; a value
+        that a cutoff may have kept which is there no more (``Host.former_cutoffs``); declared
         shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
         by and between; how many parents are arguments where the others were read on the way.
     """
@@ -147,6 +148,7 @@ class State:
     numbers: tuple[int, ...] = ()
     closed: tuple[tuple[int, tuple[int, ...] | None], ...] = ()
     cutoffs: tuple[tuple[int, Callable[[Any, Any], Any]], ...] = ()
+    former_cutoffs: tuple[int, ...] = ()
     patterns: tuple[tuple[int, Spec], ...] = ()
     dtypes: tuple[tuple[int, np.dtype[Any]], ...] = ()
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
@@ -282,6 +284,9 @@ def _capture(graph: Graph, slots: list[int]) -> State:
             for node, positions in by_node(host.closed)
         ),
         cutoffs=by_node(host.cutoffs),
+        former_cutoffs=nodes(
+            slot for slot, at in host.former_cutoffs.items() if at == versions.version[slot]
+        ),
         patterns=by_node(host.patterns),
         dtypes=by_node(host.dtypes),
         pins=tuple(
@@ -501,7 +506,7 @@ def _check_some(state: State) -> None:
             *("names", "closed", "cutoffs", "patterns", "dtypes", "pins", "choices", "dynamic"),
         )
     }
-    for what in ("kept", "forced", "frozen", "retained", "numbers"):
+    for what in ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs"):
         listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
@@ -693,8 +698,11 @@ class _Restoring:
             switch.declared = self.specs[node]
             graph._link_branches(node, (condition, *branches))
         graph._scheduler.dynamic.update(state.dynamic)
-        for node, rule in state.cutoffs:
-            graph._set_cutoff(node, rule)
+        host.cutoffs.update(state.cutoffs)
+        graph._scheduler.staleness.cutoffs.update(
+            [node for node, _ in state.cutoffs if not isinstance(self.of[node], Leaf)]
+        )
+        host.former_cutoffs.update({node: self.version[node] for node in state.former_cutoffs})
 
     def check_choice(self, node: int, condition: int) -> None:
         """What a choice passes on is checked whenever it runs."""

@@ -46,8 +46,8 @@ MOST_HEADER = 100_000_000
 
 _FIELDS = (
     *("seed", "next_serial", "definitions", "specs", "forms", "objects", "names", "kept", "forced"),
-    *("frozen", "retained", "numbers", "closed", "cutoffs", "patterns", "dtypes", "pins"),
-    *("choices", "dynamic"),
+    *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
+    *("dtypes", "pins", "choices", "dynamic"),
 )
 
 
@@ -260,6 +260,7 @@ class _Unpacking:
             cutoffs=tuple(
                 [(node(i), reader.cutoff(rule)) for i, rule in self.entries("cutoffs", 2)]
             ),
+            former_cutoffs=nodes(manifest["former_cutoffs"]),
             patterns=tuple(
                 [(node(i), self.pattern(form)) for i, form in self.entries("patterns", 2)]
             ),

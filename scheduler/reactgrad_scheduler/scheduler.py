@@ -821,14 +821,29 @@ class Scheduler:
         self.attend()
         return self.totals.with_replays(self.versions.replays, self.versions.replayed)
 
-    def doubt(self) -> None:
-        """What is certain may not be any more, since a cutoff came or went: look at versions."""
+    def cutoff_changed(self, slot: int, cuts: bool) -> None:
+        """A recomputed `slot` may be called unchanged from now on, or may not any more.
+
+        If it is stale, what is below it is not certain any more to run, or certain again.
+        """
         self.attend()
         self.plans.clear()
-        mark, leaf = self.staleness.mark, self.leaf
-        self.staleness.doubt_all(
-            slot for slot in range(len(mark)) if mark[slot] == STALE and not leaf[slot]
-        )
+        staleness = self.staleness
+        mark, cutoffs = staleness.mark, staleness.cutoffs
+        if cuts:
+            cutoffs.add(slot)
+        else:
+            cutoffs.discard(slot)
+        if mark[slot] == STALE and not cuts:
+            staleness.push((slot,))
+        elif mark[slot] == STALE:
+            children = self.topology.children[slot]
+            below = self.topology.descendants(children, lambda child: mark[child] == STALE)
+            for child in self.topology.sort(below):
+                operands = self.operands(child)
+                if not any(mark[one] == STALE and one not in cutoffs for one in operands):
+                    staleness.put(child, MAYBE)
+        staleness.renew()
 
     def version(self, slot: int) -> int:
         """How often the value of `slot` was replaced."""

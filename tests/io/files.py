@@ -62,6 +62,7 @@ def assert_same_state(a: State, b: State) -> None:
         "patterns",
         "dtypes",
         "pins",
+        "former_cutoffs",
     ):
         assert getattr(a, name) == getattr(b, name), name
     assert (a.choices, a.dynamic) == (b.choices, b.dynamic)
