@@ -32,6 +32,7 @@ def fork(graph: Graph) -> Graph:
         copy.closed = host.closed.copy()
         copy.removed = host.removed.copy()
         copy.frozen, copy.retained = host.frozen.copy(), host.retained.copy()
+        copy.spared = host.spared.copy()
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
         copy.pins = {
@@ -42,6 +43,7 @@ def fork(graph: Graph) -> Graph:
             copy.ops[slot] = host.ops[slot].twin(twin)
             twin._link_branches(slot, operands)
         _fork_programs(graph, twin)
+        twin.max_bytes = graph.max_bytes
         twin._lineage = [*graph._lineage, (weakref.ref(graph), copy.forked_serial)]
         return twin
 

@@ -102,8 +102,8 @@ class State:
 
     Attributes
     ----------
-    seed, next_serial
-        Of the graph: the seed of its random nodes; the number of the next node.
+    seed, next_serial, max_bytes
+        Of the graph: the seed of its random nodes; the number of the next node; its memory budget.
     definitions, specs
         What nodes are, and what is known of their values; each stands here once.
     definition, spec
@@ -116,12 +116,13 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, forced, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins, choices,
-    dynamic
-        What some nodes have: names; being kept alive; having to run whatever the versions say;
-        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; declared
-        shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
-        by and between; how many parents are arguments where the others were read on the way.
+    names, kept, held, forced, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins,
+    choices, dynamic
+        What some nodes have: names; being kept alive; a value that a cutoff kept and that cannot be
+        computed again; having to run whatever the versions say; frozen; ``retain_grad``; shared
+        constants; detached edges (``None``: all); cutoffs; declared shapes; declared dtypes; for
+        pinned nodes, what they were computed from; what nodes choose by and between; how many
+        parents are arguments where the others were read on the way.
     """
 
     seed: int
@@ -138,8 +139,10 @@ class State:
     records: Column
     record_count: Column
     values: tuple[Any, ...]
+    max_bytes: int | None = None
     names: tuple[tuple[int, str], ...] = ()
     kept: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
     forced: tuple[int, ...] = ()
     frozen: tuple[int, ...] = ()
     retained: tuple[int, ...] = ()
@@ -265,8 +268,10 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         records=column(records),
         record_count=column(record_count),
         values=_values(graph, slots),
+        max_bytes=graph.max_bytes,
         names=pairs(host.name_of),
         kept=nodes(host.kept),
+        held=nodes(s for s, at in host.former_cutoffs.items() if at == versions.version[s]),
         forced=nodes(versions.forced),
         frozen=nodes(host.frozen),
         retained=nodes(host.retained),
@@ -425,6 +430,8 @@ def check(state: State) -> None:
         raise LoadError("there is not one value for each node")
     if state.seed < 0:
         raise LoadError("the seed is negative")
+    if state.max_bytes is not None and state.max_bytes < 0:
+        raise LoadError("the memory budget is negative")
     if not 0 < state.next_serial <= MOST_SERIAL:
         raise LoadError("the number of the next node is out of range")
     _check_range("serial", state.serial, 1, state.next_serial - 1)
@@ -495,7 +502,7 @@ def _check_some(state: State) -> None:
             *("names", "closed", "cutoffs", "patterns", "dtypes", "pins", "choices", "dynamic"),
         )
     }
-    for what in ("kept", "forced", "frozen", "retained", "numbers"):
+    for what in ("kept", "held", "forced", "frozen", "retained", "numbers"):
         listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
@@ -554,6 +561,7 @@ class _Restoring:
         self.show_views(order)
         self.mark(order)
         self.graph._scheduler.staleness.renew()
+        self.graph.max_bytes = state.max_bytes
 
     def wrong(self, node: int, says: str) -> LoadError:
         return LoadError(f"node {self.state.label(node)!r} {says}")
@@ -652,6 +660,10 @@ class _Restoring:
             if isinstance(self.of[node], Leaf) or node in self.pinned:
                 raise self.wrong(node, "is to run again, and is never computed")
         graph._scheduler.versions.forced.update(state.forced)
+        for node in state.held:
+            if isinstance(self.of[node], Leaf):
+                raise self.wrong(node, "is held by a cutoff, and is never computed")
+            graph._host.former_cutoffs[node] = self.version[node]
         for node in state.frozen:
             if self.of[node] is not PARAM:
                 raise self.wrong(node, "is frozen, and no param")
@@ -768,7 +780,7 @@ class _Restoring:
             )
             staleness.put(node, STALE if certain else MAYBE if above else CLEAN)
             if not certain and data[node] is MISSING:
-                scheduler.dropped.add(node)
+                staleness.drop(node)
 
 
 def _split(flat: Column, counts: Column) -> list[Any]:
