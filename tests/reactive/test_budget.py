@@ -406,16 +406,17 @@ def test_an_observer_may_lift_the_limit_and_set_another_one() -> None:
     g.check_invariants()
 
 
-@pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
-def test_a_function_that_builds_nodes_while_it_runs_releases_nothing_under_way() -> None:
-    """Its plan is bound as a whole: what is released there would be written to all the same."""
-    g = rg.Graph(max_bytes=8 * SIZE)
+@pytest.mark.trusting
+def test_what_a_plan_is_bound_to_stays_while_it_runs() -> None:
+    """A function of it builds a node, whose constant does not fit: room is made afterwards."""
+    g = rg.Graph(max_bytes=5 * SIZE)
     x = g.input(np.zeros(ROW))
     made: list[rg.Var] = []
 
     def builds(a: np.ndarray) -> np.ndarray:
-        made.append(x + np.full(ROW, 5.0))
-        del made[:-4]
+        if a[0] == 9.0:
+            made.extend(x + np.full(ROW, float(i)) for i in range(2))
+            assert released(first) == [False]
         return a * 1.0
 
     first = x + 1.0
@@ -423,7 +424,9 @@ def test_a_function_that_builds_nodes_while_it_runs_releases_nothing_under_way()
     for turn in range(12):
         x.set(np.full(ROW, float(turn)))
         assert last.value[0] == 2.0 * (turn + 1.0)
-    g.check_invariants()
+        g.check_invariants()
+    assert g.stats().plan_hits > 2
+    assert g.stats().evicted > 0
 
 
 def test_without_a_limit_again_nothing_is_left_of_it() -> None:
