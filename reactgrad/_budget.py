@@ -32,6 +32,7 @@ from reactgrad._errors import BudgetWarning, DTypeError
 from reactgrad._gaps import Gaps
 from reactgrad._host import Host
 from reactgrad._ledger import Ledger, memory_of
+from reactgrad._site import user_level
 from reactgrad._store import MISSING, Lease
 from reactgrad.backend import Spec, storage_shape
 from reactgrad.ops import Attrs, Op
@@ -179,7 +180,7 @@ class BudgetedHost(Host):
                 "computed from. Values are right, but computed again and again. Raise max_bytes, or "
                 "hold and observe less.",
                 BudgetWarning,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
         return run
 

@@ -352,8 +352,9 @@ def test_a_node_that_reads_others_reads_what_was_released() -> None:
 def test_too_small_a_budget_gives_right_values_and_warns_once() -> None:
     g = rg.Graph(max_bytes=100)
     made = chain(g, 5)
-    with pytest.warns(rg.BudgetWarning, match="max_bytes=100 is not enough: 24000 bytes"):
+    with pytest.warns(rg.BudgetWarning, match="max_bytes=100 is not enough: 24000 bytes") as told:
         made[-1].value
+    assert told[0].filename == __file__
     made[0].set(np.full(ROW, 0.5))
     expected = 0.5
     for var in made:
@@ -361,8 +362,9 @@ def test_too_small_a_budget_gives_right_values_and_warns_once() -> None:
         expected = math.sin(expected)
     assert g.stats().peak_bytes == 3 * SIZE
     g.max_bytes = 200
-    with pytest.warns(rg.BudgetWarning):
-        made[3].value
+    with pytest.warns(rg.BudgetWarning, match="max_bytes=200") as told:
+        g.forward(made[3])
+    assert told[0].filename == __file__
 
 
 def test_a_limit_that_is_no_size_is_refused() -> None:
