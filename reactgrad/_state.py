@@ -103,8 +103,8 @@ class State:
 
     Attributes
     ----------
-    seed, next_serial
-        Of the graph: the seed of its random nodes; the number of the next node.
+    seed, next_serial, max_bytes
+        Of the graph: the seed of its random nodes; the number of the next node; its memory budget.
     definitions, specs
         What nodes are, and what is known of their values; each stands here once.
     definition, spec
@@ -140,6 +140,7 @@ class State:
     records: Column
     record_count: Column
     values: tuple[Any, ...]
+    max_bytes: int | None = None
     names: tuple[tuple[int, str], ...] = ()
     kept: tuple[int, ...] = ()
     forced: tuple[int, ...] = ()
@@ -273,6 +274,7 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         records=column(records),
         record_count=column(record_count),
         values=_values(graph, slots),
+        max_bytes=graph.max_bytes,
         names=pairs(host.name_of),
         kept=nodes(host.kept),
         forced=nodes(versions.forced),
@@ -436,6 +438,8 @@ def check(state: State) -> None:
         raise LoadError("there is not one value for each node")
     if state.seed < 0:
         raise LoadError("the seed is negative")
+    if state.max_bytes is not None and state.max_bytes < 0:
+        raise LoadError("the memory budget is negative")
     if not 0 < state.next_serial <= MOST_SERIAL:
         raise LoadError("the number of the next node is out of range")
     _check_range("serial", state.serial, 1, state.next_serial - 1)
@@ -565,6 +569,7 @@ class _Restoring:
         self.show_views(order)
         self.mark(order)
         self.graph._scheduler.staleness.renew()
+        self.graph.max_bytes = state.max_bytes
 
     def wrong(self, node: int, says: str) -> LoadError:
         return LoadError(f"node {self.state.label(node)!r} {says}")
@@ -667,6 +672,10 @@ class _Restoring:
             if isinstance(self.of[node], Leaf) or node in self.pinned:
                 raise self.wrong(node, "is to run again, and is never computed")
         graph._scheduler.versions.forced.update(state.forced)
+        for node in state.former_cutoffs:
+            if isinstance(self.of[node], Leaf):
+                raise self.wrong(node, "is held by a cutoff, and is never computed")
+            host.former_cutoffs[node] = self.version[node]
         for node in state.frozen:
             if self.of[node] is not PARAM:
                 raise self.wrong(node, "is frozen, and no param")
@@ -702,7 +711,6 @@ class _Restoring:
         graph._scheduler.staleness.cutoffs.update(
             [node for node, _ in state.cutoffs if not isinstance(self.of[node], Leaf)]
         )
-        host.former_cutoffs.update({node: self.version[node] for node in state.former_cutoffs})
 
     def check_choice(self, node: int, condition: int) -> None:
         """What a choice passes on is checked whenever it runs."""
@@ -786,7 +794,7 @@ class _Restoring:
             )
             staleness.put(node, STALE if certain else MAYBE if above else CLEAN)
             if not certain and data[node] is MISSING:
-                scheduler.dropped.add(node)
+                staleness.drop(node)
 
 
 def _split(flat: Column, counts: Column) -> list[Any]:

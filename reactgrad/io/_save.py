@@ -75,6 +75,7 @@ class _Packing:
         manifest = {
             "seed": state.seed,
             "next_serial": state.next_serial,
+            "max_bytes": state.max_bytes,
             "definitions": definitions,
             "specs": [self.tried(writer.spec, found, "a value") for found in state.specs],
             "forms": list(self.forms),
