@@ -14,6 +14,7 @@ Map of the package:
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
+- ``_budget``, ``_ledger``         a limit for the memory of values; what they take
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
 - ``_respec``, ``_site``           what shapes follow from a change; where a node was built
@@ -27,6 +28,7 @@ Map of the package:
 from reactgrad import extend as extend
 from reactgrad import testing as testing
 from reactgrad._cutoff import tolerance as tolerance
+from reactgrad._errors import BudgetWarning as BudgetWarning
 from reactgrad._errors import BusyError as BusyError
 from reactgrad._errors import Cancelled as Cancelled
 from reactgrad._errors import CycleError as CycleError

@@ -133,6 +133,7 @@ class Change:
         else:
             taken = host.take(slot)
             scheduler.drop([slot])
+            scheduler.plans.clear()  # they may take a view where there is none any more
 
         def back() -> None:
             host.specs[slot] = spec
@@ -141,7 +142,7 @@ class Change:
             if grad is not None:
                 host.grads[slot] = grad
             if not dropped:
-                scheduler.dropped.discard(slot)
+                scheduler.staleness.restore(slot)
             host.moved(slot)
 
         self._back.append(back)

@@ -59,5 +59,9 @@ class ReactgradWarning(UserWarning):
     """Base of every warning of reactgrad."""
 
 
+class BudgetWarning(ReactgradWarning):
+    """A memory budget that is too small for what has to be there at once."""
+
+
 class GradModeWarning(ReactgradWarning):
     """Gradients were asked for where they are switched off."""

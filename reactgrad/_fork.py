@@ -35,6 +35,7 @@ def fork(graph: Graph) -> Graph:
         copy.hooks = host.hooks.copy()
         if host.mode is not None:
             copy.keep_mode(host.mode)
+        copy.spared = host.spared.copy()
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
         copy.pins = {
@@ -45,6 +46,7 @@ def fork(graph: Graph) -> Graph:
             copy.ops[slot] = host.ops[slot].twin(twin)
             twin._link_branches(slot, operands)
         _fork_programs(graph, twin)
+        twin.max_bytes = graph.max_bytes
         twin._lineage = [*graph._lineage, (weakref.ref(graph), copy.forked_serial)]
         return twin
 

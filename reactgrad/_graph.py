@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import _respec
+from reactgrad._budget import BudgetedHost, set_limit
 from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import Edits, edit, insert, remove
@@ -31,7 +32,7 @@ from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
 from reactgrad._tell import held
-from reactgrad._undo import give_back, note_leaf, note_name
+from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
@@ -71,6 +72,8 @@ class Graph:
     ----------
     rng : int
         Seed of the random nodes of this graph.
+    max_bytes : int, optional
+        Memory budget of its values; see ``max_bytes``.
 
     Examples
     --------
@@ -86,11 +89,12 @@ class Graph:
     np.float64(12.0)
     """
 
-    def __init__(self, rng: int = 0) -> None:
+    def __init__(self, rng: int = 0, max_bytes: int | None = None) -> None:
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
         self._open(rng)
         self._adopt(Scheduler(self._host))
+        self.max_bytes = max_bytes
 
     def _open(self, seed: int) -> None:
         self.seed = seed
@@ -698,11 +702,11 @@ class Graph:
             return
         specs = self._host.specs
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        if self._scheduler.notes:
-            for slot, _, _ in ready:
-                note_leaf(self, slot)
+        former = former_leaves(self, [slot for slot, _, _ in ready])
         if reshaped:
             respec(self, reshaped)
+        for slot, before in former.items():
+            note_leaf(self, slot, before)
         for slot, found, new in ready:
             self._host.write_leaf(slot, found, new, adopt=adopt)
         self._scheduler.changed(*[slot for slot, _, _ in ready])
@@ -819,19 +823,16 @@ class Graph:
         return unchanged(rule, self._host.hand_out(slot), new)
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
-        cutoffs = self._scheduler.staleness.cutoffs
         self._scheduler.attend()
         if rule is None:
             if self._host.cutoffs.pop(slot, None) is not None:
                 self._host.former_cutoffs[slot] = self._scheduler.version(slot)
-            cutoffs.discard(slot)
         else:
             self._host.own_view(slot)
             self._host.cutoffs[slot] = rule
-            if not self._scheduler.leaf[slot]:
-                cutoffs.add(slot)
         self._host.moved(slot)
-        self._scheduler.doubt()
+        if not self._scheduler.leaf[slot]:
+            self._scheduler.cutoff_changed(slot, rule is not None)
         if slot in self._scheduler.errors:  # its cutoff may be what raised
             self._scheduler.invalidate(slot)
 
@@ -863,7 +864,6 @@ class Graph:
         >>> x.value
         1.0
         """
-        observers = self._observers
         observers = self._observers
         with held(self):
             ran, queued = observers.ran, len(observers.queue)
@@ -1015,15 +1015,25 @@ class Graph:
                     with held(self):  # who may set what the value comes from
                         return self._value(slot)
                 self._refresh((slot,))
-            value = self._host.hand_out(slot)
-            if value is MISSING:  # released, and clean
-                self._refresh((slot,))
-                value = self._host.hand_out(slot)
+            value = self._clean_value(slot)
             self._handed.setdefault(slot, value)
             return value
         finally:
             if not lock.gates or lock.leave_gate():
                 lock.release()
+
+    def _clean_value(self, slot: int) -> Any:
+        """The value of a clean node, computed again if it was released."""
+        value = self._host.hand_out(slot)
+        if value is MISSING:
+            self._refresh((slot,))
+            value = self._host.hand_out(slot)
+            if value is MISSING:
+                raise Cancelled(
+                    f"the run was cancelled while the released value of {self._host.name(slot)!r} was "
+                    "computed again. Read again to go on."
+                )
+        return value
 
     def stabilize(self) -> int:
         """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
@@ -1188,6 +1198,46 @@ class Graph:
         observers  0
         """
         return take_stats(self)
+
+    @property
+    def max_bytes(self) -> int | None:
+        """The memory that values may take, in bytes; ``None``: no limit.
+
+        Above it, values that cost little to compute again for the memory they take, and have not been
+        used for long, are released: before a node needs memory, and after a read. They keep their
+        versions, and are computed again, at these versions, when something needs them
+        (``run.rebuilt``); what is read and what runs stays the same. Never released are leaves, pinned
+        and observed values, values with a cutoff, what ``backward(retain_graph=True)`` is to keep, and
+        what callers hold without a copy. Where these alone, with what one node is computed from, need
+        more, reads go on and ``BudgetWarning`` tells once. May be set at any time; forks and saved
+        graphs have the same limit, each for itself.
+
+        A Python function whose value was released is called again for it, and must return the same.
+        Scratch memory of kernels and cutoffs is not counted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import reactgrad as rg
+        >>> g = rg.Graph(max_bytes=40_000)
+        >>> x = g.input(np.ones(1000))
+        >>> chain = [x + 1.0]
+        >>> for _ in range(99):
+        ...     chain.append(chain[-1] + 1.0)
+        >>> chain[-1].value[0]
+        np.float64(101.0)
+        >>> g.stats().peak_bytes, g.stats().evicted
+        (40000, 96)
+        >>> run = g.forward(chain[50])
+        >>> len(run.ran), chain[50] in run.rebuilt, chain[50].value_version
+        (0, True, 1)
+        """
+        host = self._host
+        return host.limit if isinstance(host, BudgetedHost) else None
+
+    @max_bytes.setter
+    def max_bytes(self, limit: int | None) -> None:
+        set_limit(self, limit)
 
     @property
     def events(self) -> tuple[Event, ...] | None:
@@ -1460,9 +1510,9 @@ class Graph:
         """A twin of this graph that shares all values until one side recomputes them.
 
         Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
-        with their hooks and the seed come along; observers and ``.grad`` do not. Copies tables, no
-        array. ``fork[var]`` is the twin of a node of this graph; the twins are kept as long as the
-        fork.
+        with their hooks, the seed and the memory budget come along; observers and ``.grad`` do not.
+        Copies tables, no array. ``fork[var]`` is the twin of a node of this graph; the twins are kept
+        as long as the fork.
 
         Returns
         -------
@@ -1569,6 +1619,7 @@ class Graph:
         with self._lock:
             self._tidy()
             check_invariants(self._scheduler)
+            self._host.check()
 
     def forget_marks(self) -> None:
         """Erase all marks and cached plans, so that versions alone decide what runs (rule E16).
@@ -1597,34 +1648,25 @@ class Graph:
             change.update(program, slots, slots)
             change.follow()
 
-    def _release_between(self, program: Program, root: int) -> None:
-        """Release the intermediate values between an output and its leaves (rule D6)."""
+    def _retain_between(self, program: Program, root: int, retain: bool) -> None:
+        """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
         scheduler, host = self._scheduler, self._host
         owners = host.owners
         between = set(program.adjoint)
         between.update(slot for slot, number in owners.items() if number == program.number)
-        mark, leaf = scheduler.staleness.mark, scheduler.leaf
+        between.discard(root)
+        if retain:
+            host.spared |= between
+            return
+        host.spared -= between
         scheduler.attend()
-        slots = [
-            slot
-            for slot in between
-            if slot != root
-            and not leaf[slot]
-            and not mark[slot]
-            and host.data[slot] is not MISSING
-            and not self._keeps_by_cutoff(slot)
-        ]
-        for slot in slots:
-            host.discard(slot)
-            host.moved(slot)
-        scheduler.drop(slots)
-
-    def _keeps_by_cutoff(self, slot: int) -> bool:
-        """Whether a cutoff may have kept a value here that could not be computed again."""
-        host = self._host
-        former = host.former_cutoffs.get(slot)
-        return slot in host.cutoffs or (
-            former is not None and former == self._scheduler.version(slot)
+        mark = scheduler.staleness.mark
+        host.release(
+            [
+                slot
+                for slot in between
+                if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
+            ]
         )
 
     def _dtype_kind(self, slot: int) -> str:

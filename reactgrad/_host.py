@@ -60,6 +60,7 @@ class Host(Store):
         self.closed: dict[int, frozenset[int] | None] = {}  # detached edges; None: all of them
         self.grads: dict[int, Any] = {}
         self.retained: set[int] = set()
+        self.spared: set[int] = set()  # whose values no memory budget may release
         self.frozen: set[int] = set()
         self.dtypes: dict[int, Any] = {}  # for inputs that were declared by dtype alone
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
@@ -139,6 +140,7 @@ class Host(Store):
         self.closed.pop(slot, None)
         self.grads.pop(slot, None)
         self.retained.discard(slot)
+        self.spared.discard(slot)
         self.frozen.discard(slot)
         self.patterns.pop(slot, None)
         self.dtypes.pop(slot, None)

@@ -51,7 +51,6 @@ from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError
 from reactgrad._observers import KINDS, Observer, attach, detach
-from reactgrad._store import MISSING
 from reactgrad._tell import held
 from reactgrad.scheduler import Run as RawRun
 
@@ -72,8 +71,7 @@ def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:
         stale = kind != "removed" and graph._scheduler.is_stale(var._slot)
         observer.armed = not stale
         if kind == "changed" and not stale:
-            value = graph._host.hand_out(var._slot)
-            observer.last = None if value is MISSING else value
+            observer.last = graph._clean_value(var._slot)
         attach(graph, observer)
         graph._observers.stirred |= stale
         return observer

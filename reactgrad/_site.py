@@ -38,6 +38,15 @@ def user_site() -> Site | None:
     return None
 
 
+def user_level() -> int:
+    """The ``stacklevel`` at which a warning that the caller gives shows that place."""
+    site = user_site()
+    level, frame = 1, sys._getframe(1)
+    while site and frame.f_code is not site[0] and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def site_text(site: Site | None) -> str:
     """File, line and text of a place: ``model.py:12: y = rg.log(x)``."""
     if site is None:

@@ -103,8 +103,8 @@ class State:
 
     Attributes
     ----------
-    seed, next_serial
-        Of the graph: the seed of its random nodes; the number of the next node.
+    seed, next_serial, max_bytes
+        Of the graph: the seed of its random nodes; the number of the next node; its memory budget.
     definitions, specs
         What nodes are, and what is known of their values; each stands here once.
     definition, spec
@@ -117,10 +117,11 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, forced, frozen, retained, numbers, closed, cutoffs, patterns, dtypes, pins, choices,
-    dynamic
+    names, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns, dtypes,
+    pins, choices, dynamic
         What some nodes have: names; being kept alive; having to run whatever the versions say;
-        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; declared
+        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; a value
+        that a cutoff may have kept which is there no more (``Host.former_cutoffs``); declared
         shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
         by and between; how many parents are arguments where the others were read on the way.
     """
@@ -139,6 +140,7 @@ class State:
     records: Column
     record_count: Column
     values: tuple[Any, ...]
+    max_bytes: int | None = None
     names: tuple[tuple[int, str], ...] = ()
     kept: tuple[int, ...] = ()
     forced: tuple[int, ...] = ()
@@ -147,6 +149,7 @@ class State:
     numbers: tuple[int, ...] = ()
     closed: tuple[tuple[int, tuple[int, ...] | None], ...] = ()
     cutoffs: tuple[tuple[int, Callable[[Any, Any], Any]], ...] = ()
+    former_cutoffs: tuple[int, ...] = ()
     patterns: tuple[tuple[int, Spec], ...] = ()
     dtypes: tuple[tuple[int, np.dtype[Any]], ...] = ()
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
@@ -271,6 +274,7 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         records=column(records),
         record_count=column(record_count),
         values=_values(graph, slots),
+        max_bytes=graph.max_bytes,
         names=pairs(host.name_of),
         kept=nodes(host.kept),
         forced=nodes(versions.forced),
@@ -282,6 +286,9 @@ def _capture(graph: Graph, slots: list[int]) -> State:
             for node, positions in by_node(host.closed)
         ),
         cutoffs=by_node(host.cutoffs),
+        former_cutoffs=nodes(
+            slot for slot, at in host.former_cutoffs.items() if at == versions.version[slot]
+        ),
         patterns=by_node(host.patterns),
         dtypes=by_node(host.dtypes),
         pins=tuple(
@@ -431,6 +438,8 @@ def check(state: State) -> None:
         raise LoadError("there is not one value for each node")
     if state.seed < 0:
         raise LoadError("the seed is negative")
+    if state.max_bytes is not None and state.max_bytes < 0:
+        raise LoadError("the memory budget is negative")
     if not 0 < state.next_serial <= MOST_SERIAL:
         raise LoadError("the number of the next node is out of range")
     _check_range("serial", state.serial, 1, state.next_serial - 1)
@@ -501,7 +510,7 @@ def _check_some(state: State) -> None:
             *("names", "closed", "cutoffs", "patterns", "dtypes", "pins", "choices", "dynamic"),
         )
     }
-    for what in ("kept", "forced", "frozen", "retained", "numbers"):
+    for what in ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs"):
         listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
@@ -560,6 +569,7 @@ class _Restoring:
         self.show_views(order)
         self.mark(order)
         self.graph._scheduler.staleness.renew()
+        self.graph.max_bytes = state.max_bytes
 
     def wrong(self, node: int, says: str) -> LoadError:
         return LoadError(f"node {self.state.label(node)!r} {says}")
@@ -662,6 +672,10 @@ class _Restoring:
             if isinstance(self.of[node], Leaf) or node in self.pinned:
                 raise self.wrong(node, "is to run again, and is never computed")
         graph._scheduler.versions.forced.update(state.forced)
+        for node in state.former_cutoffs:
+            if isinstance(self.of[node], Leaf):
+                raise self.wrong(node, "is held by a cutoff, and is never computed")
+            host.former_cutoffs[node] = self.version[node]
         for node in state.frozen:
             if self.of[node] is not PARAM:
                 raise self.wrong(node, "is frozen, and no param")
@@ -693,8 +707,10 @@ class _Restoring:
             switch.declared = self.specs[node]
             graph._link_branches(node, (condition, *branches))
         graph._scheduler.dynamic.update(state.dynamic)
-        for node, rule in state.cutoffs:
-            graph._set_cutoff(node, rule)
+        host.cutoffs.update(state.cutoffs)
+        graph._scheduler.staleness.cutoffs.update(
+            [node for node, _ in state.cutoffs if not isinstance(self.of[node], Leaf)]
+        )
 
     def check_choice(self, node: int, condition: int) -> None:
         """What a choice passes on is checked whenever it runs."""
@@ -778,7 +794,7 @@ class _Restoring:
             )
             staleness.put(node, STALE if certain else MAYBE if above else CLEAN)
             if not certain and data[node] is MISSING:
-                scheduler.dropped.add(node)
+                staleness.drop(node)
 
 
 def _split(flat: Column, counts: Column) -> list[Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from reactgrad.backend import owner as device_of
+from reactgrad._budget import BudgetedHost
+from reactgrad._ledger import Ledger
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -24,7 +22,13 @@ class Stats:
         Present size; an operand that is used twice by a node is one edge.
     bytes : int
         Memory of the arrays that hold values: each buffer once, however many views show it.
-        Python objects and copies that callers hold are not counted.
+        Python objects, ``.grad`` and copies that callers hold are not counted; values shared with a
+        fork are, in both.
+    max_bytes : int or None
+        The memory budget; ``None`` if there is none.
+    peak_bytes, evicted, evicted_bytes : int
+        Since there is a budget: what `bytes` was at most, also within runs; values released to
+        keep to it, and their memory. 0 without one.
     runs : int
         Reads that looked for stale nodes since the graph was made; clean values are handed out
         without.
@@ -53,6 +57,10 @@ class Stats:
     leaves: int
     edges: int
     bytes: int
+    max_bytes: int | None
+    peak_bytes: int
+    evicted: int
+    evicted_bytes: int
     runs: int
     ran: int
     cut_off: int
@@ -67,12 +75,21 @@ class Stats:
         rows = {
             "nodes": f"{self.nodes:,} ({self.leaves:,} of them leaves), {self.edges:,} edges",
             "values": bytes_text(self.bytes),
+            **self._budget_rows(),
             "runs": f"{self.runs:,}: ran {self.ran:,}, cut off {self.cut_off:,}, "
             f"rebuilt {self.rebuilt:,}, failed {self.failed:,}",
             "plans": f"{self.plans:,} cached, {self.plan_hits:,} hits, {self.plan_misses:,} misses",
             "observers": f"{self.observers:,}",
         }
         return "\n".join(f"{word:<10} {text}" for word, text in rows.items())
+
+    def _budget_rows(self) -> dict[str, str]:
+        if self.max_bytes is None:
+            return {}
+        return {
+            "budget": f"{bytes_text(self.max_bytes)}: peak {bytes_text(self.peak_bytes)}, "
+            f"released {self.evicted:,} values of {bytes_text(self.evicted_bytes)}"
+        }
 
 
 def take_stats(graph: Graph) -> Stats:
@@ -81,12 +98,19 @@ def take_stats(graph: Graph) -> Stats:
         graph._tidy()
         scheduler = graph._scheduler
         topology, totals = scheduler.topology, scheduler.counted()
-        slots = topology.slots()
+        slots, host = topology.slots(), graph._host
+        ledger = Ledger()
+        ledger.update(slots, host.data)
+        limited = isinstance(host, BudgetedHost)
         return Stats(
             nodes=len(slots),
             leaves=sum(map(scheduler.leaf.__getitem__, slots)),
             edges=sum(len(topology.children[slot]) for slot in slots),
-            bytes=buffer_bytes(graph._host.data[slot] for slot in slots),
+            bytes=ledger.bytes,
+            max_bytes=host.limit if limited else None,
+            peak_bytes=host.ledger.peak if limited else 0,
+            evicted=host.evicted if limited else 0,
+            evicted_bytes=host.evicted_bytes if limited else 0,
             runs=totals.runs,
             ran=totals.ran,
             cut_off=totals.cut_off,
@@ -97,19 +121,6 @@ def take_stats(graph: Graph) -> Stats:
             plan_misses=totals.resolved,
             observers=len(graph._observers),
         )
-
-
-def buffer_bytes(values: Iterable[Any]) -> int:
-    """Bytes of the memory in which these values lie, each array's owner counted once."""
-    owners: dict[int, int] = {}
-    for value in values:
-        if not isinstance(value, np.ndarray | np.generic) and device_of(value) is None:
-            continue
-        holder: Any = value
-        while isinstance(getattr(holder, "base", None), type(value)):
-            holder = holder.base
-        owners[id(holder)] = holder.nbytes
-    return sum(owners.values())
 
 
 def bytes_text(count: int) -> str:

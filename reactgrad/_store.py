@@ -12,7 +12,7 @@ replaced before the next write.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,13 +34,21 @@ from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM
 from reactgrad.ops import Attrs, Op
 from reactgrad.ops import Leaf as Leaf
-from reactgrad.scheduler import UNCHANGED, Scheduler, Step
+from reactgrad.scheduler import UNCHANGED, InvariantError, Scheduler, Step
 
 
 class Lease(weakref.ref[Any]):
-    """A view of a buffer that a caller may hold; weak, so that the last look at it frees the buffer."""
+    """A value that a caller may hold, such as a view of a buffer; weak, so that the last look at it frees it."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, value: Any) -> Lease | None:
+        """A lease on `value`; ``None`` for objects that cannot be referred to weakly."""
+        try:
+            return cls(value)
+        except TypeError:
+            return None
 
 
 MISSING = object()  # the place of a value that was never computed, or was released
@@ -156,6 +164,48 @@ class Store:
         if taken.shared:
             self._shared.add(slot)
 
+    def recomputable(self, slot: int) -> bool:
+        """Whether the value of a clean node would come back the same if it was released."""
+        scheduler, former = self.scheduler, self.former_cutoffs.get(slot)
+        return (
+            not scheduler.leaf[slot]
+            and bool(
+                scheduler.topology.parents[slot]
+            )  # else it is pinned, or asks the world outside
+            # A cutoff compares with the old value, however stale it is, and may have kept it.
+            and slot not in self.cutoffs
+            and (former is None or former != scheduler.version(slot))
+        )
+
+    def release(self, slots: Sequence[int]) -> None:
+        """Forget the values of computed nodes, which are computed again when they are needed.
+
+        What callers hold stays the value of its version: they are handed the same object again.
+        """
+        for slot in slots:
+            handed = self.handed.get(slot, MISSING)
+            if handed is MISSING and self.specs[slot] is None:
+                handed = self.data[slot]
+            self.discard(slot)
+            if not isinstance(handed, np.generic | Lease):
+                handed = Lease.of(handed)
+            if handed is not None:
+                self.handed[slot] = handed
+            self.moved(slot)
+        self.scheduler.drop(slots)
+
+    def check(self) -> None:
+        """Raise ``InvariantError`` if a clean node has neither a value nor is known to be released."""
+        scheduler = self.scheduler
+        for slot in scheduler.topology.slots():
+            missing = self.data[slot] is MISSING and not scheduler.leaf[slot]
+            clean = not scheduler.staleness.mark[slot]
+            if clean and missing != (slot in scheduler.dropped):
+                raise InvariantError(
+                    f"slot {slot} is clean, and {'has no' if missing else 'was released and has a'} "
+                    "value. This is a bug in reactgrad; please report it."
+                )
+
     def close(self) -> None:
         """Let go of everything that refers back here, when the graph goes."""
         self._steps.clear()
@@ -172,6 +222,7 @@ class Store:
             value = handed()
             if value is not None:
                 return value
+            del self.handed[slot]
         value = self.data[slot]
         found = self.specs[slot]
         if found is None or found.weak is not None or value is MISSING:

@@ -7,7 +7,7 @@ grow (rules E7 and E10).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +44,20 @@ def _key(graph: Graph, what: str, slot: int) -> tuple[str, int]:
     return what, graph._scheduler.topology.serial[slot]
 
 
-def note_leaf(graph: Graph, slot: int) -> None:
-    """The value of a leaf is about to change."""
-    notes, key = graph._scheduler.notes, _key(graph, "leaf", slot)
-    if notes.wants(key):
-        found, value = graph._host.specs[slot], graph._host.data[slot]
-        plain = value is MISSING or found is None or found.weak is not None
-        kept = value if plain else own_copy(found, value)  # type: ignore[arg-type]
-        notes.note(key, (slot, (found, kept)))
+def former_leaves(graph: Graph, slots: Iterable[int]) -> dict[int, Any]:
+    """Shape and value of those of these leaves that the innermost transaction has not noted yet."""
+    former: dict[int, Any] = {}
+    for slot in slots:
+        if graph._scheduler.notes.wants(_key(graph, "leaf", slot)):
+            found, value = graph._host.specs[slot], graph._host.data[slot]
+            plain = value is MISSING or found is None or found.weak is not None
+            former[slot] = found, value if plain else own_copy(found, value)  # type: ignore[arg-type]
+    return former
+
+
+def note_leaf(graph: Graph, slot: int, former: Any) -> None:
+    """The value of a leaf is changed for certain."""
+    graph._scheduler.notes.note(_key(graph, "leaf", slot), (slot, former))
 
 
 def note_node(graph: Graph, slot: int, before: Before) -> None:

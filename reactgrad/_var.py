@@ -1086,7 +1086,9 @@ class Var(Value):
             text = f"<Var {self.name!r}: {host.describe_op(self._slot)}, "
             marks = [word for word, on in (("frozen", self.frozen), ("pinned", self.pinned)) if on]
             text += ", ".join([host.describe_value(self._slot), *marks, state])
-            if state == "clean":
+            if state == "clean" and self._slot in graph._scheduler.dropped:
+                text += ", value released"
+            elif state == "clean":
                 with np.printoptions(threshold=6, edgeitems=2):
                     value = host.hand_out(self._slot)
                     plain = value.item() if isinstance(value, np.generic) else value

@@ -182,22 +182,23 @@ def backward(
             program.rerun_hooks()
         targets = dict.fromkeys([y._slot, *[v._slot for v in adjoints.values() if v is not None]])
         run = graph._refresh(tuple(targets))
-        # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
+        values = {
+            slot: graph._clean_value(var._slot) for slot, var in adjoints.items() if var is not None
+        }
+        graph._scheduler.last_run = run  # not the rebuilding of what it released itself
         sums = {
-            slot: _added(host.grads.get(slot), host.hand_out(adjoints[slot]._slot))
+            slot: _added(host.grads.get(slot), values[slot])
             for slot in wanted
             if graph._scheduler.leaf[slot]
         }
+        # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
         for slot in list(host.grads):
             if not graph._scheduler.leaf[slot] and slot in program.reads:
                 del host.grads[slot]
-        for slot, var in adjoints.items():
-            if var is not None and slot not in sums:
-                host.grads[slot] = host.hand_out(var._slot)
-        host.grads.update(sums)
+        host.grads.update(values | sums)
         view = graph._view(run)
-        if retain_graph is False:
-            graph._release_between(program, y._slot)
+        if retain_graph is not None:
+            graph._retain_between(program, y._slot, retain_graph)
         told = [
             (graph._handle(slot), hook)
             for slot in (sums if host.after_grad else ())

@@ -45,9 +45,20 @@ from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, re
 MOST_HEADER = 100_000_000
 
 _FIELDS = (
-    *("seed", "next_serial", "definitions", "specs", "forms", "objects", "names", "kept", "forced"),
-    *("frozen", "retained", "numbers", "closed", "cutoffs", "patterns", "dtypes", "pins"),
-    *("choices", "dynamic"),
+    *(
+        "seed",
+        "next_serial",
+        "max_bytes",
+        "definitions",
+        "specs",
+        "forms",
+        "objects",
+        "names",
+        "kept",
+    ),
+    "forced",
+    *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
+    *("dtypes", "pins", "choices", "dynamic"),
 )
 
 
@@ -240,6 +251,9 @@ class _Unpacking:
             **columns,
             seed=whole(manifest["seed"], "the seed", 0, 1 << 128),
             next_serial=whole(manifest["next_serial"], "the next serial", 1, MOST_LENGTH),
+            max_bytes=None
+            if manifest["max_bytes"] is None
+            else whole(manifest["max_bytes"], "the memory budget", 0, 1 << 128),
             definitions=tuple(
                 [self.definition(one) for one in many(manifest["definitions"], "definitions")]
             ),
@@ -260,6 +274,7 @@ class _Unpacking:
             cutoffs=tuple(
                 [(node(i), reader.cutoff(rule)) for i, rule in self.entries("cutoffs", 2)]
             ),
+            former_cutoffs=nodes(manifest["former_cutoffs"]),
             patterns=tuple(
                 [(node(i), self.pattern(form)) for i, form in self.entries("patterns", 2)]
             ),

@@ -65,21 +65,30 @@ class _Packing:
             if isinstance(state.definitions[place], Leaf)
         }
         form = [self.value(node, value, node in given) for node, value in enumerate(state.values)]
+        # What a cutoff may have kept cannot be computed again at its version: the node runs.
+        missing = self.form("missing")
+        lost = [
+            node
+            for node in {*(node for node, _ in state.cutoffs), *state.former_cutoffs}
+            if form[node] == missing and not isinstance(state.values[node], Absent)
+        ]
         manifest = {
             "seed": state.seed,
             "next_serial": state.next_serial,
+            "max_bytes": state.max_bytes,
             "definitions": definitions,
             "specs": [self.tried(writer.spec, found, "a value") for found in state.specs],
             "forms": list(self.forms),
             "objects": self.objects,
             "names": state.names,
             "kept": state.kept,
-            "forced": state.forced,
+            "forced": sorted({*state.forced, *lost}),
             "frozen": state.frozen,
             "retained": state.retained,
             "numbers": state.numbers,
             "closed": state.closed,
             "cutoffs": [[node, self.cutoff(node, rule)] for node, rule in state.cutoffs],
+            "former_cutoffs": state.former_cutoffs,
             "patterns": [[node, writer.spec(found)] for node, found in state.patterns],
             "dtypes": [[node, writer.dtype(dtype)] for node, dtype in state.dtypes],
             "pins": state.pins,

@@ -16,7 +16,8 @@ class Host(Protocol):
 
         The step returns ``UNCHANGED`` when a cutoff keeps the old value. ``None``: the value
         follows its parent's by itself (a view), nothing has to be called.
-        For a leaf without a value the step raises.
+        For a leaf without a value the step raises. Where it raises itself while the nodes of a plan are
+        bound together, they are run one by one, each bound when its turn comes.
         """
         ...
 
@@ -26,6 +27,10 @@ class Host(Protocol):
 
     def overwrite(self, slots: Collection[int]) -> None:
         """The values of these nodes are about to be replaced: rescue what others still see."""
+        ...
+
+    def release(self, slots: Sequence[int]) -> None:
+        """Forget what is stored for these computed nodes, and ``drop`` them."""
         ...
 
     def holds(self, slot: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reactgrad_scheduler.errors import InvariantError
 from reactgrad_scheduler.order import any_cycle
 from reactgrad_scheduler.scheduler import Scheduler
-from reactgrad_scheduler.staleness import CLEAN, FAILED, STALE, UNSETTLED
+from reactgrad_scheduler.staleness import CLEAN, DROPPED, FAILED, STALE, UNSETTLED
 
 
 def check_invariants(scheduler: Scheduler) -> None:
@@ -99,6 +99,10 @@ def check_invariants(scheduler: Scheduler) -> None:
                 or slot not in scheduler.operands(child),
                 f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",
             )
+    for slot in staleness.dropped:
+        state ^= staleness.key(slot, DROPPED)
+        require(topology.serial[slot], f"free slot {slot} is listed as dropped")
+        require(not scheduler.leaf[slot], f"leaf {name(slot)!r} is listed as dropped")
     require(
         (state ^ staleness.salt) == staleness.state,
         "the state of the marks is not that of the marks",

@@ -9,7 +9,7 @@ comes back to the state it started from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from reactgrad_scheduler.run import Run
@@ -105,6 +105,16 @@ class PlanCache:
         """Drop the plans of a node that is going away: plans keep nothing alive."""
         for key in self._by_target.pop(slot, ()):
             self._discard(key)
+
+    def unbind(self, slots: Set[int] | None = None) -> None:
+        """Let go of bound steps, of all plans or of those with one of these slots.
+
+        Steps hold on to the storage that they use.
+        """
+        for transition in self._transitions.values():
+            plan = transition.plan
+            if plan.steps is not None and (slots is None or not plan.members.isdisjoint(slots)):
+                plan.steps = None
 
     def clear(self) -> None:
         """Forget everything."""

@@ -6,6 +6,7 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -14,7 +15,7 @@ from typing import NoReturn
 
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
-from reactgrad_scheduler.errors import BusyError, CycleError
+from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
@@ -68,7 +69,10 @@ class Scheduler:
         # Of nodes that were refused a read: serials of the nodes on the cycle it would have closed.
         self.cycles: dict[int, frozenset[int]] = {}
         self.erasures = 0  # how often all marks were erased
-        self.dropped: set[int] = set()  # clean nodes whose value was released
+        self.dropped = self.staleness.dropped
+        # Values that a rebuild under way has still to read, and one inside of it: how often.
+        self.awaited: Counter[int] = Counter()
+        self.locked: Counter[int] = Counter()
         self.moves: list[int] = []  # log of slots whose storage moved
         self.frames: list[Frame] = []  # certain plans being run, innermost last
         # Nodes being computed, innermost last; UNKNOWN for one that only its frame knows.
@@ -98,7 +102,7 @@ class Scheduler:
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count = self.error_count
         twin.cycles = self.cycles.copy()
-        twin.dropped = self.dropped.copy()
+        twin.dropped = twin.staleness.dropped
         twin.dynamic = self.dynamic.copy()
         twin._journaled = bytearray(len(self._journaled))
         twin.distrust = self.distrust
@@ -150,7 +154,6 @@ class Scheduler:
             topology.remove(slot)
             self.staleness.remove(slot)
             self.forget_failure(slot)
-            self.dropped.discard(slot)
             self.dynamic.pop(slot, None)
             self.versions.forced.discard(slot)
             self.host.released(slot)
@@ -227,10 +230,14 @@ class Scheduler:
         self.staleness.renew()
 
     def drop(self, slots: Iterable[int]) -> None:
-        """The values of these clean computed nodes were released (rule E17)."""
-        self.dropped.update(slots)
-        self.staleness.renew()
-        self.plans.clear()  # their steps hold on to the storage of what was released
+        """The values of these computed nodes were released (rule E17)."""
+        children = self.topology.children
+        users: set[int] = set()
+        for slot in slots:
+            self.staleness.drop(slot)
+            users.add(slot)
+            users.update(children[slot])
+        self.plans.unbind(users)
 
     def moved(self, slot: int) -> None:
         """The value of `slot` lives in other storage now; steps that use it bind again."""
@@ -340,7 +347,7 @@ class Scheduler:
             if row.forced:
                 versions.forced.add(slot)
             if row.dropped:
-                self.dropped.add(slot)
+                self.staleness.drop(slot)
             if isinstance(row.error, StoredError):
                 self.errors[slot] = row.error
         self.staleness.renew()
@@ -353,7 +360,7 @@ class Scheduler:
         """
         self.versions.record[slot] = ()
         self.versions.forced.discard(slot)
-        self.dropped.discard(slot)
+        self.staleness.restore(slot)
         self.staleness.put(slot, CLEAN)
 
     def cycle_error(self, path: Sequence[int], what: str = "edge") -> CycleError:
@@ -410,7 +417,7 @@ class Scheduler:
             self.cancelled = False
             if len(self.moves) > MAX_MOVES:
                 self.moves.clear()
-                self.plans.clear()
+                self.plans.unbind()
         if self.frames:
             self._suspend()
         staleness, serial = self.staleness, self.topology.serial
@@ -500,6 +507,8 @@ class Scheduler:
             if transition.marks:
                 for slot, mark in transition.marks:
                     staleness.put(slot, mark)
+                for slot in self.dropped.intersection(plan.members):
+                    staleness.restore(slot)
         else:
             self._settle(targets, run)
             self._count(run)
@@ -549,16 +558,20 @@ class Scheduler:
             staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
             for slot in slots
         )
+        # What the host releases in the course of this run is not wanted back at its end.
+        dropped = [target for target in targets if target in self.dropped]
         run = executors.serial.run_checked(self, slots)
         self._settle(targets, run)
-        self._rebuild_targets(targets, run)
+        rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
         self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
         # What a node reads while it runs is decided anew at every run: no plan can hold it.
         fixed = self.dynamic.keys().isdisjoint(slots) and self.cycles.keys().isdisjoint(slots)
-        if key is not None and trace is not None and fixed and not run.failed and not run.rebuilt:
-            self._store(key, targets, slots, certain and len(run.ran) == len(slots), trace)
+        # Nor does one rebuild its targets; what other nodes need is rebuilt by a checked run.
+        if key is not None and trace is not None and fixed and not run.failed and not rebuilt:
+            certain = certain and len(run.ran) == len(slots) and not run.rebuilt
+            self._store(key, targets, slots, certain, trace)
         return run
 
     def _store(
@@ -580,14 +593,18 @@ class Scheduler:
         for slot in targets:
             self._journaled[slot] = 1
 
-    def _rebuild_targets(self, targets: tuple[int, ...], run: Run) -> None:
+    def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
+        """Rebuild those of these nodes that are clean; whether there are any."""
         wanted = [t for t in targets if t in self.dropped and not self.staleness.mark[t]]
         if wanted:
             try:
                 executors.serial.rebuild(self, wanted, run)
+            except Cancelled:
+                pass  # what was asked for and is still dropped tells
             except Exception as error:
                 self.staleness.push(wanted[:1])
                 executors.serial.fail(self, wanted[0], error, run, explained=True)
+        return bool(wanted)
 
     def error_of(self, targets: Iterable[int], run: Run) -> Exception | None:
         """What the read that `run` records is to raise: the first error that `targets` have."""
@@ -821,14 +838,29 @@ class Scheduler:
         self.attend()
         return self.totals.with_replays(self.versions.replays, self.versions.replayed)
 
-    def doubt(self) -> None:
-        """What is certain may not be any more, since a cutoff came or went: look at versions."""
+    def cutoff_changed(self, slot: int, cuts: bool) -> None:
+        """A recomputed `slot` may be called unchanged from now on, or may not any more.
+
+        If it is stale, what is below it is not certain any more to run, or certain again.
+        """
         self.attend()
         self.plans.clear()
-        mark, leaf = self.staleness.mark, self.leaf
-        self.staleness.doubt_all(
-            slot for slot in range(len(mark)) if mark[slot] == STALE and not leaf[slot]
-        )
+        staleness = self.staleness
+        mark, cutoffs = staleness.mark, staleness.cutoffs
+        if cuts:
+            cutoffs.add(slot)
+        else:
+            cutoffs.discard(slot)
+        if mark[slot] == STALE and not cuts:
+            staleness.push((slot,))
+        elif mark[slot] == STALE:
+            children = self.topology.children[slot]
+            below = self.topology.descendants(children, lambda child: mark[child] == STALE)
+            for child in self.topology.sort(below):
+                operands = self.operands(child)
+                if not any(mark[one] == STALE and one not in cutoffs for one in operands):
+                    staleness.put(child, MAYBE)
+        staleness.renew()
 
     def version(self, slot: int) -> int:
         """How often the value of `slot` was replaced."""

@@ -11,9 +11,13 @@ it from running.) A ``STALE`` node has only ``STALE`` descendants, except behind
 cutoff, where they are at least ``MAYBE``. So marking stops where a node is already marked as strongly,
 and a change costs only what it newly reaches.
 
-``state`` names the present nodes with their marks: the exclusive or of a random number for every
-node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states mean the same nodes with
-the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``).
+A *dropped* node is one whose value was released: clean or not, it has none to be read. A clean one
+is computed again at its version when it is needed (rule E17), any other one when it runs.
+
+``state`` names the present nodes with their marks, and which of them are dropped: the exclusive or of
+a random number for every node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states
+mean the same nodes with the same marks, up to a chance of 2**-100, and make reads cacheable (see
+``plan``).
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from reactgrad_scheduler.topology import Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
 UNSETTLED = (STALE, MAYBE)
+DROPPED = 4  # no mark, but part of the state and of traces like one
 _KEY_BITS = 110
 
 
@@ -36,6 +41,7 @@ class Staleness:
         "_random",
         "_topology",
         "cutoffs",
+        "dropped",
         "flushed",
         "heeded",
         "mark",
@@ -52,6 +58,7 @@ class Staleness:
         self._keys: list[int] = []
         self.mark = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
+        self.dropped: set[int] = set()  # slots whose value was released
         self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
         self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
         self.state = 0
@@ -68,6 +75,7 @@ class Staleness:
         twin._keys = self._keys.copy()
         twin.mark = self.mark.copy()
         twin.cutoffs = self.cutoffs.copy()
+        twin.dropped = self.dropped.copy()
         twin.state, twin.salt = self.state, self.salt
         return twin
 
@@ -84,6 +92,7 @@ class Staleness:
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is going away."""
+        self.restore(slot)
         self.state ^= self.key(slot, self.mark[slot])
         self.mark[slot] = CLEAN
         self._keys[slot] = 0
@@ -106,6 +115,20 @@ class Staleness:
         _become(self, Heeding if slots else Staleness)
         if not slots:
             self.moved.clear()
+
+    def drop(self, slot: int) -> None:
+        """The value of `slot` was released."""
+        if slot not in self.dropped:
+            self.dropped.add(slot)
+            self.state ^= self.key(slot, DROPPED)
+
+    def restore(self, slot: int) -> None:
+        """`slot` has a value again, or never will."""
+        if slot in self.dropped:
+            self.dropped.remove(slot)
+            self.state ^= self.key(slot, DROPPED)
+            if self.trace is not None:
+                self.trace[slot] = DROPPED
 
     def key(self, slot: int, mark: int) -> int:
         """What a node with this mark adds to the state: another multiple for each mark."""

@@ -43,7 +43,7 @@ def same(a: Any, b: Any) -> bool:
 
 def assert_same_state(a: State, b: State) -> None:
     """All of it, but that named nodes are kept in what was loaded."""
-    assert (a.seed, a.next_serial) == (b.seed, b.next_serial)
+    assert (a.seed, a.next_serial, a.max_bytes) == (b.seed, b.next_serial, b.max_bytes)
     for name in ("serial", "rank", "version", "parents", "parent_count", "records", "record_count"):
         assert getattr(a, name).tolist() == getattr(b, name).tolist(), name
     for node in range(len(a)):
@@ -62,6 +62,7 @@ def assert_same_state(a: State, b: State) -> None:
         "patterns",
         "dtypes",
         "pins",
+        "former_cutoffs",
     ):
         assert getattr(a, name) == getattr(b, name), name
     assert (a.choices, a.dynamic) == (b.choices, b.dynamic)

@@ -303,5 +303,5 @@ def test_no_pickle_is_in_the_file(tmp_path: Path) -> None:
     y.value
     g.save(tmp_path / "g")
     manifest, _ = read(tmp_path / "g")
-    assert [*map(type, manifest.values())].count(list) == len(manifest) - 2
+    assert [*map(type, manifest.values())].count(list) == len(manifest) - 3
     assert b"\x80\x04\x95" not in (tmp_path / "g").read_bytes()

@@ -312,6 +312,8 @@ class Program:
         Whether nodes may have cutoffs; whether some are Python functions.
     compare
         Whether reads are compared with new graphs.
+    max_bytes
+        The memory budget of the graph.
     """
 
     def __init__(
@@ -323,8 +325,9 @@ class Program:
         cutoffs: bool = False,
         lifted: bool = True,
         compare: bool = True,
+        max_bytes: int | None = None,
     ) -> None:
-        self.graph = rg.Graph()
+        self.graph = rg.Graph(max_bytes=max_bytes)
         if distrust:
             self.graph._scheduler.distrust = True
         self.watch, self.cutoffs, self.compare = watch, cutoffs, compare
@@ -635,7 +638,7 @@ class Program:
         else:
             assert set(ran) == due
         self.expected.check_order(ran)
-        self.log.append(("ran", sorted(ran)))
+        self.log.append(("ran", sorted(ran), sorted(cut)))
         if again:
             assert not self.graph.forward(*targets).ran, "a second read ran something"
         for index in dict.fromkeys(indices):

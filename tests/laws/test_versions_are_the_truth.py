@@ -14,8 +14,15 @@ from tests.laws.random_program import Program, same_bits
 CODES = st.integers(0, (1 << 60) - 1)
 
 
-def story(nodes: list[int], actions: list[int], *, distrust: bool, cutoffs: bool) -> Program:
-    program = Program(nodes, distrust=distrust, cutoffs=cutoffs, compare=False)
+def story(
+    nodes: list[int],
+    actions: list[int],
+    *,
+    distrust: bool,
+    cutoffs: bool,
+    max_bytes: int | None = None,
+) -> Program:
+    program = Program(nodes, distrust=distrust, cutoffs=cutoffs, compare=False, max_bytes=max_bytes)
     for number in actions:
         program.play(number)
     return program

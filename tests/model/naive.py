@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -219,6 +219,7 @@ class Node:
         frozenset()
     )  # when it was refused a read: the nodes that stood against it
     kept: bool = False  # a cutoff kept an older value than its parents' values give
+    uncut: int = 0  # the version at which it lost its cutoff
     held: bool = True
 
 
@@ -230,7 +231,7 @@ class Watch:
     uid: int
     kind: str
     seen: int  # the version that it was told last
-    last: Any  # and that value
+    last: Any  # and that value; or the error that it was told last
     armed: bool
     echo: tuple[int, Any] | None = None  # a leaf that it sets the first time it is called
 
@@ -338,14 +339,17 @@ class Model:
         try:
             return np.shape(ARRAY_OPS[op](*[np.zeros(shape)[()] for shape in shapes]))  # type: ignore[arg-type]
         except (ValueError, IndexError) as error:
-            raise Refused from error
+            raise Refused("shapes") from error
 
-    def _shapes_after(self, changed: Mapping[int, Shape | None]) -> dict[int, Shape | None]:
-        """All shapes that change if these do."""
+    def _shapes_after(
+        self, changed: Mapping[int, Shape | None], rewired: Container[int] = ()
+    ) -> dict[int, Shape | None]:
+        """All shapes that change if these do, and these nodes have got other operands."""
         new = dict(changed)
         for uid in self.in_order():
             node = self.nodes[uid]
-            if uid in changed or node.pinned or not any(p in new for p in node.operands):
+            follows = uid in rewired or any(p in new for p in node.operands)
+            if uid in changed or node.pinned or not follows:
                 continue
             if node.op in ARRAY_OPS:
                 shape = self.infer(node.op, [self._shape(p, new) for p in node.operands])
@@ -427,26 +431,66 @@ class Model:
         """Compare by another rule from now on; an error that the former one raised is gone."""
         node = self.nodes[uid]
         self._note("cutoff", uid, node.cutoff)
+        node.uncut = node.version if node.cutoff and not cutoff else node.uncut
         node.cutoff = cutoff
         if node.error is not None:
             self._forget(node)
 
-    def replace_parent(self, uid: int, position: int, parent: int) -> None:
-        """Take an operand from elsewhere."""
-        node = self.nodes[uid]
-        operands = (*node.operands[:position], parent, *node.operands[position + 1 :])
-        self._relink(uid, operands)
+    def rewire(self, links: Mapping[int, tuple[int, ...]]) -> None:
+        """Let nodes take their operands from elsewhere, all of them or none."""
+        former = {uid: self.nodes[uid].operands for uid in links}
+        self._link(links)
+        try:
+            if any(uid in self.ancestors(self.parents(uid)) for uid in links):
+                raise Refused("cycle")
+            shapes = self._shapes_after({}, links)
+        except Refused:
+            self._link(former)
+            raise
+        for uid, operands in former.items():
+            self._note("edit", uid, operands)
+        self._take_shapes(shapes)
+        for uid in links:
+            self._forget(self.nodes[uid])
 
-    def _relink(self, uid: int, operands: tuple[int, ...]) -> None:
-        node = self.nodes[uid]
-        if uid in self.ancestors(operands):
-            raise Refused("cycle")
-        shape = self.infer(node.op, [self.nodes[p].shape for p in operands])
-        new = self._shapes_after({} if shape == node.shape else {uid: shape})
-        self._note("edit", uid, node.operands)
-        self._take_shapes(new)
-        node.operands = operands
-        self._forget(node)
+    def _link(self, links: Mapping[int, tuple[int, ...]]) -> None:
+        for uid, operands in links.items():
+            self.nodes[uid].operands = operands
+
+    def remove(self, uid: int) -> list[Call]:
+        """Take a node out; its observers are told or cancelled."""
+        for other in self.nodes.values():
+            known = other.targets if other.op == "switch" else ()
+            if other.uid != uid and uid in (*other.operands, *other.reads, *known):
+                raise Refused("used")
+        watches = [watch for watch in self.watches.values() if watch.uid == uid]
+        for watch in watches:
+            del self.watches[watch.number]
+        del self.nodes[uid]
+        self.immortal.discard(uid)
+        self.released.discard(uid)
+        return [(watch.number, "removed", ()) for watch in watches if watch.kind == "removed"]
+
+    def reload(self, kept: Iterable[int], formless: Iterable[int]) -> None:
+        """What a file brings back: no observers, and no errors, nor what was computed from them.
+
+        ``formless``: nodes whose values cannot be written. What a cutoff may have kept is computed
+        as if it had changed; all others are computed again when they are needed.
+        """
+        self.watches.clear()
+        self.immortal = set(kept)
+        for node in self.nodes.values():
+            known = node.record.reads if node.record else ()
+            if node.error or node.cycle or any(error is not None for *_, error in known):
+                node.record = None
+            node.error = node.error_record = None
+            node.cycle = frozenset()
+        for uid in formless:
+            node = self.nodes[uid]
+            if node.cutoff or node.uncut == node.version:
+                node.record, node.value = None, MISSING
+            else:
+                self.released.add(uid)
 
     def pin(self, uid: int, value: Any) -> None:
         """Give a computed node this value until it is unpinned."""
@@ -510,6 +554,7 @@ class Model:
             uid, before = rest[0], rest[-1]
             node = self.nodes[uid]
             if what == "cutoff":
+                node.uncut = node.version if node.cutoff and not before else node.uncut
                 node.cutoff = before
                 node.error = node.error_record = None
             elif what == "edit":
@@ -721,48 +766,8 @@ class Model:
         assert same_bits(node.value, self._compute(node, lambda position: None)), node
 
     def is_stale(self, uid: int) -> bool:
-        """By the definition of clean: has a value, clean parents, and their versions recorded.
-
-        Who read an error and has a value all the same is clean while that error stands.
-        """
-        known: dict[int, bool] = {}
-
-        def stale(uid: int) -> bool:
-            if uid not in known:
-                node = self.nodes[uid]
-                if node.op == "leaf" or node.pinned:
-                    known[uid] = False
-                else:
-                    known[uid] = node.error is not None or not holds(node, node.record)
-            return known[uid]
-
-        def holds(node: Node, record: Record | None) -> bool:
-            """Whether a node would see the same now as when this was written down."""
-            return (
-                record is not None
-                and record.operands == self._versions(node)
-                and not any(stale(parent) for parent in node.operands)
-                and all(
-                    self.nodes[t].version == version
-                    and (not stale(t) if error is None else error_of(t) == error)
-                    for t, version, error in record.reads
-                )
-            )
-
-        def error_of(uid: int) -> Broken | None:
-            """What reading a node would raise without running anything."""
-            node = self.nodes[uid]
-            if node.op == "leaf" or node.pinned:
-                return None
-            errors = [error_of(parent) for parent in node.operands]
-            if any(e is None and stale(p) for p, e in zip(node.operands, errors)):
-                return None
-            for error in errors:
-                if error is not None:
-                    return error
-            return node.error if holds(node, node.error_record) else None
-
-        return stale(uid)
+        """Whether a read would find a node out of date."""
+        return Standing(self).stale(uid)
 
     # --- observers
 
@@ -770,11 +775,12 @@ class Model:
         """Observe a node."""
         node = self.nodes[uid]
         clean = not self.is_stale(uid)
-        last = node.value if clean and node.value is not MISSING else None
+        told = kind == "changed" and clean and node.value is not MISSING
+        last = node.value if told else None
         self.watches[number] = Watch(number, uid, kind, node.version, last, clean, echo)
 
     def news(self) -> bool:
-        """Whether an observer has something to be told of at the end of the next run."""
+        """Whether an observer of values has something to be told of at the end of the next run."""
         return any(self._has_news(watch) for watch in self.watches.values())
 
     def _has_news(self, watch: Watch) -> bool:
@@ -784,8 +790,11 @@ class Model:
             and not self.is_stale(watch.uid)
         )
 
-    def tell_changed(self) -> tuple[list[Call], dict[int, Any]]:
-        """At the end of a run: who is told what, and the sets that they ask for."""
+    def tell_outcomes(self, failed: Iterable[int]) -> tuple[list[Call], dict[int, Any]]:
+        """At the end of a run: who is told what, and the sets that they ask for.
+
+        ``failed``: nodes that raised in it, or were found to have raised before.
+        """
         calls: list[Call] = []
         echoes: dict[int, Any] = {}
         for watch in self._watches("changed"):
@@ -797,13 +806,22 @@ class Model:
                     leaf, value = watch.echo
                     echoes[leaf] = value
                     watch.echo = None
+        standing = Standing(self)
+        for watch in self._watches("error"):
+            error = standing.obstacle(watch.uid)
+            if error not in (None, watch.last) and not self.ancestors([watch.uid]).isdisjoint(
+                failed
+            ):
+                calls.append((watch.number, "error", (error.kind,)))
+                watch.last = error
         return calls, echoes
 
     def tell_stale(self) -> list[Call]:
         """After a change: who is told that a node has become stale."""
         calls: list[Call] = []
+        standing = Standing(self)
         for watch in self._watches("stale"):
-            stale = self.is_stale(watch.uid)
+            stale = standing.stale(watch.uid)
             if stale and watch.armed:
                 calls.append((watch.number, "stale", (watch.uid,)))
             watch.armed = not stale
@@ -812,3 +830,63 @@ class Model:
     def _watches(self, kind: str) -> Iterator[Watch]:
         for uid in self.in_order():
             yield from (w for w in self.watches.values() if w.uid == uid and w.kind == kind)
+
+
+class Standing:
+    """What versions say of nodes, without running anything.
+
+    By the definition of clean: has a value, clean parents, and their versions recorded. Who read an
+    error and has a value all the same is clean while that error stands.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._nodes = model.nodes
+        self._stale: dict[int, bool] = {}
+
+    def stale(self, uid: int) -> bool:
+        """Whether a read would find a node out of date."""
+        if uid not in self._stale:
+            node = self._nodes[uid]
+            if node.op == "leaf" or node.pinned:
+                self._stale[uid] = False
+            else:
+                self._stale[uid] = node.error is not None or not self._holds(node, node.record)
+        return self._stale[uid]
+
+    def _holds(self, node: Node, record: Record | None) -> bool:
+        """Whether a node would see the same now as when this was written down."""
+        return (
+            record is not None
+            and record.operands == self._model._versions(node)
+            and not any(self.stale(parent) for parent in node.operands)
+            and all(
+                self._nodes[t].version == version
+                and (not self.stale(t) if error is None else self._error(t) == error)
+                for t, version, error in record.reads
+            )
+        )
+
+    def _error(self, uid: int) -> Broken | None:
+        """What reading a node would raise without running anything."""
+        node = self._nodes[uid]
+        if node.op == "leaf" or node.pinned:
+            return None
+        errors = [self._error(parent) for parent in node.operands]
+        if any(e is None and self.stale(p) for p, e in zip(node.operands, errors)):
+            return None
+        for error in errors:
+            if error is not None:
+                return error
+        return node.error if self._holds(node, node.error_record) else None
+
+    def obstacle(self, uid: int) -> Broken | None:
+        """Which error stands between a node and a value, whatever else is out of date."""
+        node = self._nodes[uid]
+        if node.op == "leaf" or node.pinned:
+            return None
+        for parent in node.operands:
+            error = self.obstacle(parent)
+            if error is not None:
+                return error
+        return node.error if self._holds(node, node.error_record) else None

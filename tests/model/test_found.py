@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -640,3 +642,57 @@ def test_a_stored_cycle_keeps_no_node_alive() -> None:
     later.clear()
     gc.collect()
     assert name not in graph
+
+
+def test_a_set_that_was_refused_is_not_taken_back() -> None:
+    graph = rg.Graph()
+    a, b = graph.input([1.0, 2.0]), graph.input(3.0)
+    y = a[::-1]
+    assert y.value.tolist() == [2.0, 1.0]
+    with pytest.raises(Abort):
+        with graph.transaction():
+            with pytest.raises(rg.ReactgradError):
+                graph.set({b: 4.0, a: 5.0})
+            raise Abort
+    assert (a.value_version, b.value_version) == (1, 1)
+    assert not y.is_stale
+
+
+def test_a_file_keeps_which_values_a_cutoff_has_kept_that_is_there_no_more(tmp_path: Path) -> None:
+    """They cannot be computed again, so releasing values spares them."""
+    graph = rg.Graph()
+    a = graph.param([1.0, 2.0], name="a")
+    y = a * a
+    y.name = "y"
+    y.cutoff = rg.tolerance(atol=0.5)
+    loss = (y * y).sum()
+    loss.name = "loss"
+    loss.value
+    a.set([1.01, 2.0])
+    assert y.value.tolist() == [1.0, 4.0]
+    y.cutoff = None
+    graph.save(tmp_path / "graph")
+    for one in (rg.load(tmp_path / "graph"), graph.fork()):
+        one["loss"].backward(retain_graph=False)
+        assert one["y"].value.tolist() == [1.0, 4.0]
+        assert one["y"].value_version == 1
+
+
+def near(old: Fraction, new: Fraction) -> bool:
+    return abs(old - new) < 1
+
+
+def test_what_a_cutoff_kept_and_no_file_can_hold_runs_again_after_loading(tmp_path: Path) -> None:
+    """Nobody can compute the same value again, so it has to count as changed."""
+    graph = rg.Graph()
+    a = graph.input(2.0, name="a")
+    y = rg.lift(Fraction, cutoff=near)(a)
+    y.name = "y"
+    y.value
+    a.set(2.5)
+    assert y.value == 2
+    graph.save(tmp_path / "graph")
+    loaded = rg.load(tmp_path / "graph")
+    assert loaded["y"].is_stale
+    assert loaded["y"].value == Fraction(5, 2)
+    assert loaded["y"].value_version == 2

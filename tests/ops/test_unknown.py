@@ -317,7 +317,9 @@ def test_layout_and_reductions_on_a_python_result() -> None:
             assert node.shape == numpys(a).shape
 
 
-@pytest.mark.parametrize("result", ["text", {"a": 1}, None, object()], ids=["str", "dict", "None", "object"])
+@pytest.mark.parametrize(
+    "result", ["text", {"a": 1}, None, object()], ids=["str", "dict", "None", "object"]
+)
 def test_op_on_a_python_object_says_what_to_do(result: Any) -> None:
     g = rg.Graph()
     y = rg.lift(lambda v: result)(g.input(1)) + 1

@@ -8,6 +8,7 @@ compares versions before and writes them after every node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from threading import Lock
@@ -99,7 +100,7 @@ def commit(scheduler: Scheduler, slot: int) -> None:
     versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, scheduler.unless_doubted(slot, CLEAN))
-    scheduler.dropped.discard(slot)
+    scheduler.staleness.restore(slot)
 
 
 def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
@@ -110,7 +111,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
         scheduler.versions.settle()
         scheduler.staleness.flush()
-        return run_checked(scheduler, plan.slots)
+        return run_rest(scheduler, plan, Run(), 0)
     frame = Frame(plan, steps)
     frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
@@ -142,6 +143,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         if not isinstance(error, Exception):
             run.seal(scheduler.topology.serial)
             scheduler.last_run = run
+            abandon(scheduler, plan.slots)
             raise
     else:
         frames.pop()
@@ -150,7 +152,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
                 computing.pop()
                 scheduler.versions.settle()
                 scheduler.staleness.flush()
-                return run_checked(scheduler, plan.slots)
+                return run_rest(scheduler, plan, Run(), 0)
             frame.suspend(scheduler)
         slot = computing.pop()
         if frame.position is None:
@@ -161,9 +163,25 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         run = Run(list(plan.slots[: frame.position]))
         run.absorb(scheduler.inner.pop(slot, ()))
         run.ran.append(slot)
-    run_checked(scheduler, plan.slots[frame.position + 1 :], run=run)
+    run_rest(scheduler, plan, run, frame.position + 1)
     run.seconds = perf_counter() - began
     return run
+
+
+def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
+    """Go on checked with a plan that cannot be run to its end as a bare loop."""
+    try:
+        return run_checked(scheduler, plan.slots[begin:], run=run)
+    finally:
+        abandon(scheduler, plan.slots)
+
+
+def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
+    """Of these nodes, those that were dropped may have been bound to new storage: it holds nothing."""
+    dropped = scheduler.dropped
+    empty = [slot for slot in slots if slot in dropped] if dropped else []
+    if empty:
+        scheduler.host.release(empty)
 
 
 def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
@@ -254,8 +272,9 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
     try:
         if dropped:
             # What it read before may be stale, or not be read again.
-            operands = scheduler.operands(slot)
-            rebuild(scheduler, [operand for operand in operands if operand in dropped], run)
+            wanted = [operand for operand in scheduler.operands(slot) if operand in dropped]
+            if wanted:
+                rebuild(scheduler, wanted, run)
         explained = False
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
@@ -266,6 +285,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
             outcome = lent(scheduler, step)
     except Exception as error:
         computing.pop()
+        abandon(scheduler, (slot,))
         if was_cancelled(scheduler, error):
             scheduler.reads.pop(slot, None)
             run.absorb(scheduler.inner.pop(slot, ()))
@@ -274,6 +294,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         return
     except BaseException:
         computing.pop()
+        abandon(scheduler, (slot,))
         scheduler.reads.pop(slot, None)
         run.absorb(scheduler.inner.pop(slot, ()))
         run.seal(scheduler.topology.serial)
@@ -293,7 +314,8 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, scheduler.unless_doubted(slot, CLEAN))
-    dropped.discard(slot)
+    if slot in dropped:
+        scheduler.staleness.restore(slot)
     run.ran.append(slot)
 
 
@@ -313,39 +335,81 @@ def was_cancelled(scheduler: Scheduler, error: BaseException) -> bool:
 
 
 def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
-    """Compute the released values of these clean nodes again, at their present versions."""
+    """Compute the released values of these clean nodes again, at their present versions.
+
+    Parents first. The host may release again on the way what is still ``awaited``; then that is
+    rebuilt where its turn to be read comes. It must leave what is ``locked``: what such an inner
+    rebuild has still to read, so that it computes each node once and ends.
+    """
+    parents = scheduler.topology.parents
+    order = scheduler.topology.sort(released(scheduler, slots))
+    waiting = scheduler.locked if scheduler.awaited else scheduler.awaited
+    uses = Counter(parent for slot in order for parent in parents[slot])
+    waiting.update(uses)
+    stopwatch = scheduler.stopwatch
+    compute = rebuild_node if stopwatch is None else stopwatch.rebuild_node
+    try:
+        for slot in order:
+            if scheduler.cancelled:
+                raise Cancelled("the run was cancelled")
+            if slot in scheduler.dropped:  # else it was needed, and rebuilt, before its turn
+                compute(scheduler, slot, run)
+            uses.subtract(parents[slot])
+            _forget(waiting, parents[slot])
+    finally:
+        _forget(waiting, uses.elements())
+
+
+def released(scheduler: Scheduler, slots: Iterable[int]) -> set[int]:
+    """These nodes, and those of their clean ancestors without which they cannot be computed."""
     parents, dropped = scheduler.topology.parents, scheduler.dropped
-    needed: set[int] = set(slots)
+    mark = scheduler.staleness.mark
+    needed = set(slots)
     stack = list(needed)
     while stack:
         for parent in parents[stack.pop()]:
-            if parent in dropped and parent not in needed:
+            # A marked one has raised, and its consumer caught that.
+            if parent in dropped and parent not in needed and not mark[parent]:
                 needed.add(parent)
                 stack.append(parent)
-    stopwatch = scheduler.stopwatch
-    compute = rebuild_each if stopwatch is None else stopwatch.rebuild_each
-    compute(scheduler, scheduler.topology.sort(needed), run)
+    return needed
 
 
-def rebuild_each(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
-    """Compute the values of these nodes again, which are in topological order."""
+def _forget(waiting: Counter[int], slots: Iterable[int]) -> None:
+    """These values were read once more."""
     for slot in slots:
-        scheduler.computing.append(slot)
-        try:
-            step = scheduler.host.bind(slot)
-            if scheduler.host.lends(slot):
-                lent(scheduler, step)
-            elif step is not None:
-                step()
-        except Exception as error:
+        waiting[slot] -= 1
+        if not waiting[slot]:
+            del waiting[slot]
+
+
+def rebuild_node(scheduler: Scheduler, slot: int, run: Run) -> None:
+    """Compute the value of a clean node again."""
+    mark, dropped = scheduler.staleness.mark, scheduler.dropped
+    scheduler.computing.append(slot)
+    explained = True  # what computing its parents again raises says itself where
+    try:
+        sources = scheduler.topology.parents[slot]
+        wanted = [parent for parent in sources if parent in dropped and not mark[parent]]
+        if wanted:
+            rebuild(scheduler, wanted, run)
+        explained = False
+        step = scheduler.host.bind(slot)
+        if scheduler.host.lends(slot):
+            lent(scheduler, step)
+        elif step is not None:
+            step()
+    except BaseException as error:
+        abandon(scheduler, (slot,))
+        if not explained and isinstance(error, Exception) and not was_cancelled(scheduler, error):
             annotate(error, scheduler.host.explain(slot), ())
-            raise
-        finally:
-            scheduler.computing.pop()
-            scheduler.reads.pop(slot, None)  # it depends on them already
-            run.absorb(scheduler.inner.pop(slot, ()))
-        scheduler.dropped.discard(slot)
-        run.rebuilt.append(slot)
+        raise
+    finally:
+        scheduler.computing.pop()
+        scheduler.reads.pop(slot, None)  # it depends on them already
+        run.absorb(scheduler.inner.pop(slot, ()))
+    scheduler.staleness.restore(slot)
+    run.rebuilt.append(slot)
 
 
 def fail(

@@ -6,7 +6,6 @@ around each. A run chooses between them and the bare loops once, before its firs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,12 +85,11 @@ class Stopwatch:
         finally:
             self.steps.append(Timed(slot, sources, known, began, perf_counter()))
 
-    def rebuild_each(self, scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
-        """Compute the values of these nodes again, which are in topological order."""
-        for slot in slots:
-            sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
-            began = perf_counter()
-            try:
-                serial.rebuild_each(scheduler, (slot,), run)
-            finally:
-                self.steps.append(Timed(slot, sources, known, began, perf_counter()))
+    def rebuild_node(self, scheduler: Scheduler, slot: int, run: Run) -> None:
+        """Compute the value of a clean node again."""
+        sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
+        began = perf_counter()
+        try:
+            serial.rebuild_node(scheduler, slot, run)
+        finally:
+            self.steps.append(Timed(slot, sources, known, began, perf_counter()))

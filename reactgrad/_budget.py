@@ -1,0 +1,462 @@
+"""A limit for the memory of values: which of them are released when it is reached (rule E17).
+
+A graph with a budget has a host of another class, ``BudgetedHost``, which makes room before it
+allocates, and a ``_refresh`` of its own, which looks again when a read has ended; a graph without
+one runs no instruction more than if this file did not exist.
+
+What is released is, first, what no later step of the read under way needs. Among such values it is
+the one that costs least to compute again for the memory and the time that it has been lying there:
+cost / (bytes * staleness), where the cost includes that of released neighbours, which a release here
+makes dearer. That keeps the values that remain evenly spread over a deep graph, so that no rebuild
+is long (Kirisame et al., "Dynamic Tensor Rematerialization", 2021; without neighbours it is the rule
+of Cao and Irani, "GreedyDual-Size", 1997). Costs are estimated from shapes, not measured: the same
+program releases the same values each time.
+
+A plan whose storage does not fit as a whole cannot be bound as a whole: ``NoRoomError`` makes the
+scheduler run it node by node, each of which makes room for itself.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad._errors import BudgetWarning, DTypeError
+from reactgrad._gaps import Gaps
+from reactgrad._host import Host
+from reactgrad._ledger import Ledger, memory_of
+from reactgrad._site import user_level
+from reactgrad._store import MISSING, Lease
+from reactgrad.backend import Spec, storage_shape
+from reactgrad.ops import Attrs, Op
+from reactgrad.scheduler import InvariantError, Run, Step
+from reactgrad_scheduler.executors.serial import UNKNOWN
+from reactgrad_scheduler.staleness import STALE
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._site import Site
+
+# A look at all values frees at least this part of the budget, so that many small ones are not looked
+# at again for each of them.
+_LEAST_PART = 32
+# What a step costs besides reading and writing memory, in bytes that could have been moved.
+_STEP = 16_384
+# How much dearer than an op on the same arrays a Python function is taken to be.
+_FUNCTION = 16
+
+# How much a value is needed: useless (it will be replaced), idle, read by a later step of the run
+# under way, asked for by it.
+_USELESS, _IDLE, _AHEAD, _ASKED = range(4)
+
+
+class NoRoomError(Exception):
+    """The storage of a plan does not fit into the budget as a whole; never reaches callers."""
+
+
+class Uses:
+    """When values were last used.
+
+    Attributes
+    ----------
+    clock
+        Grows with every step and read.
+    at
+        By slot: the clock when its value was last used.
+    """
+
+    __slots__ = ("at", "clock")
+
+    def __init__(self) -> None:
+        self.clock = 0
+        self.at: dict[int, int] = {}
+
+
+class Handed(dict[int, Any]):
+    """What callers were given, where memory is counted: looking it up counts as a use.
+
+    Reads of clean values look here without asking the host. Copies stay only as long as a caller
+    holds them.
+    """
+
+    __slots__ = ("_uses",)
+
+    def __init__(self, uses: Uses, handed: dict[int, Any]) -> None:
+        super().__init__()
+        self._uses = uses
+        for slot, value in handed.items():
+            self[slot] = value
+
+    def get(self, slot: int, default: Any = None) -> Any:  # type: ignore[override]
+        self._uses.at[slot] = self._uses.clock
+        return super().get(slot, default)
+
+    def __setitem__(self, slot: int, value: Any) -> None:
+        if not isinstance(value, np.generic | Lease):
+            value = Lease.of(value) or value
+        super().__setitem__(slot, value)
+
+
+class BudgetedHost(Host):
+    """A host that keeps the memory of values within a budget."""
+
+    limit: int
+    ledger: Ledger
+    evicted: int  # values
+    evicted_bytes: int
+    _uses: Uses
+    _costs: dict[int, int]  # by slot: estimated before
+    _gaps: Gaps
+    _dirty: set[int]  # slots whose value changed since the ledger saw it
+    _unsized: set[int]  # slots being computed whose size shows only afterwards
+    _asked: Collection[int]  # what the read under way is for
+    _ahead: set[int] | None  # what it runs; looked up when something has to go
+    _needed: int  # bytes that were needed at once at most, where that was more than the budget
+    _warned: bool
+
+    def open_budget(self, limit: int) -> None:
+        """Begin to count."""
+        self.limit = limit
+        self.ledger = Ledger()
+        self.evicted = self.evicted_bytes = 0
+        self._uses = Uses()
+        self._hand_over(Handed(self._uses, self.handed))
+        self._costs = {}
+        self._gaps = Gaps(self._neighbours, self._cost)
+        for slot in self.scheduler.dropped:
+            self._gaps.add(slot)
+        self._dirty = set(range(len(self.data)))
+        self._unsized = set()
+        self._asked = ()
+        self._ahead = None
+        self.change_limit(limit)
+
+    def close_budget(self) -> None:
+        """Forget what was counted."""
+        self._hand_over(dict(self.handed))
+        for name in BudgetedHost.__annotations__:
+            del self.__dict__[name]
+
+    def _hand_over(self, handed: dict[int, Any]) -> None:
+        """Keep what callers were given in another table."""
+        graph = self._graph()
+        assert graph is not None
+        self.handed = graph._handed = handed
+
+    def change_limit(self, limit: int) -> None:
+        """Keep to another limit from now on."""
+        self.limit = limit
+        self._needed = 0
+        self._warned = False
+        self.make_room()
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> Run:
+        """Stand in for ``Graph._refresh``."""
+        graph = self._graph()
+        assert graph is not None
+        outer = self._asked, self._ahead
+        self._asked, self._ahead = frozenset(slots), None
+        try:
+            run = type(graph)._refresh(graph, slots, retry=retry)
+        finally:
+            limited = graph.max_bytes is not None  # an observer may have lifted the limit
+            if limited:
+                self._look_back()
+                self._asked, self._ahead = outer
+        if limited and self._needed and not self._warned and not self.scheduler.computing:
+            self._warned = True
+            warnings.warn(
+                f"max_bytes={self.limit} is not enough: {self._needed} bytes were needed at once, for "
+                "leaves, pinned and observed values, values that callers hold, and what one node is "
+                "computed from. Values are right, but computed again and again. Raise max_bytes, or "
+                "hold and observe less.",
+                BudgetWarning,
+                stacklevel=user_level(),
+            )
+        return run
+
+    def _look_back(self) -> None:
+        """A run has ended."""
+        uses = self._uses
+        uses.clock += 1
+        run, parents = self.scheduler.last_run, self.scheduler.topology.parents
+        for slot in (*run.ran, *run.rebuilt):
+            if self.ops[slot] is not None:  # not dropped meanwhile
+                for one in (slot, *parents[slot]):
+                    uses.at[one] = uses.clock
+                self._gaps.discard(slot)
+                if self.specs[slot] is None:
+                    self._dirty.add(slot)
+        graph = self._graph()
+        if graph is not None and not self.scheduler.computing:
+            graph._tidy()  # what nobody can reach any more goes first
+            self.make_room(spare_asked=True)
+
+    def add_node(
+        self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
+    ) -> None:
+        super().add_node(slot, op, attrs, found, value, site)
+        if value is not MISSING:
+            self._dirty.add(slot)
+            self.make_room()
+
+    def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
+        super().write_leaf(slot, found, value, adopt=adopt)
+        self._dirty.add(slot)
+        self.make_room()
+
+    def close(self) -> None:
+        super().close()
+        self.__dict__.pop("_gaps", None)  # it refers back here, too
+
+    def remove(self, slot: int) -> None:
+        super().remove(slot)
+        self._uses.at.pop(slot, None)
+        self._costs.pop(slot, None)
+        self._gaps.discard(slot)
+
+    def discard(self, slot: int) -> None:
+        super().discard(slot)
+        self._dirty.add(slot)
+
+    def moved(self, slot: int) -> None:
+        super().moved(slot)
+        self._dirty.add(slot)
+        # Other storage may be of another size.
+        self._costs.pop(slot, None)
+        for child in self.scheduler.topology.children[slot]:
+            self._costs.pop(child, None)
+
+    def release(self, slots: Sequence[int]) -> None:
+        super().release(slots)
+        for slot in slots:
+            self._gaps.add(slot)
+
+    def bind(self, slot: int) -> Step | None:
+        if self._by_itself(slot):
+            uses = self._uses
+            uses.clock += 1
+            self._gaps.discard(slot)
+            for one in (slot, *self.scheduler.topology.parents[slot]):
+                uses.at[one] = uses.clock
+            done = self._unsized.difference(self.scheduler.computing)
+            if done:
+                self._unsized -= done
+                self._dirty |= done
+                self.make_room()
+            if self.specs[slot] is None:
+                self._unsized.add(slot)
+        elif self.specs[slot] is None and self.data[slot] is MISSING:
+            raise NoRoomError
+        return super().bind(slot)
+
+    def _new_buffer(self, slot: int, found: Spec) -> Any:
+        size = _bytes_of(found)
+        if self._by_itself(slot):
+            self.make_room(size)
+        else:
+            self._settle()
+            if self.ledger.bytes + size > self.limit:
+                raise NoRoomError
+        buffer = super()._new_buffer(slot, found)
+        self._settle()
+        return buffer
+
+    def _by_itself(self, slot: int) -> bool:
+        """Whether the node is being computed now, not bound together with others."""
+        computing = self.scheduler.computing
+        return bool(computing) and computing[-1] == slot
+
+    def _settle(self) -> None:
+        """Bring the ledger up to date."""
+        if self._dirty:
+            self.ledger.update(self._dirty, self.data)
+            self._dirty.clear()
+
+    # --- making room ---------------------------------------------------------------------------
+
+    def make_room(self, size: int = 0, *, spare_asked: bool = False) -> None:
+        """Release values until `size` more bytes fit into the budget, or nothing may go any more."""
+        if self.scheduler.computing[-1:] == [UNKNOWN]:  # inside of a plan that is bound as a whole
+            return
+        self._settle()
+        ledger = self.ledger
+        excess = ledger.bytes + size - self.limit
+        if excess <= 0:
+            return
+        if self._ahead is None:
+            topology, mark = self.scheduler.topology, self.scheduler.staleness.mark
+            self._ahead = topology.ancestors(self._asked, lambda slot: mark[slot])
+        held = self._held()
+        before, goal = ledger.bytes, max(excess, self.limit // _LEAST_PART)
+        queue: list[tuple[int, float, int]] = []
+        for slot in ledger:
+            members = self._members(slot, held)
+            if members:
+                queue.append((*self._worth(slot, members), slot))
+        heapify(queue)
+        while queue and before - ledger.bytes < goal:
+            need, _, slot = heappop(queue)
+            if need == _ASKED and (spare_asked or before - ledger.bytes >= excess):
+                break
+            members = self._members(slot, held)
+            worth = (*self._worth(slot, members), slot)
+            if queue and worth > queue[0]:  # neighbours were released since
+                heappush(queue, worth)
+                continue
+            present = ledger.bytes
+            self.release(members)
+            self._settle()
+            self.evicted += len(members)
+            self.evicted_bytes += present - ledger.bytes
+        if before - ledger.bytes < excess:
+            self._needed = max(self._needed, ledger.bytes + size)
+
+    def _held(self) -> set[int]:
+        """What must not be released now: nodes being computed, what they read, what is observed."""
+        graph, scheduler = self._graph(), self.scheduler
+        held = self.spared | scheduler.locked.keys()
+        if graph is not None:
+            held.update(graph._observed)
+        for slot in scheduler.computing:
+            if slot >= 0:
+                held.add(slot)
+                held.update(scheduler.topology.parents[slot])
+        return held
+
+    def _members(self, slot: int, held: set[int]) -> list[int]:
+        """A value and all its views, which go together; none if one of them must stay."""
+        topology, view_of = self.scheduler.topology, self._view_of
+        if slot in view_of and self.data[topology.parents[slot][0]] is not MISSING:
+            return []  # a member of its parent's
+        members = [slot]
+        for one in members:
+            if one in held or not self.recomputable(one):
+                return []
+            members += [
+                child
+                for child in topology.children[one]
+                if child in view_of and topology.parents[child][0] == one
+            ]
+        return [] if self._seen_outside(slot) else members
+
+    def _seen_outside(self, slot: int) -> bool:
+        """Whether a caller still looks at the memory of a value, so that it would not be freed."""
+        if any(lease() is not None for lease in self._leases.get(slot, ())):
+            return True
+        found = self.specs[slot]
+        # Results of functions are handed out as they are; a fork may count as a caller of them.
+        if found is not None or slot in self._shared or not isinstance(self.data[slot], np.ndarray):
+            return False
+        handed = slot in self.handed and self.handed[slot] is self.data[slot]
+        return _references(self.data, slot) > _OWN_REFERENCES + handed
+
+    def _worth(self, slot: int, members: Sequence[int]) -> tuple[int, float]:
+        """How much a value is needed, and what keeping it is worth."""
+        mark, children = self.scheduler.staleness.mark, self.scheduler.topology.children
+        ahead, awaited = self._ahead or (), self.scheduler.awaited
+        if any(member in self._asked for member in members):
+            need = _ASKED
+        elif mark[slot] == STALE:
+            need = _USELESS
+        elif any(
+            member in awaited or any(mark[child] and child in ahead for child in children[member])
+            for member in members
+        ):
+            need = _AHEAD
+        else:
+            need = _IDLE
+        uses = self._uses
+        used = max(uses.at.get(member, 0) for member in members)
+        staleness = uses.clock - used + 1
+        cost = self._cost(slot) + self._gaps.around(slot)
+        return need, cost / (max(1, self.ledger.bytes_of(slot)) * staleness)
+
+    def _cost(self, slot: int) -> int:
+        """What one step costs, in bytes read and written."""
+        known = self._costs.get(slot)
+        if known is not None:
+            return known
+        op, parents = self.ops[slot], self.scheduler.topology.parents[slot]
+        moved = sum(map(self._size, parents), self._size(slot))
+        if not isinstance(op, Op):
+            moved *= _FUNCTION
+        elif op.name == "matmul":  # reads its operands again for every row and column
+            found = self.specs[parents[0]]
+            moved *= 1 if found is None or not found.shape else found.shape[-1] or 1
+        cost = self._costs[slot] = _STEP + moved
+        return cost
+
+    def _neighbours(self, slot: int) -> tuple[int, ...]:
+        topology = self.scheduler.topology
+        return (*topology.parents[slot], *topology.children[slot])
+
+    def _size(self, slot: int) -> int:
+        found = self.specs[slot]
+        return self.ledger.bytes_of(slot) if found is None else _bytes_of(found)
+
+    # --- checks ----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        super().check()
+        self._settle()
+        afresh = Ledger()
+        afresh.update(range(len(self.data)), self.data)
+        if afresh.bytes != self.ledger.bytes:
+            raise InvariantError(
+                f"the values take {afresh.bytes} bytes, and {self.ledger.bytes} were counted. This is "
+                "a bug in reactgrad; please report it."
+            )
+
+
+def set_limit(graph: Graph, limit: Any) -> None:
+    """Give a graph a memory budget, another one, or none; see ``Graph.max_bytes``."""
+    host = graph._host
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise DTypeError(
+            f"max_bytes={limit!r}: a number of bytes, such as 2**30, or None for no limit."
+        )
+    with graph._lock:
+        graph._scheduler.check_idle()
+        if isinstance(host, BudgetedHost):
+            if limit is None:
+                host.close_budget()
+                host.__class__ = Host  # type: ignore[assignment]
+                del graph.__dict__["_refresh"]
+            else:
+                host.change_limit(limit)
+        elif limit is not None:
+            host.__class__ = BudgetedHost
+            assert isinstance(host, BudgetedHost)
+            host.open_budget(limit)
+            graph.__dict__["_refresh"] = host.refresh
+
+
+@lru_cache(4096)
+def _bytes_of(found: Spec) -> int:
+    return 0 if found.weak is not None else math.prod(storage_shape(found)) * found.dtype.itemsize
+
+
+def _references(values: list[Any], slot: int) -> int:
+    """References to an array and to the one whose memory it shows."""
+    value = values[slot]
+    memory = memory_of(value)
+    return sys.getrefcount(value) + (sys.getrefcount(memory) if memory is not value else 0)
+
+
+def _references_of_a_value() -> int:
+    """References to an array that only the graph holds."""
+    return _references([np.empty(0).view()], 0)
+
+
+# Measured, since it differs between versions of Python.
+_OWN_REFERENCES = _references_of_a_value()
