@@ -6,7 +6,8 @@ Map of the package:
 - ``_observe``, ``_stabilize``     callbacks when something has happened
 - ``_observers``, ``_tell``        who observes what; who is called, when and with what
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
-- ``_protocols``                   NumPy's functions on Vars
+- ``_function``, ``_context``      functions with rules of their own, and what they leave for these
+- ``_protocols``, ``_primitive``   NumPy's functions on Vars; ops of users' own
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
@@ -43,6 +44,7 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._events import Event as Event
+from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._leaves import const as const
@@ -127,6 +129,7 @@ from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import sign as sign
 from reactgrad.ops import sin as sin
 from reactgrad.ops import sinh as sinh
+from reactgrad.ops import split as split
 from reactgrad.ops import sqrt as sqrt
 from reactgrad.ops import square as square
 from reactgrad.ops import squeeze as squeeze
@@ -136,6 +139,7 @@ from reactgrad.ops import sum as sum
 from reactgrad.ops import tan as tan
 from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
+from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 
 abs = absolute  # NumPy has both names

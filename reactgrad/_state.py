@@ -26,6 +26,8 @@ import numpy as np
 from reactgrad._cutoff import Tolerance as Tolerance
 from reactgrad._cutoff import equal as equal
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
+from reactgrad._function import Applied as Applied
+from reactgrad._function import Function as Function
 from reactgrad._graph import Graph
 from reactgrad._host import Pin, number_key
 from reactgrad._lift import OPERAND as OPERAND
@@ -48,7 +50,9 @@ from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index
 from reactgrad.ops import Leaf as Leaf
 from reactgrad.ops import Op as Op
+from reactgrad.ops import Output as Output
 from reactgrad.ops import Slot as Slot
+from reactgrad.ops import output as output
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 from reactgrad_scheduler.topology import RANK_GAP
 
@@ -92,7 +96,7 @@ class Choice(Enum):
 
 
 LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED)}
-Definition = Leaf | Computation | Lifted | Choice
+Definition = Leaf | Computation | Lifted | Choice | Output
 Column = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -305,6 +309,11 @@ def _values(graph: Graph, slots: list[int]) -> tuple[Any, ...]:
     values: dict[int, Any] = {}
     for slot in scheduler.topology.sort(slots):
         values[slot] = Absent.MISSING
+        if (
+            getattr(graph._host.ops[slot], "outputs", None) is not None
+            and slot not in graph._host.pins
+        ):
+            continue  # its outputs have it; the function runs again where another one is asked for
         # A cutoff compares with the old value; without one, a stale node's is not looked at again.
         if data[slot] is not MISSING and (leaf[slot] or slot in cutoffs or matches(slot)):
             if slot not in host._view_of or slot in cutoffs:
@@ -713,7 +722,9 @@ class _Restoring:
             definition, found = self.of[node], self.specs[node]
             if isinstance(definition, Leaf | Choice) or node in self.pinned:
                 continue
-            if isinstance(definition, Lifted):
+            if isinstance(definition, Output):
+                self.check_output(node, definition)
+            if isinstance(definition, Lifted | Output):
                 if found is not definition.declared:
                     raise self.wrong(node, f"is listed as {found!r}, which it does not declare")
                 continue
@@ -732,6 +743,20 @@ class _Restoring:
                     raise self.wrong(node, says) from error
             if expected is not found:
                 raise self.wrong(node, f"is listed as {found!r}; its op gives {expected!r}")
+
+    def check_output(self, node: int, definition: Output) -> None:
+        """Outputs are those of functions that have several, or what these have saved."""
+        of = [self.of[parent] for parent in self.parents[node]]
+        function = of[0] if len(of) == 1 else None
+        outputs = function.outputs if isinstance(function, Lifted) else None
+        if outputs is None or not isinstance(function, Lifted):
+            raise self.wrong(node, "is an output of what has none")
+        saved = isinstance(function, Applied)
+        if definition.index >= len(outputs) and not saved:
+            raise self.wrong(node, "is an output that its function does not have")
+        expected = function.output(definition.index)
+        if (definition.name, definition.declared) != (expected.name, expected.declared):
+            raise self.wrong(node, "is not listed as its function's output")
 
     def show_views(self, order: list[int]) -> None:
         """Let values that are views show their parents'."""

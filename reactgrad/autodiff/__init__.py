@@ -2,10 +2,12 @@
 
 - ``_program``  the adjoints of one output
 - ``_grad``     ``rg.grad``, ``backward`` and ``.grad``
+- ``_custom``   derivatives from rules of users
 - ``_check``    rules against finite differences
 """
 
 from reactgrad.autodiff._check import check_grads as check_grads
+from reactgrad.autodiff._custom import checked as checked
 from reactgrad.autodiff._grad import backward as backward
 from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad

@@ -168,7 +168,7 @@ def backward(
         shown = [
             slot
             for slot in (program.reads if retain_graph else host.retained & program.reads)
-            if slot not in wanted and not graph._scheduler.leaf[slot]
+            if slot not in wanted and not graph._scheduler.leaf[slot] and _has_gradient(host, slot)
         ]
         adjoints = dict(zip(wanted, program.adjoints(wanted, held), strict=True))
         for slot in wanted:
@@ -257,6 +257,7 @@ def _check_output(y: Any, what: str) -> None:
         raise GradientError(
             f"{what}: {y.name!r} is detached, so no gradient leaves it; use its base."  # type: ignore[attr-defined]
         )
+    _refuse_tuple(y)
     if y.dtype.kind != "f":  # type: ignore[attr-defined]
         raise DTypeError(
             f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
@@ -264,8 +265,25 @@ def _check_output(y: Any, what: str) -> None:
         )
 
 
+def _has_gradient(host: Any, slot: int) -> bool:
+    """Whether there is one number of a gradient for each of a value: not for conditions and tuples."""
+    found = host.specs[slot]
+    several = getattr(host.ops[slot], "outputs", None) is not None
+    return not several and (found is None or found.dtype.kind == "f")
+
+
+def _refuse_tuple(x: Any) -> None:
+    """Raise for the node of a function with several outputs: its value is a tuple."""
+    if getattr(x._graph._host.ops[x._slot], "outputs", None) is not None:
+        raise GradientError(
+            f"{x.name!r} computes several outputs at once, and a tuple has no gradient; differentiate "
+            "its outputs, which are nodes of their own."
+        )
+
+
 def _check_wanted(graph: Any, x: Any) -> None:
     graph._own(x, "the gradient")
+    _refuse_tuple(x)
     if x.dtype.kind != "f":
         raise DTypeError(
             f"there is no gradient for {x.name!r}: it is of {x.dtype}, and only floats have "

@@ -15,14 +15,18 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
+from reactgrad._errors import GradientError, ShapeError
+from reactgrad.autodiff._custom import custom_gradients, no_rule
 from reactgrad.flow import enable_grad
-from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
+from reactgrad.ops import Op, Output, Placed, Share, accumulate, alias, astype, known_shape, sum_to
 
 # What stands for "the gradient is zero everywhere".
 ZERO: Any = object()
 
 _ABSENT: Any = object()
+
+# What a program knows; ``reads`` only grows.
+_TABLES = ("adjoint", "_serials", "_own", "_packs", "_edges", "_parts", "observed", "seen")
 
 # Nodes with more operands than this are indexed by them while a program is built.
 _WIDE = 8
@@ -34,7 +38,7 @@ Changes = list[tuple[Any, Any, Any]]  # tables of a program, with what stood in 
 class Programs:
     """The live programs of a graph, and which one is building."""
 
-    __slots__ = ("_by_output", "_live", "_next", "building")
+    __slots__ = ("_by_output", "_live", "_next", "building", "under_way", "waiting")
 
     def __init__(self) -> None:
         self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
@@ -44,6 +48,8 @@ class Programs:
         )
         self._next = 0
         self.building: int | None = None
+        self.under_way: set[int] = set()  # programs that are building, the innermost among them
+        self.waiting = False  # whether rules may wait until their function has run
 
     def add(self, program: Program) -> int:
         """Register a program and number it."""
@@ -73,7 +79,8 @@ class Part(NamedTuple):
 
     slot: int
     serial: int
-    index: Any  # where it belongs in the operand; ``None``: everywhere
+    kind: type[Placed | Share] | None  # ``None``: it belongs everywhere in the operand
+    index: Any  # else where
     own: bool  # whether its node was made for this and nothing else
 
 
@@ -94,6 +101,9 @@ class Program:
         keep their program, and the output's handle keeps both.
     reads : set
         At least the slots of the nodes that the adjoints were built for.
+    seen : dict
+        For nodes whose rules depend on what their function has left: all that was, and what of it
+        they have read; ``None``: they wait for it.
     """
 
     __slots__ = (
@@ -107,6 +117,7 @@ class Program:
         "_held",
         "_output",
         "_own",
+        "_packs",
         "_parts",
         "_seed",
         "_serials",
@@ -116,6 +127,7 @@ class Program:
         "number",
         "observed",
         "reads",
+        "seen",
     )
 
     def __init__(self, output: Any, seed: Any) -> None:
@@ -147,12 +159,14 @@ class Program:
         program._edges = self._edges.copy()
         program._parts = self._parts.copy()
         program._own = self._own.copy()
+        program._packs = {at: graph._host.anchor(self.adjoint[at]) for at in self._packs}
         program.adjoint = self.adjoint.copy()
         program._serials = self._serials.copy()
         program.kept = weakref.WeakValueDictionary()
         program._asked = self._asked.copy()
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
+        program.seen = self.seen.copy()
         program.number = graph._programs.add(program)
         return program
 
@@ -163,10 +177,12 @@ class Program:
             self._output: self._graph._scheduler.topology.serial[self._seed._slot]
         }
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
+        self._packs: dict[int, Any] = {}  # anchors of adjoints that are tuples: no node uses these
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
         self.observed: dict[int, tuple[int, ...]] = {}  # shapes that only values show
+        self.seen: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
         self.reads: set[int] = set()
         self._reach([self._output])
 
@@ -183,6 +199,8 @@ class Program:
         `held` is what the output's handle keeps of them; what is found is added to it.
         """
         graph = self._graph
+        if graph._programs.waiting:
+            graph._follow_rules()
         moved = {
             slot
             for slot, shape in self.observed.items()
@@ -208,23 +226,23 @@ class Program:
         graph = self._graph
         graph._tidy()  # now, and not while nodes are built that nobody holds yet
         first = len(self._own) == 0 and len(self.adjoint) == 1
-        # The first time there is nothing to go back to but the start.
-        self._changes = None if first else []
         held: dict[int, Any] = {}
-        try:
-            with _building(graph, self.number):
+        with _building(graph, self.number):
+            # The first time there is nothing to go back to but the start.
+            self._changes = None if first else []
+            try:
                 self._sweep(self._needed(wanted), set(), None)
                 for slot in wanted:
                     held[slot] = self._give_out(slot)
-        except BaseException:
-            if self._changes is None:
-                self._start()
-            else:
-                self.take_back(self._changes)
-            raise
-        finally:
-            self._changes = None
-            self._held.clear()
+            except BaseException:
+                if self._changes is None:
+                    self._start()
+                else:
+                    self.take_back(self._changes)
+                raise
+            finally:
+                self._changes = None
+                self._held.clear()
         return held
 
     def _give_out(self, slot: int) -> Any:
@@ -260,16 +278,16 @@ class Program:
             Takes in what ``take_back`` needs.
         """
         self._check_seed()
-        self._changes, self._updating = changes, True
-        try:
-            with _building(self._graph, self.number):
+        with _building(self._graph, self.number):
+            self._changes, self._updating = changes, True
+            try:
                 if self._broken:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
-        finally:
-            self._changes, self._updating = None, False
-            self._held.clear()
+            finally:
+                self._changes, self._updating = None, False
+                self._held.clear()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         edges = self._edges
@@ -312,7 +330,7 @@ class Program:
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""
-        for name in ("adjoint", "_serials", "_own", "_edges", "_parts", "observed", "_broken"):
+        for name in (*_TABLES, "_broken"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
@@ -414,7 +432,7 @@ class Program:
                 self._drop(self._parts, (slot, i))
                 totals.add(source)
                 stack.append(source)
-            for table in (edges, self.adjoint, self._serials, self._own):
+            for table in (edges, self.adjoint, self._serials, self._own, self._packs, self.seen):
                 self._drop(table, slot)
             left.append(slot)
         return left
@@ -538,7 +556,7 @@ class Program:
         graph, topology = self._graph, self._graph._scheduler.topology
         before: Any = self._known(slot)
         own = before is not None and slot in self._own
-        if len(found) == 1 and found[0][3].index is None:
+        if len(found) == 1 and found[0][3].kind is None:
             part = found[0][3]
             adjoint, alone = part.slot, part.own
             if adjoint == before:
@@ -553,12 +571,15 @@ class Program:
                 if part.slot == before and own:
                     # It was all there was, and stays as the node of the sum.
                     copy = graph._copy(before)
-                    part = Part(copy._slot, topology.serial[copy._slot], None, True)
+                    part = Part(copy._slot, topology.serial[copy._slot], None, None, True)
                     self._put(self._parts, (child, i), part)
                 var = graph._handle(part.slot)
-                parts.append(var if part.index is None else Placed(var, part.index))
+                parts.append(var if part.kind is None else part.kind(var, part.index))
             adjoint, alone = self._sum(slot, parts)._slot, True
         specs = graph._host.specs
+        # Rules take a tuple apart while they build, so another one is another gradient for them.
+        several = bool(found) and found[0][3].kind is Share
+        own = own and not several
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
             redefine(before, adjoint)
@@ -572,6 +593,10 @@ class Program:
             self._put(self._own, slot, None)
         else:
             self._drop(self._own, slot)
+        if several:
+            self._put(self._packs, slot, graph._host.anchor(adjoint))
+        else:
+            self._drop(self._packs, slot)
         return True
 
     def _sum(self, slot: int, parts: list[Any]) -> Any:
@@ -593,6 +618,10 @@ class Program:
                 part = _ABSENT if anew else parts.get((slot, i), _ABSENT)
                 if part is _ABSENT or (part is not None and serial[part.slot] != part.serial):
                     wanted.append((i, source))
+            elif anew:
+                self._drop(parts, (slot, i))
+        if anew:
+            self._drop(self.seen, slot)
         if not wanted:
             return []
         made = {} if adjoint is ZERO else self._made(slot, wanted)
@@ -607,17 +636,20 @@ class Program:
     def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
         """What a node contributes to these operands, by their positions."""
         graph, serial = self._graph, self._graph._scheduler.topology.serial
+        ops = graph._host.ops
         # The rule of a function gives all contributions at once, and they may have nodes in common.
-        alone = isinstance(graph._host.ops[slot], Op) or len(self._edges[slot]) == 1
+        alone = isinstance(ops[slot], Op) or len(self._edges[slot]) == 1
         made: dict[int, Part] = {}
         first = graph._scheduler.topology.next_serial
         for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
-            var, index = part, None
-            if isinstance(part, Placed):
-                var, index = part.gradient, part.index
+            var, kind, index = part, None, None
+            if isinstance(part, Placed | Share):
+                var, kind, index = part.gradient, type(part), part.index
             self._held.append(var)
             at = var._slot
-            made[i] = Part(at, serial[at], index, alone and serial[at] >= first)
+            # Whoever asks for an output is given the one node that it has.
+            own = alone and serial[at] >= first and not isinstance(ops[at], Output)
+            made[i] = Part(at, serial[at], kind, index, own)
             first = graph._scheduler.topology.next_serial
         return made
 
@@ -630,7 +662,7 @@ class Program:
         self._check_rule(slot, edges)
         ans = graph._handle(slot)
         operands = operand_vars(graph, slot)
-        lifted: Any = None
+        custom: dict[int, Any] = {}
         for i, parent in edges:
             if isinstance(op, Op):
                 part = None
@@ -639,49 +671,39 @@ class Program:
                     part = None if rule is None else rule(g, ans, *operands, *attrs)
                 elif op.variadic is not None:
                     part = op.variadic(i, g, ans, operands, attrs)
-            else:
-                if lifted is None:
-                    arguments, places = op.arguments(operands)
-                    parts = op.vjp(g, ans, *arguments)
-                    lifted = _custom(graph, slot, op, parts, len(arguments))
-                    lifted = [lifted[place] for place in places]
-                part = lifted[i]
                 if part is not None:
-                    part = self._checked(slot, i, parent, part)
-            if part is not None:
-                yield i, self._fitted(parent, part, getattr(op, "broadcasts", False))
+                    yield i, self._fitted(parent, part, op.broadcasts)
+            elif isinstance(op, Output):
+                yield i, Share(g, op.index)
+            else:
+                custom = custom or custom_gradients(self, slot, g, operands, [i for i, _ in edges])
+                if custom[i] is not None:
+                    yield i, custom[i]
 
-    def _checked(self, slot: int, i: int, parent: int, part: Any) -> Any:
-        """A gradient from a user's rule, held against the operand it belongs to."""
-        graph = self._graph
-        var = graph._handle(parent)
-        who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
-        if not hasattr(part, "_slot"):
-            part = graph.const(part)
-        if part._graph is not graph:
-            raise GraphError(f"{who} returned a Var of another graph.")
-        specs = graph._host.specs
-        unknown = specs[part._slot] is None or specs[var._slot] is None
-        if unknown and not self._may_look(part, var):
-            return part  # shown when it runs
-        if part.shape != var.shape:
-            raise ShapeError(
-                f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "
-                f"{var.shape}. Sum over broadcast axes, or reshape."
-            )
-        if part.dtype.kind != "f":
-            raise DTypeError(f"{who} returned a gradient of {part.dtype}; gradients are floats.")
-        return part
+    def look(self, slot: int) -> Any:
+        """The value that a rule has to see to be built; in the middle of a change the last one."""
+        if self._updating:
+            return self._graph._host.data[slot]
+        return self._graph._handle(slot).value
 
-    def _may_look(self, *variables: Any) -> bool:
-        """Whether shapes that only values show can be had now."""
-        if self._updating:  # in the middle of a change
-            return False
-        try:
-            self._graph.forward(*variables)
-        except Exception:  # shown to whoever reads them
-            return False
-        return True
+    def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
+        """A rule has read this of what its function has left; what was read first counts."""
+        before = self.seen.get(slot, ({}, None))[1]
+        self._put(self.seen, slot, (left, read | before if before else read))
+
+    def postpone(self, slot: int) -> None:
+        """The rule of this node waits until its function has run."""
+        self._put(self.seen, slot, ({}, None))
+        self._graph._programs.waiting = True
+
+    def outdated(self) -> dict[int, bool]:
+        """Nodes whose rules were built for what is no more so; whether they wait for a run."""
+        data, ops = self._graph._host.data, self._graph._host.ops
+        return {
+            slot: read is None
+            for slot, (_, read) in self.seen.items()
+            if read is None or not ops[slot].still_so(read, data[slot])
+        }
 
     def _check_rules(self, slots: set[int], needed: set[int]) -> None:
         """Refuse what has no gradient before a rule looks at a value: that may run nodes."""
@@ -698,8 +720,8 @@ class Program:
         """Raise ``GradientError`` if no gradient passes to these operands."""
         host = self._graph._host
         op = host.ops[slot]
-        if not (op.has_rules if isinstance(op, Op) else op.vjp is not None):
-            raise _no_rule(self._graph, slot)
+        if not op.has_rules:
+            raise no_rule(self._graph, slot)
         for at in (slot, *[parent for _, parent in edges]):
             found = host.specs[at]
             if found is not None and found.dtype.kind == "c":
@@ -806,6 +828,12 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
 def _building(graph: Any, number: int) -> Iterator[None]:
     """Build nodes for a program: differentiable ones, whatever the mode of the caller."""
     programs = graph._programs
+    if number in programs.under_way:
+        raise GradientError(
+            "the rule of a gradient asked for that same gradient while it was being built, which "
+            "would never end. Ask for gradients of other nodes in a rule, or build it of ops."
+        )
+    programs.under_way.add(number)
     before, programs.building = programs.building, number
     collecting = gc.isenabled()
     # Building 100,000s of nodes, the cyclic collector would take half of the time to find
@@ -816,26 +844,6 @@ def _building(graph: Any, number: int) -> Iterator[None]:
             yield
     finally:
         programs.building = before
+        programs.under_way.discard(number)
         if collecting:
             gc.enable()
-
-
-def _no_rule(graph: Any, slot: int) -> GradientError:
-    host = graph._host
-    return GradientError(
-        f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
-        "gradient passes it. Give one, rg.lift(fn, vjp=rule), or detach its operands, "
-        "x.detach(), if none shall pass."
-    )
-
-
-def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any, ...]:
-    if count == 1 and not isinstance(parts, tuple | list):
-        parts = (parts,)
-    if not isinstance(parts, tuple | list) or len(parts) != count:
-        raise GradientError(
-            f"the vjp of function {op.name!r} (node {graph._host.name(slot)!r}) returned "
-            f"{len(parts) if isinstance(parts, tuple | list) else type(parts).__name__} "
-            f"gradients for {count} operands. Return one for each, None where there is none."
-        )
-    return tuple(parts)

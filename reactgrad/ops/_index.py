@@ -17,6 +17,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import Handle, apply
 from reactgrad.ops._join import stack
 from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._output import Share, no_shares, pack
 
 
 class IndexingError(ReactgradError, IndexError):
@@ -307,11 +308,13 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
 
     Parameters
     ----------
-    contributions : sequence of Var or Placed
-        At least one.
+    contributions : sequence of Var, Placed or Share
+        At least one; if one is a share, all of them.
     shape : tuple of int
         The shape of the value; ``None`` for that of the first contribution.
     """
+    if any(isinstance(one, Share) for one in contributions):
+        return _packed(contributions)
     level = list(contributions)
     while len(level) > FAN_IN:
         groups: list[list[Any]] = [[]]
@@ -328,6 +331,16 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
     if _is_sum(level):
         return level[0]
     return _sum(level, shape)
+
+
+def _packed(contributions: Sequence[Any]) -> Any:
+    """The tuple of what each output was given."""
+    given: dict[int, list[Any]] = {}
+    for one in contributions:
+        if not isinstance(one, Share):
+            raise no_shares()
+        given.setdefault(one.index, []).append(one.gradient)
+    return pack({index: accumulate(parts, None) for index, parts in given.items()})
 
 
 def _is_sum(group: list[Any]) -> bool:
