@@ -9,6 +9,7 @@ Map of the package:
 - ``_function``, ``_context``      functions with rules of their own, and what they leave for these
 - ``_protocols``, ``_primitive``   NumPy's functions on Vars; ops of users' own
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
+- ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
@@ -61,10 +62,16 @@ from reactgrad._stats import Stats as Stats
 from reactgrad._store import NumberError as NumberError
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
+from reactgrad._transforms import grad as grad
+from reactgrad._transforms import hessian as hessian
+from reactgrad._transforms import hvp as hvp
+from reactgrad._transforms import jacobian as jacobian
+from reactgrad._transforms import jvp as jvp
+from reactgrad._transforms import value_and_grad as value_and_grad
+from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad._why import Why as Why
-from reactgrad.autodiff import grad as grad
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad

@@ -188,6 +188,7 @@ class Applied(Lifted):
     __slots__ = ("form",)
 
     RULE, HOW = "backward", "def backward(ctx, ...) in its class"
+    HOW_FORWARD = "def jvp(ctx, ...) in its class"
     function: Any  # the class
     layout: tuple[Any, ...]
     outputs: tuple[None, ...]

@@ -462,8 +462,11 @@ class Graph:
         found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
         if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
             found = spec(found.shape, np.dtype(np.float64), found.device)
+        return self._zeros(found)
+
+    def _zeros(self, found: Spec) -> Var:
         zero = self._full(found, 0.0)
-        return spread_to(zero, var.shape) if var.shape else alias(zero)
+        return spread_to(zero, found.shape) if found.shape else alias(zero)
 
     def _foreign(self, operand: Any, op: str) -> GraphError:
         return GraphError(

@@ -39,7 +39,7 @@ class Lifted:
     __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "outputs", "vjp")
 
     # For messages: what the rule is called, and how one is given.
-    RULE, HOW = "vjp", "rg.lift(fn, vjp=rule)"
+    RULE, HOW, HOW_FORWARD = "vjp", "rg.lift(fn, vjp=rule)", "rg.lift(fn, jvp=rule)"
 
     def __init__(
         self,
@@ -64,6 +64,11 @@ class Lifted:
     def has_rules(self) -> bool:
         """Whether gradients pass."""
         return self.vjp is not None
+
+    @property
+    def has_forward_rules(self) -> bool:
+        """Whether tangents pass."""
+        return self.jvp is not None
 
     def call(self, arguments: list[Any]) -> Any:
         """Call the function and make its result safe to keep."""
@@ -180,6 +185,10 @@ class Lifted:
         assert self.outputs is not None
         declared = self.outputs[index] if index < len(self.outputs) else None
         return output(self.name, index, declared)
+
+    def again(self, operands: Sequence[Any]) -> Any:
+        """A new node that calls the function with the values of other operands."""
+        return operands[0]._graph._call_lifted(self, operands, None)
 
     @staticmethod
     def keep(result: Any, arguments: Sequence[Any]) -> Any:

@@ -360,8 +360,9 @@ def _wanted(graph: Graph) -> list[int]:
     holders: Counter[int] = Counter()
     seeds: set[int] = set()
     for program in graph._programs.in_order():
-        seeds.add(program._seed._slot)
-        holders[id(program._seed)] += 1
+        for seed in program.seeds.values():
+            seeds.add(seed._slot)
+            holders[id(seed)] += 1
     for _, programs in graph._live_programs():
         for seed, _, held in programs.values():
             seeds.add(seed._slot)

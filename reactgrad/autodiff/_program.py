@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from reactgrad._errors import GradientError, ShapeError
-from reactgrad.autodiff._custom import custom_gradients, no_rule
+from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
 from reactgrad.flow import enable_grad
 from reactgrad.ops import Op, Output, Placed, Share, accumulate, alias, astype, known_shape, sum_to
 
@@ -26,7 +26,7 @@ ZERO: Any = object()
 _ABSENT: Any = object()
 
 # What a program knows; ``reads`` only grows.
-_TABLES = ("adjoint", "_serials", "_own", "_packs", "_edges", "_parts", "observed", "seen")
+_TABLES = ("adjoint", "_serials", "_own", "_holds", "_edges", "_parts", "observed", "seen")
 
 # Nodes with more operands than this are indexed by them while a program is built.
 _WIDE = 8
@@ -65,6 +65,12 @@ class Programs:
         """Let ``find`` find a program."""
         self._by_output[output, key] = program
 
+    def name_as(self, others: Programs, copies: dict[Program, Program]) -> None:
+        """Let ``find`` find the copies in a fork under the names of their originals."""
+        for key, program in others._by_output.items():
+            if program in copies:
+                self._by_output[key] = copies[program]
+
     def read(self, slot: int) -> bool:
         """Whether live gradients depend on this node."""
         return any(slot in program.reads for program in self.in_order())
@@ -89,13 +95,16 @@ class Program:
 
     A change of the graph redoes the rules of the nodes that changed, and the sums that these
     contribute to. A sum that changes keeps its node, which becomes an alias of the new one, so that
-    all below it stays as it is.
+    all below it stays as it is. Programs that derive otherwise are subclasses: see ``_forward`` and
+    ``_jacobian``.
 
     Attributes
     ----------
     adjoint : dict
         From the slot of a node to the slot of its adjoint, or to ``ZERO``. Adjoints that nobody
         needed any more are gone; their slots may belong to others by now, see ``_known``.
+    seeds : dict
+        From the slot of a node whose derivative is given to the Var that holds it.
     kept : mapping
         From the slot of a node that was asked for to the Var of its adjoint, weakly: the adjoints
         keep their program, and the output's handle keeps both.
@@ -108,18 +117,17 @@ class Program:
 
     __slots__ = (
         "__weakref__",
-        "_anchor",
+        "_anchors",
         "_asked",
         "_broken",
         "_changes",
         "_edges",
         "_graph",
         "_held",
+        "_holds",
         "_output",
         "_own",
-        "_packs",
         "_parts",
-        "_seed",
         "_serials",
         "_updating",
         "adjoint",
@@ -127,19 +135,23 @@ class Program:
         "number",
         "observed",
         "reads",
+        "seeds",
         "seen",
     )
 
     def __init__(self, output: Any, seed: Any) -> None:
+        self._open(output, {output._slot: seed})
+
+    def _open(self, output: Any, seeds: dict[int, Any]) -> None:
         self._graph = output._graph
         self._output: int = output._slot
-        self._seed = seed
+        self.seeds = seeds
         self._updating = False
         self._broken = False
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
-        # Adjoints may outlive the output's handle; its node must not go before them.
-        self._anchor = self._graph._host.anchor(output._slot)
+        # What is built may outlive these handles; their nodes must not go before it.
+        self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._asked: dict[int, int] = {}  # serials of the nodes in ``kept``
         self._start()
@@ -147,19 +159,19 @@ class Program:
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph, with the adjoints that are there already."""
-        program = Program.__new__(Program)
+        program = type(self).__new__(type(self))
         program._graph = graph
         program._output = self._output
-        program._seed = graph._handle(self._seed._slot)
+        program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
         program._broken = self._broken
         program._changes = None
         program._held = []
-        program._anchor = graph._host.anchor(self._output)
+        program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._edges = self._edges.copy()
         program._parts = self._parts.copy()
         program._own = self._own.copy()
-        program._packs = {at: graph._host.anchor(self.adjoint[at]) for at in self._packs}
+        program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
         program.adjoint = self.adjoint.copy()
         program._serials = self._serials.copy()
         program.kept = weakref.WeakValueDictionary()
@@ -171,25 +183,28 @@ class Program:
         return program
 
     def _start(self) -> None:
-        self.adjoint: dict[int, Any] = {self._output: self._seed._slot}
+        self.adjoint = self._first()
+        serial = self._graph._scheduler.topology.serial
         # Serials of the nodes that adjoints are: their slots may be used again.
-        self._serials: dict[int, int] = {
-            self._output: self._graph._scheduler.topology.serial[self._seed._slot]
-        }
+        self._serials = {slot: serial[adjoint] for slot, adjoint in self.adjoint.items()}
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
-        self._packs: dict[int, Any] = {}  # anchors of adjoints that are tuples: no node uses these
+        self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
         self.observed: dict[int, tuple[int, ...]] = {}  # shapes that only values show
         self.seen: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
-        self.reads: set[int] = set()
+        self.reads = {seed._slot for seed in self.seeds.values()}
         self._reach([self._output])
+
+    def _first(self) -> dict[int, Any]:
+        """The adjoints that are known before any is built."""
+        return {slot: seed._slot for slot, seed in self.seeds.items()}
 
     @property
     def seed(self) -> Any:
         """The gradient of the output."""
-        return self._seed
+        return self.seeds[self._output]
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -220,18 +235,30 @@ class Program:
         serial = self._graph._scheduler.topology.serial
         return self.kept.get(slot) if self._asked.get(slot) == serial[slot] else None
 
+    def adjoint_or_zeros(self, wanted: int) -> Any:
+        """The adjoint of a node; where the output does not depend on it, zeros until it does."""
+        (found,) = self.adjoints([wanted])
+        if found is None:
+            with _building(self._graph, self.number):
+                found = self._give_out(wanted)
+        return found
+
+    def depends_on(self, slot: int) -> bool:
+        """Whether the output depends on this node over edges that derivatives pass."""
+        return slot in self._edges
+
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
         """Build the adjoints of more nodes."""
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
         graph._tidy()  # now, and not while nodes are built that nobody holds yet
-        first = len(self._own) == 0 and len(self.adjoint) == 1
+        first = len(self._own) == 0 and len(self.adjoint) == len(self._first())
         held: dict[int, Any] = {}
         with _building(graph, self.number):
             # The first time there is nothing to go back to but the start.
             self._changes = None if first else []
             try:
-                self._sweep(self._needed(wanted), set(), None)
+                self._sweep(self._leading_to(wanted), set(), None)
                 for slot in wanted:
                     held[slot] = self._give_out(slot)
             except BaseException:
@@ -247,9 +274,9 @@ class Program:
 
     def _give_out(self, slot: int) -> Any:
         """The Var of an adjoint for callers: a node of its own that nobody else was given."""
-        graph, adjoint = self._graph, self.adjoint[slot]
-        if adjoint is ZERO:
-            var = graph._zeros_like(graph._handle(slot))
+        graph, adjoint = self._graph, self._known(slot)
+        if adjoint is None or adjoint is ZERO:
+            var = self._zero(slot)
         else:
             var = graph._handle(adjoint)
             if slot not in self._own:
@@ -258,6 +285,10 @@ class Program:
         self._asked[slot] = graph._scheduler.topology.serial[slot]
         var._programs_dict()[self] = self
         return var
+
+    def _zero(self, slot: int) -> Any:
+        """What callers get of a node whose derivative is zero everywhere."""
+        return self._graph._zeros_like(self._graph._handle(slot))
 
     # --- following a change ------------------------------------------------------------------------
 
@@ -308,9 +339,9 @@ class Program:
                 reached += self._reach([source for _, source in after])
         totals.update(gone)
         left = self._leave(gone, totals)
-        known, given = self._known, self._given
+        known = self._known
         # What newly leads to something that was asked for.
-        starts = [slot for slot in reached if given(slot) is not None and slot in edges]
+        starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
         wanted = set(starts)
         starts += [
             slot
@@ -337,7 +368,7 @@ class Program:
         self.reads |= reads
         self._broken = False
         wanted = [slot for slot in self.kept if self._given(slot) is not None]
-        self._sweep(self._needed(slot for slot in wanted if slot in self._edges), set(), None)
+        self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
     def break_down(self, error: Any, redefine: Redefine) -> None:
@@ -348,14 +379,13 @@ class Program:
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
         """Let the Vars that were given out for these nodes show their adjoints."""
-        graph = self._graph
         for slot in slots:
             var = self._given(slot)
             if var is None:
                 continue
             adjoint = self._known(slot) if slot in self._edges else None
             if adjoint is None or adjoint is ZERO:
-                adjoint = graph._zeros_like(graph._handle(slot))._slot
+                adjoint = self._zero(slot)._slot
             if adjoint != var._slot:
                 redefine(var._slot, adjoint)
 
@@ -432,7 +462,7 @@ class Program:
                 self._drop(self._parts, (slot, i))
                 totals.add(source)
                 stack.append(source)
-            for table in (edges, self.adjoint, self._serials, self._own, self._packs, self.seen):
+            for table in (edges, self.adjoint, self._serials, self._own, self._holds, self.seen):
                 self._drop(table, slot)
             left.append(slot)
         return left
@@ -444,6 +474,14 @@ class Program:
             return adjoint
         serial = self._graph._scheduler.topology.serial
         return adjoint if serial[adjoint] == self._serials[slot] else None
+
+    def _is_end(self, slot: int) -> bool:
+        """Whether this node is one of those up to which derivatives go from the output."""
+        return self._given(slot) is not None
+
+    def _leading_to(self, wanted: Iterable[int]) -> set[int]:
+        """The nodes that still need adjoints for these to have theirs."""
+        return self._needed(wanted)
 
     def _needed(self, wanted: Iterable[int]) -> set[int]:
         """These nodes and those between them and the output that have no adjoint; costs those."""
@@ -576,10 +614,25 @@ class Program:
                 var = graph._handle(part.slot)
                 parts.append(var if part.kind is None else part.kind(var, part.index))
             adjoint, alone = self._sum(slot, parts)._slot, True
-        specs = graph._host.specs
         # Rules take a tuple apart while they build, so another one is another gradient for them.
         several = bool(found) and found[0][3].kind is Share
-        own = own and not several
+        return self._enter(slot, adjoint, alone, own and not several, several, redefine)
+
+    def _enter(
+        self, slot: int, adjoint: Any, alone: bool, own: bool, hold: bool, redefine: Redefine | None
+    ) -> bool:
+        """Note the adjoint of a node; returns whether it is another node than before.
+
+        Parameters
+        ----------
+        alone
+            Whether it is the adjoint of no other node.
+        own
+            Whether this was so before, and the node before may stay and be redefined.
+        hold
+            Whether it must be kept alive.
+        """
+        graph, before, specs = self._graph, self._known(slot), self._graph._host.specs
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
             redefine(before, adjoint)
@@ -588,15 +641,15 @@ class Program:
         if adjoint is ZERO:
             self._drop(self._serials, slot)
         else:
-            self._put(self._serials, slot, topology.serial[adjoint])
+            self._put(self._serials, slot, graph._scheduler.topology.serial[adjoint])
         if alone:
             self._put(self._own, slot, None)
         else:
             self._drop(self._own, slot)
-        if several:
-            self._put(self._packs, slot, graph._host.anchor(adjoint))
+        if hold:
+            self._put(self._holds, slot, graph._host.anchor(adjoint))
         else:
-            self._drop(self._packs, slot)
+            self._drop(self._holds, slot)
         return True
 
     def _sum(self, slot: int, parts: list[Any]) -> Any:
@@ -720,8 +773,8 @@ class Program:
         """Raise ``GradientError`` if no gradient passes to these operands."""
         host = self._graph._host
         op = host.ops[slot]
-        if not op.has_rules:
-            raise no_rule(self._graph, slot)
+        if not self._has_rule(op):
+            raise self._no_rule(slot)
         for at in (slot, *[parent for _, parent in edges]):
             found = host.specs[at]
             if found is not None and found.dtype.kind == "c":
@@ -730,6 +783,12 @@ class Program:
                     "gradients of real numbers are defined here. Compute with real and imaginary "
                     "parts, or detach the complex one."
                 )
+
+    def _has_rule(self, op: Any) -> bool:
+        return op.has_rules
+
+    def _no_rule(self, slot: int) -> MissingRuleError:
+        return no_rule(self._graph, slot)
 
     def _fitted(self, parent: int, part: Any, broadcasts: bool) -> Any:
         """A contribution in the shape and dtype of the operand it belongs to."""
@@ -749,18 +808,24 @@ class Program:
 
     def _check_seed(self) -> None:
         """Raise if the output's new shape does not go with the gradient it was given."""
-        output = self._graph._handle(self._output)
-        shape, seed = known_shape(output), known_shape(self._seed)
-        if shape is None or seed is None:
-            return
-        if len(shape) != len(seed) or any(
-            m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
-        ):
+        for var, shape, seed in self._misfits():
             raise ShapeError(
-                f"{output.name!r} would get the shape {shape}, and gradients of it exist that were "
+                f"{var.name!r} would get the shape {shape}, and gradients of it exist that were "
                 f"asked for with a gradient= of shape {seed} (1 for a single number). Drop these "
                 "gradients first, or reduce to a single number before differentiating."
             )
+
+    def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Nodes whose shape is not that of the derivative they were given, with both shapes."""
+        for slot, given in self.seeds.items():
+            var = self._graph._handle(slot)
+            shape, seed = known_shape(var), known_shape(given)
+            if shape is None or seed is None:
+                continue
+            if len(shape) != len(seed) or any(
+                m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
+            ):
+                yield var, shape, seed
 
 
 def _dtype(var: Any) -> Any:

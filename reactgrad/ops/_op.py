@@ -103,3 +103,8 @@ class Op:
     def has_rules(self) -> bool:
         """Whether derivative rules exist."""
         return self.vjps is not None or self.variadic is not None
+
+    @property
+    def has_forward_rules(self) -> bool:
+        """Whether rules of forward mode exist."""
+        return self.jvps is not None or self.variadic_jvp is not None

@@ -33,7 +33,7 @@ class Output:
 
     __slots__ = ("declared", "index", "name", "of")
 
-    has_rules = True  # its gradient is a share of the function's
+    has_rules = has_forward_rules = True  # its derivative is a share of the function's
 
     def __init__(self, function: str, index: int, declared: Spec | None) -> None:
         self.of = function

@@ -169,6 +169,41 @@ def test_second_derivatives() -> None:
     np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_tangents_and_jacobians_agree_with_numpy(name: str) -> None:
+    sides = []
+    for make in (strict, np.array):
+        g = rg.Graph()
+        leaves = [g.param(make(a)) for a in (X, W, V)]
+        y = MODELS[name](*leaves)
+        found = [rg.jvp(y, leaves, [make(a) for a in (X, W, V)], allow_unused=True)]
+        found += [
+            rg.jacobian(y, leaves[0], mode, allow_unused=True) for mode in ("forward", "reverse")
+        ]
+        sides.append(found)
+    for ours, numpys in zip(*sides, strict=True):
+        assert (ours is None) is (numpys is None)
+        if ours is not None:
+            same(ours, numpys)
+
+
+def test_functions_of_arrays_of_another_library() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return (rg.tanh(x @ w) ** 2).sum()
+
+    here, there = (strict(X), strict(W)), (X, W)
+    pairs = [
+        (rg.grad(f)(*here), rg.grad(f)(*there)),
+        (rg.hessian(f)(*here), rg.hessian(f)(*there)),
+        (rg.jvp(f, here, here)[1], rg.jvp(f, there, there)[1]),
+        (rg.hvp(f, here, there)[0], rg.hvp(f, there, there)[0]),
+        (rg.vjp(f, *here)[1](2.0)[0], rg.vjp(f, *there)[1](2.0)[0]),
+    ]
+    for ours, numpys in pairs:
+        assert is_strict(ours)
+        np.testing.assert_allclose(np.from_dlpack(ours), numpys, rtol=1e-12, atol=1e-13)
+
+
 def test_vector_gradient_given_as_array_of_either_library() -> None:
     for seed in (strict([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]):
         g = rg.Graph()

@@ -104,8 +104,15 @@ class Twins:
 
     @staticmethod
     def differentiate(made: list[rg.Var]) -> list[rg.Var | None]:
-        total = made[-1].sum()
-        return [rg.grad(total, leaf, allow_unused=True) for leaf in made[:LEAVES]]
+        total, leaves = made[-1].sum(), made[:LEAVES]
+        directions = [np.array([1.0, 0.5, -2.0]) * (i + 1) for i in range(LEAVES)]
+        return [
+            *[rg.grad(total, leaf, allow_unused=True) for leaf in leaves],
+            rg.jvp(total, leaves, directions, allow_unused=True),
+            rg.jvp(made[-1], leaves[0], directions[0], allow_unused=True),
+            rg.jacobian(made[-1], leaves[1], "forward", allow_unused=True),
+            rg.jacobian(made[-1], leaves[2], "reverse", allow_unused=True),
+        ]
 
     def compare(self, code: Code) -> None:
         _, made, _ = self.build()
@@ -114,8 +121,8 @@ class Twins:
                 assert same_bits(var.value, twin.value)
         for live, fresh in zip(self.derivatives, self.differentiate(made), strict=True):
             if live is not None:
-                expected = np.zeros(3) if fresh is None else fresh.value
-                assert same_bits(live.value, np.asarray(expected))
+                expected = np.zeros(live.shape) if fresh is None else fresh.value
+                assert same_bits(np.asarray(live.value), np.asarray(expected))
         self.graph.check_invariants()
 
     def replace(self, code: Code) -> None:
