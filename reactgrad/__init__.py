@@ -6,10 +6,12 @@ Map of the package:
 - ``_observe``, ``_stabilize``     callbacks when something has happened
 - ``_observers``, ``_tell``        who observes what; who is called, when and with what
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
-- ``_protocols``                   NumPy's functions on Vars
+- ``_function``, ``_context``      functions with rules of their own, and what they leave for these
+- ``_protocols``, ``_primitive``   NumPy's functions on Vars; ops of users' own
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``_hooks``                       functions of the user on the way of gradients
 - ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
+- ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
@@ -47,6 +49,7 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._events import Event as Event
+from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._hooks import HookHandle as HookHandle
@@ -66,10 +69,16 @@ from reactgrad._subgraph import Subgraph as Subgraph
 from reactgrad._subgraph import subgraph as subgraph
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
+from reactgrad._transforms import grad as grad
+from reactgrad._transforms import hessian as hessian
+from reactgrad._transforms import hvp as hvp
+from reactgrad._transforms import jacobian as jacobian
+from reactgrad._transforms import jvp as jvp
+from reactgrad._transforms import value_and_grad as value_and_grad
+from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad._why import Why as Why
-from reactgrad.autodiff import grad as grad
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
@@ -136,6 +145,7 @@ from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import sign as sign
 from reactgrad.ops import sin as sin
 from reactgrad.ops import sinh as sinh
+from reactgrad.ops import split as split
 from reactgrad.ops import sqrt as sqrt
 from reactgrad.ops import square as square
 from reactgrad.ops import squeeze as squeeze
@@ -145,6 +155,7 @@ from reactgrad.ops import sum as sum
 from reactgrad.ops import tan as tan
 from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
+from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 
 abs = absolute  # NumPy has both names

@@ -184,7 +184,10 @@ class Change:
         going = True
         while going:  # a program may change what another one was built for
             going = False
-            for program in self._graph._programs.in_order():
+            programs = self._graph._programs
+            for program in programs.in_order():
+                if program.number in programs.under_way:  # what it builds just now
+                    continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
                 if news and not program.reads.isdisjoint([slot for slot, _ in news]):

@@ -43,6 +43,10 @@ class GradientError(ReactgradError, RuntimeError):
     """A gradient that was asked for does not exist."""
 
 
+class OutdatedRuleError(GradientError):
+    """A gradient was built for what a function has left for it, and it has left something else."""
+
+
 class SaveError(ReactgradError, ValueError):
     """A graph holds something that no file can bring back."""
 

@@ -18,7 +18,15 @@ from reactgrad._budget import BudgetedHost, set_limit
 from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import Edits, edit, insert, remove
-from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, SetError, ShapeError
+from reactgrad._errors import (
+    Cancelled,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    OutdatedRuleError,
+    SetError,
+    ShapeError,
+)
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
@@ -43,6 +51,7 @@ from reactgrad.ops import (
     Attrs,
     Handle,
     Op,
+    Output,
     alias,
     enter,
     holds_handles,
@@ -353,8 +362,8 @@ class Graph:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
 
-    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Var:
-        """A new node that calls a Python function."""
+    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
+        """A new node that calls a Python function; of several outputs the nodes of these."""
         with self._lock:
             self._tidy()
             for operand in operands:
@@ -363,10 +372,30 @@ class Graph:
             detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
             slots = [operand._slot for operand in operands]
             var = self._add_computed(op, (), op.declared, slots, detached)
-            if cutoff is not None:  # no plan and no mark knows the node yet
-                self._host.cutoffs[var._slot] = cutoff
-                self._scheduler.staleness.cutoffs.add(var._slot)
-            return var
+            several = op.outputs is not None
+            results = self._outputs(var) if several else (var,)
+            if cutoff is not None:
+                for result in results:  # no plan and no mark knows these nodes yet
+                    self._host.cutoffs[result._slot] = cutoff
+                    self._scheduler.staleness.cutoffs.add(result._slot)
+            return results if several else var
+
+    def _outputs(self, node: Var) -> tuple[Var, ...]:
+        """The nodes of all outputs of a function that has several."""
+        return tuple(
+            [self._output(node, i) for i in range(len(self._host.ops[node._slot].outputs))]
+        )
+
+    def _output(self, node: Var, index: int) -> Var:
+        """The node of one output of a function, which is made anew if nobody has held it."""
+        host, slot = self._host, node._slot
+        for child in self._scheduler.topology.children[slot]:
+            op = host.ops[child]
+            if isinstance(op, Output) and op.index == index:
+                return self._handle(child)
+        function = host.ops[slot]
+        op = function.output(index)
+        return self._add_computed(op, (), op.declared, [slot], [])
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
@@ -436,10 +465,15 @@ class Graph:
             return self._new_var(slot)
 
     def _zeros_like(self, var: Any) -> Var:
-        """Zeros in the shape and dtype of `var`, as a node that is never leaf nor stale again."""
+        """Zeros for the gradient of `var`, as a node that is never leaf nor stale again."""
         found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
+        if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
+            found = spec(found.shape, np.dtype(np.float64), found.device)
+        return self._zeros(found)
+
+    def _zeros(self, found: Spec) -> Var:
         zero = self._full(found, 0.0)
-        return spread_to(zero, var.shape) if var.shape else alias(zero)
+        return spread_to(zero, found.shape) if found.shape else alias(zero)
 
     def _foreign(self, operand: Any, op: str) -> GraphError:
         return GraphError(
@@ -968,6 +1002,8 @@ class Graph:
             raise
         if self._observed:
             collect(self, run)
+        if OutdatedRuleError in map(type, run.failed.values()) and self._follow_rules():
+            return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
         try:
             if self._scheduler.cancelled:
@@ -977,6 +1013,23 @@ class Graph:
             return run
         finally:
             del failure  # its traceback holds this frame
+
+    def _follow_rules(self) -> bool:
+        """Build gradients anew whose rules saw what is no more so; whether there were any."""
+        programs = self._programs
+        if self._computing:
+            return False
+        outdated = [(program, program.outdated()) for program in programs.in_order()]
+        waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
+        if waiting:
+            self._refresh(tuple(dict.fromkeys(waiting)))
+        with Change(self) as change:
+            for program, slots in outdated:
+                if slots:
+                    change.update(program, slots, ())
+            change.follow()
+        programs.waiting = False
+        return any(slots for _, slots in outdated)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""

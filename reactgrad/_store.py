@@ -32,7 +32,7 @@ from reactgrad.backend import (
 from reactgrad.ops import CONST as CONST
 from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM
-from reactgrad.ops import Attrs, Op
+from reactgrad.ops import Attrs, Op, Output
 from reactgrad.ops import Leaf as Leaf
 from reactgrad.scheduler import UNCHANGED, InvariantError, Scheduler, Step
 
@@ -363,7 +363,7 @@ class Store:
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
-        return not isinstance(self.ops[slot], Op | Leaf)
+        return not isinstance(self.ops[slot], Op | Leaf | Output)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
@@ -436,7 +436,14 @@ class Store:
         """
         parents = self.scheduler.operands(slot)
         specs, data = self.specs, self.data
-        if isinstance(op, Leaf) or op.layout is not None:
+        if isinstance(op, Output):
+            (function_slot,), index = parents, op.index
+
+            def take() -> None:
+                data[slot] = data[function_slot][index]
+
+            return take
+        if isinstance(op, Leaf) or op.layout is not None or op.outputs is not None:
             return None
         for parent in parents:
             found = specs[parent]

@@ -601,7 +601,8 @@ class Var(Value):
             elif self.pinned:
                 raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")
             else:
-                graph._scheduler.invalidate(self._slot)
+                output = isinstance(op, ops.Output)  # its function is what runs again
+                graph._scheduler.invalidate(self.parents[0]._slot if output else self._slot)
                 graph._announce()
 
     @contextmanager
