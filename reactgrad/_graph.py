@@ -997,7 +997,8 @@ class Graph:
             raise
         if self._observed:
             collect(self, run)
-        if OutdatedRuleError in map(type, run.failed.values()) and self._follow_rules():
+        outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
+        if outdated and self._follow_rules():
             return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
         try:
