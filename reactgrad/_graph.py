@@ -1013,7 +1013,7 @@ class Graph:
     def _follow_rules(self) -> bool:
         """Build gradients anew whose rules saw what is no more so; whether there were any."""
         programs = self._programs
-        if self._computing:
+        if self._computing or programs.under_way:
             return False
         outdated = [(program, program.outdated()) for program in programs.in_order()]
         waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
@@ -1025,7 +1025,7 @@ class Graph:
                     change.update(program, slots, ())
             change.follow()
         programs.waiting = False
-        return any(slots for _, slots in outdated)
+        return any(slots and not program.broken for program, slots in outdated)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""

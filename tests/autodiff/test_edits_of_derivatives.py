@@ -105,6 +105,7 @@ def test_a_dead_end_begins_to_count() -> None:
     dy = rg.jvp(end, x, t)
     assert dy.value == 1.0
     gc.collect()
+    _ = len(g)  # what nothing holds goes now
     y.replace_parent(0, s)
     assert dy.value == 4.0
     y.replace_parent(0, x)
@@ -183,4 +184,41 @@ def test_edit_brings_a_function_that_has_never_run_into_the_way(mode: Any) -> No
     slope = (1.0 + x.value) * np.exp(x.value)
     np.testing.assert_allclose(d.value, slope if mode == "jvp" else np.diag(slope))
     assert CALLS["Exp"] == 1
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_jacobian_that_is_a_constant_follows_an_edit(mode: Any) -> None:
+    """The unit matrix is a leaf, and no leaf may become something that is computed."""
+    g = rg.Graph()
+    x, w = g.input([1.0, 2.0]), g.input([3.0, 4.0])
+    y = x + w
+    jacobian = rg.jacobian(y, x, mode)
+    np.testing.assert_array_equal(jacobian.value, np.eye(2))
+    y.replace_parent(1, x)
+    np.testing.assert_array_equal(jacobian.value, 2.0 * np.eye(2))
+    y.replace_parent(0, w)
+    np.testing.assert_array_equal(jacobian.value, np.eye(2))
+    g.check_invariants()
+
+
+def test_gradient_that_a_rule_gives_as_a_number_follows_an_edit() -> None:
+    g = rg.Graph()
+    x, w = g.input(2.0), g.input(3.0)
+    slope = rg.lift(
+        lambda a: 3.0 * a,
+        shape=(),
+        vjp=lambda g, ans, a: (3.0,),
+        jvp=lambda ts, ans, a: 3.0,
+    )
+    y = slope(x)
+    end = y + w
+    d, dy = rg.grad(end, x), rg.jvp(end, x, 1.0)
+    assert d.value == dy.value == 3.0
+    end.replace_parent(1, x)
+    assert d.value == dy.value == 4.0
+    end.replace_parent(0, x)
+    assert d.value == dy.value == 2.0
+    end.replace_parent(0, y)
+    assert d.value == dy.value == 4.0
     g.check_invariants()
