@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactgrad._errors import ReactgradError
+from reactgrad._errors import OutdatedRuleError, ReactgradError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
@@ -206,7 +206,8 @@ class Change:
         try:
             program.update(set(changed), set(respecced), self.redefine, changes)
         except ReactgradError as error:
-            if not self._lenient:
+            # A rule that waits for a function to run refuses no edit: it is asked when it has.
+            if not self._lenient and not isinstance(error, OutdatedRuleError):
                 raise
             self._take_back(back)
             del self._log[log:], self._done[done:]

@@ -1002,7 +1002,8 @@ class Graph:
             raise
         if self._observed:
             collect(self, run)
-        if OutdatedRuleError in map(type, run.failed.values()) and self._follow_rules():
+        outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
+        if outdated and self._follow_rules():
             return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
         try:
@@ -1017,7 +1018,7 @@ class Graph:
     def _follow_rules(self) -> bool:
         """Build gradients anew whose rules saw what is no more so; whether there were any."""
         programs = self._programs
-        if self._computing:
+        if self._computing or programs.under_way:
             return False
         outdated = [(program, program.outdated()) for program in programs.in_order()]
         waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
@@ -1029,7 +1030,7 @@ class Graph:
                     change.update(program, slots, ())
             change.follow()
         programs.waiting = False
-        return any(slots for _, slots in outdated)
+        return any(slots and not program.broken for program, slots in outdated)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""

@@ -84,7 +84,6 @@ class Jacobian(Program):
         y, x = self._ends
         (seed,) = self.seeds.values()
         pattern = Tangents(y, [x], [seed]) if self._mode == "forward" else Program(y, seed)
-        pattern._updating = self._updating
         one = pattern.adjoints([self._target])[0]
         zero = one is None or pattern.adjoint.get(self._target) is ZERO
         for name in ("observed", "seen"):

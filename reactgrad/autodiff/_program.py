@@ -126,6 +126,8 @@ class Program:
         needed any more are gone; their slots may belong to others by now, see ``_known``.
     seeds : dict
         From the slot of a node whose derivative is given to the Var that holds it.
+    broken : bool
+        Whether all that was given out raises, until the next change or question.
     kept : mapping
         From the slot of a node that was asked for to the Var of its adjoint, weakly: the adjoints
         keep their program, and the output's handle keeps both.
@@ -140,7 +142,6 @@ class Program:
         "__weakref__",
         "_anchors",
         "_asked",
-        "_broken",
         "_changes",
         "_edges",
         "_graph",
@@ -153,6 +154,7 @@ class Program:
         "_serials",
         "_updating",
         "adjoint",
+        "broken",
         "kept",
         "number",
         "observed",
@@ -169,7 +171,7 @@ class Program:
         self._output: int = output._slot
         self.seeds = seeds
         self._updating = False
-        self._broken = False
+        self.broken = False
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
         # What is built may outlive these handles; their nodes must not go before it.
@@ -186,7 +188,7 @@ class Program:
         program._output = self._output
         program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
-        program._broken = self._broken
+        program.broken = self.broken
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
@@ -240,7 +242,7 @@ class Program:
             for slot, shape in self.observed.items()
             if graph._handle(slot).value_shape() != shape
         }
-        if moved or self._broken:
+        if moved or self.broken:
             graph._update_program(self, moved)
         missing = [slot for slot in wanted if self._given(slot) is None]
         # Held here: what is new is not yet held by whoever asked.
@@ -330,7 +332,7 @@ class Program:
         with _building(self._graph, self.number):
             self._changes, self._updating = changes, True
             try:
-                if self._broken:
+                if self.broken:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
@@ -380,19 +382,19 @@ class Program:
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""
-        for name in (*_TABLES, "_broken"):
+        for name in (*_TABLES, "broken"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
         self.reads |= reads
-        self._broken = False
+        self.broken = False
         wanted = [slot for slot in self.kept if self._given(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
     def break_down(self, error: Any, redefine: Redefine) -> None:
         """Let all that was given out raise what the node `error` raises, until the next change."""
-        self._broken = True
+        self.broken = True
         for var in list(self.kept.values()):
             redefine(var._slot, error._slot)
 
@@ -676,7 +678,7 @@ class Program:
         Parameters
         ----------
         alone
-            Whether it is the adjoint of no other node.
+            Whether it is the adjoint of no other node; a constant stays what it is anyway.
         own
             Whether this was so before, and the node before may stay and be redefined.
         hold
@@ -692,7 +694,7 @@ class Program:
             self._drop(self._serials, slot)
         else:
             self._put(self._serials, slot, graph._scheduler.topology.serial[adjoint])
-        if alone:
+        if alone and not graph._scheduler.leaf[adjoint]:
             self._put(self._own, slot, None)
         else:
             self._drop(self._own, slot)
@@ -803,6 +805,8 @@ class Program:
 
     def outdated(self) -> dict[int, bool]:
         """Nodes whose rules were built for what is no more so; whether they wait for a run."""
+        if self.broken:
+            return {self._output: False}
         data, ops = self._graph._host.data, self._graph._host.ops
         return {
             slot: read is None
