@@ -11,6 +11,7 @@ Map of the package:
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
+- ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
@@ -24,7 +25,9 @@ Map of the package:
 
 from reactgrad import extend as extend
 from reactgrad import testing as testing
+from reactgrad._anomaly import detect_anomaly as detect_anomaly
 from reactgrad._cutoff import tolerance as tolerance
+from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BusyError as BusyError
 from reactgrad._errors import Cancelled as Cancelled
 from reactgrad._errors import CycleError as CycleError
@@ -36,6 +39,7 @@ from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
+from reactgrad._errors import MutationError as MutationError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning
 from reactgrad._errors import SaveError as SaveError

@@ -43,6 +43,14 @@ class GradientError(ReactgradError, RuntimeError):
     """A gradient that was asked for does not exist."""
 
 
+class AnomalyError(ReactgradError, FloatingPointError):
+    """A node gave a NaN or an infinity inside of ``rg.detect_anomaly()``."""
+
+
+class MutationError(ReactgradError, RuntimeError):
+    """A value was changed behind its version; found inside of ``rg.detect_anomaly()``."""
+
+
 class SaveError(ReactgradError, ValueError):
     """A graph holds something that no file can bring back."""
 

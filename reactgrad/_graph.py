@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import _respec
+from reactgrad._around import blocks_due, open_blocks, surrounded
 from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import Edits, edit, insert, remove
@@ -953,6 +954,9 @@ class Graph:
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         if self._observed and not self._observers.held:
             with held(self):
+                return self._refresh(slots, retry=retry)
+        if open_blocks and not self._computing and (blocks := blocks_due(self)):
+            with surrounded(self, blocks):
                 return self._refresh(slots, retry=retry)
         try:
             with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:

@@ -2,6 +2,7 @@
 
 - ``_program``  the adjoints of one output
 - ``_grad``     ``rg.grad``, ``backward`` and ``.grad``
+- ``_origin``   which forward node a node of a gradient belongs to
 - ``_check``    rules against finite differences
 """
 
@@ -9,6 +10,7 @@ from reactgrad.autodiff._check import check_grads as check_grads
 from reactgrad.autodiff._grad import backward as backward
 from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad
+from reactgrad.autodiff._origin import origin as origin
 from reactgrad.autodiff._program import Program as Program
 from reactgrad.autodiff._program import Programs as Programs
 from reactgrad.autodiff._program import open_edges as open_edges
