@@ -68,7 +68,7 @@ def test_backward_names_the_forward_node_and_its_line(g: rg.Graph) -> None:
     assert 'root = named(rg.sqrt(w), "root")' in message
     assert w.grad is None
     loss.backward()
-    assert np.isnan(w.grad[0])
+    assert np.isnan(np.asarray(w.grad)).tolist() == [True, False]
 
 
 def test_a_sum_of_finite_contributions_that_overflows_is_the_gradient_of_its_node(
@@ -224,7 +224,7 @@ def test_observers_are_not_told_and_stabilize_raises(g: rg.Graph) -> None:
     x = g.input(4.0)
     y = rg.sqrt(x)
     errors: list[object] = []
-    values: list[object] = []
+    values: list[float] = []
     handles = [
         y.observe(errors.append, kind="error"),
         y.observe(lambda old, new: values.append(new)),
@@ -405,7 +405,7 @@ def test_an_older_view_is_found_before_a_gradient_uses_it(g: rg.Graph) -> None:
         x.touch()
         loss.backward()
         assert loss.value == 14.0
-    assert w.grad.tolist() == [5.0, 1.0, 1.0]
+    assert np.asarray(w.grad).tolist() == [5.0, 1.0, 1.0]
     g.check_invariants()
 
 
@@ -416,7 +416,7 @@ def test_outside_nobody_looks(g: rg.Graph) -> None:
     assert loss.value == 6.0
     view[0] = 5.0
     loss.backward()
-    assert w.grad.tolist() == [5.0, 1.0, 1.0]
+    assert np.asarray(w.grad).tolist() == [5.0, 1.0, 1.0]
 
 
 def test_an_intermediate_value_is_found_as_well(g: rg.Graph) -> None:
