@@ -17,9 +17,10 @@ from reactgrad._errors import AnomalyError, DTypeError, MutationError
 from reactgrad._ranges import array_of, count_text, range_text
 from reactgrad._site import site_text
 from reactgrad._store import MISSING, Leaf
+from reactgrad._through import Through, in_front
 from reactgrad.autodiff import origin
 from reactgrad.backend import own_copy
-from reactgrad.scheduler import UNCHANGED, Host, Scheduler, Step
+from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -119,15 +120,10 @@ class _Looking(Block):
     def around(self, graph: Graph) -> Iterator[None]:
         scheduler, sums = graph._scheduler, self._sums.of(graph)
         count = partial(count_text, nan=self._nan, inf=self._inf)
-        former = scheduler.host, scheduler.plans.enabled
-        scheduler.host = _Inspector(graph, former[0], sums, count)
-        # Plans hold steps that nobody looks at: without them every node is bound where it runs.
-        scheduler.plans.clear()
-        scheduler.plans.enabled = False
         try:
-            yield
+            with in_front(scheduler, _Inspector(graph, sums, count)):
+                yield
         finally:
-            scheduler.host, scheduler.plans.enabled = former
             sums.ended()
             self._forget_errors(scheduler)
 
@@ -139,25 +135,18 @@ class _Looking(Block):
                 Scheduler.invalidate(scheduler, slot)  # by name: nobody has touched it
 
 
-class _Inspector:
-    """A host that looks at what nodes compute and compute from; see ``reactgrad_scheduler.Host``."""
+class _Inspector(Through):
+    """A host that looks at what nodes compute and compute from."""
 
-    def __init__(
-        self, graph: Graph, host: Host, sums: Checksums, count: Callable[[Any], str]
-    ) -> None:
+    def __init__(self, graph: Graph, sums: Checksums, count: Callable[[Any], str]) -> None:
+        super().__init__(graph._scheduler.host)
         self._graph, self._host, self._sums, self._count = graph, graph._host, sums, count
-        self.lends, self.overwrite, self.holds = host.lends, host.overwrite, host.holds
-        self.released, self.name, self.living = host.released, host.name, host.living
-        self._bind, self._explain = host.bind, host.explain
         self._raised: set[int] = set()
 
     def explain(self, slot: int) -> str:
-        return _OUTSIDE if slot in self._raised else self._explain(slot)
+        return _OUTSIDE if slot in self._raised else self._host.explain(slot)
 
-    def bind(self, slot: int) -> Step:
-        return partial(self._run, slot, self._bind(slot))
-
-    def _run(self, slot: int, step: Step | None) -> object:
+    def run(self, slot: int, step: Step | None) -> object:
         host, sums = self._host, self._sums
         for operand in dict.fromkeys(host.scheduler.operands(slot)):
             if sums.changed(operand):

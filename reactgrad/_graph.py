@@ -28,6 +28,7 @@ from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
+from reactgrad._sparing import is_sparing, sparing
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
@@ -116,6 +117,7 @@ class Graph:
         self._pending = scheduler.staleness.pending
         self._noted = scheduler.notes.open
         self._handed = self._host.handed
+        self._transient = self._host.transient
 
     def __copy__(self) -> Graph:
         raise DTypeError("a graph is copied with g.fork(), which shares all values.")
@@ -958,6 +960,9 @@ class Graph:
         if open_blocks and not self._computing and (blocks := blocks_due(self)):
             with surrounded(self, blocks):
                 return self._refresh(slots, retry=retry)
+        if self._transient and not self._computing and not is_sparing(self):
+            with sparing(self, slots):
+                return self._refresh(slots, retry=retry)
         try:
             with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
                 run = self._scheduler.refresh(slots, retry=retry)
@@ -1504,28 +1509,17 @@ class Graph:
         owners = host.owners
         between = set(program.adjoint)
         between.update(slot for slot, number in owners.items() if number == program.number)
-        mark, leaf = scheduler.staleness.mark, scheduler.leaf
+        mark = scheduler.staleness.mark
         scheduler.attend()
-        slots = [
-            slot
-            for slot in between
-            if slot != root
-            and not leaf[slot]
-            and not mark[slot]
-            and host.data[slot] is not MISSING
-            and not self._keeps_by_cutoff(slot)
-        ]
-        for slot in slots:
-            host.discard(slot)
-            host.moved(slot)
-        scheduler.drop(slots)
-
-    def _keeps_by_cutoff(self, slot: int) -> bool:
-        """Whether a cutoff may have kept a value here that could not be computed again."""
-        host = self._host
-        former = host.former_cutoffs.get(slot)
-        return slot in host.cutoffs or (
-            former is not None and former == self._scheduler.version(slot)
+        host.release(
+            [
+                slot
+                for slot in between
+                if slot != root
+                and not mark[slot]
+                and host.data[slot] is not MISSING
+                and host.recomputable(slot)
+            ]
         )
 
     def _dtype_kind(self, slot: int) -> str:

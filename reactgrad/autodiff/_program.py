@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
-from reactgrad.flow import enable_grad
+from reactgrad.flow import enable_grad, follow_segment
 from reactgrad.ops import Op, Placed, accumulate, alias, astype, known_shape, sum_to
 
 # What stands for "the gradient is zero everywhere".
@@ -579,7 +579,11 @@ class Program:
         shape: Any = None if found is None else found.shape
         if found is None and any(isinstance(part, Placed) for part in parts):
             shape = self._graph._handle(slot).shape
-        return accumulate(parts, shape)
+        first = self._graph._scheduler.topology.next_serial
+        total = accumulate(parts, shape)
+        if self._graph._host.transient:
+            follow_segment(self._graph, slot, slot, total._slot, first)
+        return total
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
         """Ask a node what it contributes; returns the operands to which that is another part now."""
@@ -610,6 +614,7 @@ class Program:
         # The rule of a function gives all contributions at once, and they may have nodes in common.
         alone = isinstance(graph._host.ops[slot], Op) or len(self._edges[slot]) == 1
         made: dict[int, Part] = {}
+        operands = dict(edges)
         first = graph._scheduler.topology.next_serial
         for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
             var, index = part, None
@@ -618,6 +623,8 @@ class Program:
             self._held.append(var)
             at = var._slot
             made[i] = Part(at, serial[at], index, alone and serial[at] >= first)
+            if graph._host.transient:
+                follow_segment(graph, slot, operands[i], at, first)
             first = graph._scheduler.topology.next_serial
         return made
 
