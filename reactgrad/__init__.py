@@ -75,6 +75,9 @@ from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
+from reactgrad.flow import save_on_cpu as save_on_cpu
+from reactgrad.flow import save_on_disk as save_on_disk
+from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.io import load as load
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import IndexingError as IndexingError

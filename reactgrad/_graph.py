@@ -38,7 +38,7 @@ from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
-from reactgrad.flow import is_grad_enabled
+from reactgrad.flow import hooks_here, is_grad_enabled, open_hooks
 from reactgrad.ops import (
     Attrs,
     Handle,
@@ -394,6 +394,8 @@ class Graph:
         program = self._programs.building
         if program is not None:
             host.owners[slot] = program
+        elif open_hooks and (hooks := hooks_here()) is not None:
+            host.let_pass([slot], hooks)
         return self._new_var(slot)
 
     def _copy(self, slot: int) -> Var:

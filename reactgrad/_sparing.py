@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from reactgrad._store import MISSING
 from reactgrad._through import Through, in_front
-from reactgrad.scheduler import Step
+from reactgrad.scheduler import UNCHANGED, Step
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -114,6 +114,8 @@ class _Sparing(Through):
                 self._count(slot, operand)[operand] -= 1
         self._loose.update(read)
         if slot in self._host.transient:
+            if not again and outcome is not UNCHANGED:
+                self._host.away.pop(slot, None)
             self._host.lying.add(slot)
             self._loose.add(slot)
         # Not while values are computed again, nor inside of a node: others wait for theirs.

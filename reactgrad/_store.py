@@ -66,15 +66,6 @@ class Taken(NamedTuple):
     shared: bool
 
 
-class Away(NamedTuple):
-    """A value that lies somewhere else."""
-
-    version: int
-    packed: Any
-    shape: tuple[int, ...]
-    dtype: Any
-
-
 class Store:
     """Definitions and values of nodes, by slot.
 
@@ -106,7 +97,7 @@ class Store:
         # became of the values of others.
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
-        self.away: dict[int, Away] = {}
+        self.away: dict[int, Any] = {}
 
     def share_with(self, twin: Store) -> None:
         """Give a fork the same values; whoever writes first moves to memory of its own."""
