@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, cast
 from reactgrad.scheduler import Host, Scheduler, Step
 
 
-class Through:
+class Through(ABC):
     """Passes on all that it does not do itself; see ``reactgrad_scheduler.Host``."""
 
     def __init__(self, behind: Host) -> None:

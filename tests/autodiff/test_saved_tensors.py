@@ -166,6 +166,23 @@ def test_what_stays(g: rg.Graph) -> None:
     assert np.array_equal(seen[-1], np.exp(np.full((2, 3), 0.6)))
 
 
+def test_a_pinned_value_stays(g: rg.Graph) -> None:
+    places = Places()
+    x = g.param(np.full(3, 0.5))
+    with places.hooks():
+        h = named(rg.exp(x), "h")
+    y = h * 2.0
+    y.value
+    assert "h" not in lying(g)
+    h.pin(np.full(3, 7.0))
+    assert y.value.tolist() == [14.0] * 3
+    assert "h" in lying(g)
+    h.unpin()
+    assert np.array_equal(y.value, np.exp(np.full(3, 0.5)) * 2.0)
+    assert len(places.packed) == 2
+    g.check_invariants()
+
+
 def test_views_stay_views(g: rg.Graph) -> None:
     """A copy would have other strides, and kernels might round otherwise."""
     places = Places()
