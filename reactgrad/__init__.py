@@ -15,8 +15,11 @@ Map of the package:
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
+- ``_profile``                     where the time and the memory of a block went
+- ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
+- ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
 - ``_respec``, ``_site``           what shapes follow from a change; where a node was built
@@ -29,7 +32,9 @@ Map of the package:
 
 from reactgrad import extend as extend
 from reactgrad import testing as testing
+from reactgrad._anomaly import detect_anomaly as detect_anomaly
 from reactgrad._cutoff import tolerance as tolerance
+from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BudgetWarning as BudgetWarning
 from reactgrad._errors import BusyError as BusyError
 from reactgrad._errors import Cancelled as Cancelled
@@ -42,6 +47,7 @@ from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
+from reactgrad._errors import MutationError as MutationError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning
 from reactgrad._errors import SaveError as SaveError
@@ -58,6 +64,8 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observers import Observer as Observer
+from reactgrad._profile import Profile as Profile
+from reactgrad._profile import profile as profile
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
@@ -79,10 +87,14 @@ from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad._why import Why as Why
+from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
+from reactgrad.flow import save_on_cpu as save_on_cpu
+from reactgrad.flow import save_on_disk as save_on_disk
+from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
 from reactgrad.ops import AxisError as AxisError

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import _respec
+from reactgrad._around import blocks_due, open_blocks, surrounded
 from reactgrad._budget import BudgetedHost, set_limit
 from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
@@ -36,6 +37,7 @@ from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
+from reactgrad._sparing import is_sparing, sparing
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
@@ -45,7 +47,7 @@ from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
-from reactgrad.flow import GradMode, is_grad_enabled, mode_of
+from reactgrad.flow import GradMode, hooks_here, is_grad_enabled, mode_of, open_hooks
 from reactgrad.ops import (
     MODE,
     Attrs,
@@ -130,6 +132,7 @@ class Graph:
         self._pending = scheduler.staleness.pending
         self._noted = scheduler.notes.open
         self._handed = self._host.handed
+        self._transient = self._host.transient
 
     def __copy__(self) -> Graph:
         raise DTypeError("a graph is copied with g.fork(), which shares all values.")
@@ -427,6 +430,8 @@ class Graph:
         program = self._programs.building
         if program is not None:
             host.owners[slot] = program
+        elif open_hooks and (hooks := hooks_here()) is not None:
+            host.let_pass([slot], hooks)
         return self._new_var(slot)
 
     def _copy(self, slot: int) -> Var:
@@ -992,6 +997,12 @@ class Graph:
     def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
         if self._observed and not self._observers.held:
             with held(self):
+                return self._refresh(slots, retry=retry)
+        if open_blocks and not self._computing and (blocks := blocks_due(self)):
+            with surrounded(self, blocks):
+                return self._refresh(slots, retry=retry)
+        if self._transient and not self._computing and not is_sparing(self):
+            with sparing(self, slots):
                 return self._refresh(slots, retry=retry)
         try:
             with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:

@@ -6,6 +6,7 @@
 - ``_grad``        ``rg.grad``, ``backward`` and ``.grad``
 - ``_transforms``  ``vjp``, ``jvp``, ``hvp``, ``jacobian``, ``hessian`` of nodes
 - ``_custom``      derivatives from rules of users
+- ``_origin``      which forward node a node of a gradient belongs to
 - ``_check``       rules against finite differences
 """
 
@@ -15,6 +16,7 @@ from reactgrad.autodiff._forward import Tangents as Tangents
 from reactgrad.autodiff._grad import backward as backward
 from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad
+from reactgrad.autodiff._origin import origin as origin
 from reactgrad.autodiff._program import Program as Program
 from reactgrad.autodiff._program import Programs as Programs
 from reactgrad.autodiff._program import open_edges as open_edges

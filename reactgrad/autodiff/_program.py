@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from reactgrad._errors import GradientError, ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
-from reactgrad.flow import Differentiable
+from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
     ALIAS,
     Op,
@@ -711,7 +711,11 @@ class Program:
         shape: Any = None if found is None else found.shape
         if found is None and any(isinstance(part, Placed) for part in parts):
             shape = self._graph._handle(slot).shape
-        return accumulate(parts, shape)
+        first = self._graph._scheduler.topology.next_serial
+        total = accumulate(parts, shape)
+        if self._graph._host.transient:
+            follow_segment(self._graph, slot, slot, total._slot, first)
+        return total
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
         """Ask a node what it contributes; returns the operands to which that is another part now."""
@@ -747,6 +751,7 @@ class Program:
         # The rule of a function gives all contributions at once, and they may have nodes in common.
         alone = isinstance(ops[slot], Op) or len(self._edges[slot]) == 1
         made: dict[int, Part] = {}
+        operands = dict(edges)
         first = graph._scheduler.topology.next_serial
         for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
             var, kind, index = part, None, None
@@ -757,6 +762,8 @@ class Program:
             # Whoever asks for an output is given the one node that it has.
             own = alone and serial[at] >= first and not isinstance(ops[at], Output)
             made[i] = Part(at, serial[at], kind, index, own)
+            if graph._host.transient:
+                follow_segment(graph, slot, operands[i], at, first)
             first = graph._scheduler.topology.next_serial
         return made
 
