@@ -19,8 +19,10 @@ from typing import Any, Final
 from reactgrad.autodiff._program import operand_vars, sources
 from reactgrad.flow import no_grad
 from reactgrad.ops import (
+    Handle,
     Index,
     Op,
+    Output,
     apply,
     expand_dims,
     known_shape,
@@ -102,7 +104,9 @@ class _Part:
     _thin: dict[Any, Any]  # operands that were given an axis of length 1 before
 
     def built(self) -> Any:
-        """The node with the axis."""
+        """The node with the axis; of a function with several outputs these, for each seed."""
+        if isinstance(self.op, Output):
+            return stack([self._output(outputs) for outputs in self.wides[0]], axis=-1)
         found = None
         if isinstance(self.op, Op):
             rule = _elementwise if self.op.elementwise else RULES.get(self.op.name)
@@ -122,7 +126,10 @@ class _Part:
                 if isinstance(self.op, Op)
                 else self.op.again(operands)
             )
-        return stack(parts, axis=-1)
+        return stack(parts, axis=-1) if isinstance(parts[0], Handle) else parts
+
+    def _output(self, outputs: tuple[Any, ...]) -> Any:
+        return outputs[0]._graph._output(outputs[0].parents[0], self.op.index)
 
     @property
     def only_first(self) -> bool:
@@ -181,6 +188,18 @@ def _reduce(part: _Part) -> Any:
         return None
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return part.on_first((tuple(i % len(shape) for i in axes), keepdims))
+
+
+def _unbind(part: _Part) -> Any:
+    axis, *rest = part.attrs
+    shape = known_shape(part.operands[0])
+    return None if shape is None else part.on_first((axis % len(shape), *rest))
+
+
+def _split(part: _Part) -> Any:
+    cuts, axis, which = part.attrs
+    shape = known_shape(part.operands[0])
+    return None if shape is None else part.on_first((cuts, axis % len(shape), which))
 
 
 def _join(part: _Part) -> Any:
@@ -255,9 +274,11 @@ RULES: Final[dict[str, Rule]] = {
     "mean": _reduce,
     "reshape": _reshape,
     "scatter": _scatter,
+    "split": _split,
     "squeeze": _reshape,
     "stack": _join,
     "sum": _reduce,
     "sum_to": _to_shape,
     "transpose": _transpose,
+    "unbind": _unbind,
 }

@@ -269,6 +269,61 @@ def test_ops_and_functions_that_take_no_further_axis_run_for_each_direction() ->
         np.testing.assert_array_equal(jacobian.value, -np.eye(3))
 
 
+class Doubled(rg.Function):
+    """Its rules call the function itself, so that it lies in the pattern of a Jacobian."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return Doubled.apply(g)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return Doubled.apply(t)
+
+
+def _both(x: Any) -> tuple[Any, Any]:
+    return x * 1.0, x[::-1] * 3.0
+
+
+def _both_vjp(g: Any, ans: Any, x: Any) -> Any:
+    first, second = (0.0 * x if one is None else one for one in g)
+    return both(first)[0] + both(second)[1]
+
+
+both = rg.lift(_both, outputs=2, vjp=_both_vjp, jvp=lambda ts, ans, x: both(ts[0]))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_jacobians_through_several_outputs_and_custom_rules(mode: Any) -> None:
+    g = rg.Graph()
+    x = g.input([1.0, 2.0, 3.0])
+    diagonal = np.diag([1.0, 2.0, 3.0])
+    wanted = [
+        (Doubled.apply(x) * x, 4.0 * diagonal),
+        (both(x * x)[1], 6.0 * diagonal[::-1]),
+        (rg.concatenate(rg.split(x * x, [1])[::-1]), 2.0 * diagonal[[1, 2, 0]]),
+        (rg.stack(rg.unbind(x * x)[::-1]), 2.0 * diagonal[::-1]),
+        (rg.split(rg.stack([x * x, x], axis=0), 2, axis=-2)[0][0], 2.0 * diagonal),
+    ]
+    for y, jacobian in wanted:
+        np.testing.assert_array_equal(rg.jacobian(y, x, mode).value, jacobian)
+    parts = rg.split(x * x, [1, 2])
+    count = len(g)
+    kept = rg.jacobian(rg.concatenate(parts), x, mode)
+    few = len(g) - count
+    wide = rg.Graph().input(np.ones(50))
+    parts = rg.split(wide * wide, [1, 2])
+    count = len(wide.graph)
+    also_kept = rg.jacobian(rg.concatenate(parts), wide, mode)
+    assert len(wide.graph) - count == few  # in one pass, whatever the length
+    assert kept.shape == (3, 3)
+    assert also_kept.shape == (50, 50)
+
+
 def test_dropped_jacobians_and_products_leave_nothing_behind() -> None:
     g = rg.Graph()
     x = g.param([1.0, 2.0])
