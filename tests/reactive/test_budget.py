@@ -292,6 +292,34 @@ def test_a_value_that_a_former_cutoff_kept_goes_when_it_was_computed_again() -> 
     assert y.value[0] == 6.0
 
 
+def test_a_cutoff_compares_with_a_value_that_was_released_before_it_was_set() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(ROW))
+    y = x * 2.0
+    y.value
+    squeeze(g)
+    y.cutoff = rg.tolerance(atol=10.0)
+    assert list(g.last_run.rebuilt) == [y]
+    x.set(np.zeros(ROW))
+    assert list(g.forward(y).cut_off) == [y]
+    assert (y.value[0], y.value_version) == (2.0, 1)
+
+
+def test_an_observer_hears_of_the_value_that_was_released_before_it_came() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(ROW))
+    y = x * 2.0
+    y.value
+    squeeze(g)
+    told: list[tuple[float, float]] = []
+    y.observe(lambda old, new: told.append((old[0], new[0])))
+    x.set(np.zeros(ROW))
+    y.value
+    assert told == [(2.0, 0.0)]
+    squeeze(g)
+    assert released(y) == [False]
+
+
 @pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
 def test_a_cut_off_change_is_cut_off_however_little_memory_there_is() -> None:
     g = rg.Graph(max_bytes=1)
