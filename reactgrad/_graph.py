@@ -1278,6 +1278,8 @@ class Graph:
         graphs have the same limit, each for itself.
 
         A Python function whose value was released is called again for it, and must return the same.
+        A cutoff that is set on a stale node whose value was released has nothing to compare with: the
+        next value is a change.
         Scratch memory of kernels and cutoffs is not counted.
 
         Examples
