@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import threading
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from reactgrad._errors import GraphError
 from reactgrad._ledger import memory_of
 from reactgrad._run import Run
+from reactgrad._store import MISSING
+from reactgrad.backend import storage_shape
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
 
@@ -162,9 +165,7 @@ class Watcher:
                     host.describe_value(slot),
                     tuple(map(host.describe_value, topology.parents[slot])),
                     seconds - spent,
-                    0
-                    if slot in host._view_of
-                    else getattr(memory_of(host.data[slot]), "nbytes", 0),
+                    _bytes(host, slot),
                 )
             )
         thread = threading.current_thread()
@@ -189,6 +190,16 @@ class _Recorder(Watcher):
     def _add(self, graph: Graph, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
         super()._add(graph, run, stopwatch, seen)
         self.runs.append(Run(graph, run))
+
+
+def _bytes(host: Host, slot: int) -> int:
+    """Memory of the value that a node has computed, also where it was released since."""
+    value, found = host.data[slot], host.specs[slot]
+    if value is not MISSING:
+        return 0 if slot in host._view_of else getattr(memory_of(value), "nbytes", 0)
+    if found is None or not found.known or getattr(host.ops[slot], "view", None) is not None:
+        return 0
+    return math.prod(storage_shape(found)) * found.dtype.itemsize
 
 
 def _inside(steps: Sequence[Timed]) -> list[float]:

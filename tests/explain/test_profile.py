@@ -98,6 +98,14 @@ def test_a_view_has_no_bytes(g: rg.Graph) -> None:
     assert {row.op: row.bytes for row in prof.rows} == {"transpose": 0, "lambda": 40}
 
 
+def test_what_was_released_since_counts(g: rg.Graph) -> None:
+    x = g.param(np.full(10, 0.5))
+    y = rg.checkpoint(lambda x: rg.tanh(rg.tanh(rg.tanh(x))), x)
+    with rg.profile() as prof:
+        y.value
+    assert [(row.name, row.bytes) for row in prof.rows] == [("tanh", 240)]
+
+
 @pytest.mark.parametrize("sort", ["self_seconds", "seconds", "bytes", "calls"])
 def test_sorted_largest_first(g: rg.Graph, sort: Any) -> None:
     _, _, loss = model(g)
