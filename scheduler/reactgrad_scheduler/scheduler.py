@@ -158,8 +158,13 @@ class Scheduler:
     # --- changes ---------------------------------------------------------------------------
 
     def check_idle(self) -> None:
-        """Raise ``BusyError`` inside a running node: it must not change its own graph."""
-        if self.computing and not (self.lock.gates and self.lock.go_outside()):
+        """Raise ``BusyError`` inside a running node: it must not change its own graph.
+
+        Who came in without being known to belong here waits outside until it may.
+        """
+        if self.lock.gates and self.lock.go_outside():
+            return
+        if self.computing:
             at = self.computing[-1]
             name = self.host.name(self.frames[-1].at() if at == UNKNOWN else at)
             raise BusyError(
@@ -790,7 +795,7 @@ class Scheduler:
         if self.frames:
             self._suspend()
         computing = self.computing
-        if not level <= len(computing) or not self.host.lends(computing[level - 1]):
+        if not level <= len(computing) or (level and not self.host.lends(computing[level - 1])):
             return False
         under_way = computing[certain:]
         if not under_way:
