@@ -99,20 +99,21 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
 
 
 def _call(graph: Graph, calls: Calls, problems: list[Exception]) -> None:
-    observers, lock = graph._observers, graph._lock
+    observers = graph._observers
+    gate = graph._lock.open(0)  # for threads that they wait for
     try:
         for observer, arguments in calls:
             if observer.active or observer.kind == "removed":  # else cancelled by another one
                 observers.calling = observer
-                gate = lock.open(0)
                 try:
                     observer.call(*arguments)
                 except Exception as error:
                     problems.append(error)
-                finally:
-                    lock.close(gate)
     finally:
-        observers.calling = None
+        try:
+            graph._lock.close(gate)
+        finally:
+            observers.calling = None
 
 
 def _make_sets(graph: Graph, problems: list[Exception]) -> None:
