@@ -6,15 +6,20 @@ Map of the package:
 - ``_observe``, ``_stabilize``     callbacks when something has happened
 - ``_observers``, ``_tell``        who observes what; who is called, when and with what
 - ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
-- ``_protocols``                   NumPy's functions on Vars
+- ``_function``, ``_context``      functions with rules of their own, and what they leave for these
+- ``_protocols``, ``_primitive``   NumPy's functions on Vars; ops of users' own
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``_hooks``                       functions of the user on the way of gradients
 - ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
+- ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
+- ``_profile``                     where the time and the memory of a block went
+- ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
+- ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
 - ``_respec``, ``_site``           what shapes follow from a change; where a node was built
@@ -27,7 +32,9 @@ Map of the package:
 
 from reactgrad import extend as extend
 from reactgrad import testing as testing
+from reactgrad._anomaly import detect_anomaly as detect_anomaly
 from reactgrad._cutoff import tolerance as tolerance
+from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BudgetWarning as BudgetWarning
 from reactgrad._errors import BusyError as BusyError
 from reactgrad._errors import Cancelled as Cancelled
@@ -40,6 +47,7 @@ from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
+from reactgrad._errors import MutationError as MutationError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning
 from reactgrad._errors import SaveError as SaveError
@@ -47,6 +55,7 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._events import Event as Event
+from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._hooks import HookHandle as HookHandle
@@ -55,6 +64,8 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observers import Observer as Observer
+from reactgrad._profile import Profile as Profile
+from reactgrad._profile import profile as profile
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
@@ -66,14 +77,24 @@ from reactgrad._subgraph import Subgraph as Subgraph
 from reactgrad._subgraph import subgraph as subgraph
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
+from reactgrad._transforms import grad as grad
+from reactgrad._transforms import hessian as hessian
+from reactgrad._transforms import hvp as hvp
+from reactgrad._transforms import jacobian as jacobian
+from reactgrad._transforms import jvp as jvp
+from reactgrad._transforms import value_and_grad as value_and_grad
+from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad._why import Why as Why
-from reactgrad.autodiff import grad as grad
+from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
+from reactgrad.flow import save_on_cpu as save_on_cpu
+from reactgrad.flow import save_on_disk as save_on_disk
+from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
 from reactgrad.ops import AxisError as AxisError
@@ -136,6 +157,7 @@ from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import sign as sign
 from reactgrad.ops import sin as sin
 from reactgrad.ops import sinh as sinh
+from reactgrad.ops import split as split
 from reactgrad.ops import sqrt as sqrt
 from reactgrad.ops import square as square
 from reactgrad.ops import squeeze as squeeze
@@ -145,6 +167,7 @@ from reactgrad.ops import sum as sum
 from reactgrad.ops import tan as tan
 from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
+from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 
 abs = absolute  # NumPy has both names

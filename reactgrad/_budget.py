@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,7 @@ class BudgetedHost(Host):
     _uses: Uses
     _costs: dict[int, int]  # by slot: estimated before
     _gaps: Gaps
+    _computed: set[int]  # slots whose value takes memory and was not given
     _dirty: set[int]  # slots whose value changed since the ledger saw it
     _unsized: set[int]  # slots being computed whose size shows only afterwards
     _asked: Collection[int]  # what the read under way is for
@@ -132,6 +134,7 @@ class BudgetedHost(Host):
         self._gaps = Gaps(self._neighbours, self._cost)
         for slot in self.scheduler.dropped:
             self._gaps.add(slot)
+        self._computed = set()
         self._dirty = set(range(len(self.data)))
         self._unsized = set()
         self._asked = ()
@@ -279,7 +282,13 @@ class BudgetedHost(Host):
     def _settle(self) -> None:
         """Bring the ledger up to date."""
         if self._dirty:
-            self.ledger.update(self._dirty, self.data)
+            ledger, leaf, computed = self.ledger, self.scheduler.leaf, self._computed
+            ledger.update(self._dirty, self.data)
+            for slot in self._dirty:
+                if slot in ledger and not leaf[slot]:
+                    computed.add(slot)
+                else:
+                    computed.discard(slot)
             self._dirty.clear()
 
     # --- making room ---------------------------------------------------------------------------
@@ -296,11 +305,11 @@ class BudgetedHost(Host):
         if self._ahead is None:
             topology, mark = self.scheduler.topology, self.scheduler.staleness.mark
             self._ahead = topology.ancestors(self._asked, lambda slot: mark[slot])
-        held = self._held()
+        busy = self._busy()
         before, goal = ledger.bytes, max(excess, self.limit // _LEAST_PART)
         queue: list[tuple[int, float, int]] = []
-        for slot in ledger:
-            members = self._members(slot, held)
+        for slot in self._computed:
+            members = self._members(slot, busy)
             if members:
                 queue.append((*self._worth(slot, members), slot))
         heapify(queue)
@@ -308,7 +317,7 @@ class BudgetedHost(Host):
             need, _, slot = heappop(queue)
             if need == _ASKED and (spare_asked or before - ledger.bytes >= excess):
                 break
-            members = self._members(slot, held)
+            members = self._members(slot, busy)
             worth = (*self._worth(slot, members), slot)
             if queue and worth > queue[0]:  # neighbours were released since
                 heappush(queue, worth)
@@ -321,26 +330,30 @@ class BudgetedHost(Host):
         if before - ledger.bytes < excess:
             self._needed = max(self._needed, ledger.bytes + size)
 
-    def _held(self) -> set[int]:
-        """What must not be released now: nodes being computed, what they read, what is observed."""
-        graph, scheduler = self._graph(), self.scheduler
-        held = self.spared | scheduler.locked.keys()
-        if graph is not None:
-            held.update(graph._observed)
-        for slot in scheduler.computing:
-            if slot >= 0:
-                held.add(slot)
-                held.update(scheduler.topology.parents[slot])
-        return held
+    def _busy(self) -> set[int]:
+        """The nodes being computed, and what they read."""
+        parents = self.scheduler.topology.parents
+        computing = [slot for slot in self.scheduler.computing if slot != UNKNOWN]
+        return {*computing, *chain.from_iterable(parents[slot] for slot in computing)}
 
-    def _members(self, slot: int, held: set[int]) -> list[int]:
+    def _must_stay(self, slot: int, busy: set[int]) -> bool:
+        graph = self._graph()
+        return (
+            slot in busy
+            or slot in self.spared
+            or slot in self.scheduler.locked
+            or (graph is not None and slot in graph._observed)
+            or not self.recomputable(slot)
+        )
+
+    def _members(self, slot: int, busy: set[int]) -> list[int]:
         """A value and all its views, which go together; none if one of them must stay."""
         topology, view_of = self.scheduler.topology, self._view_of
         if slot in view_of and self.data[topology.parents[slot][0]] is not MISSING:
             return []  # a member of its parent's
         members = [slot]
         for one in members:
-            if one in held or not self.recomputable(one):
+            if self._must_stay(one, busy):
                 return []
             members += [
                 child

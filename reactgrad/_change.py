@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactgrad._errors import ReactgradError
+from reactgrad._errors import OutdatedRuleError, ReactgradError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
@@ -184,7 +184,10 @@ class Change:
         going = True
         while going:  # a program may change what another one was built for
             going = False
-            for program in self._graph._programs.in_order():
+            programs = self._graph._programs
+            for program in programs.in_order():
+                if program.number in programs.under_way:  # what it builds just now
+                    continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
                 if news and not program.reads.isdisjoint([slot for slot, _ in news]):
@@ -203,7 +206,8 @@ class Change:
         try:
             program.update(set(changed), set(respecced), self.redefine, changes)
         except ReactgradError as error:
-            if not self._lenient:
+            # A rule that waits for a function to run refuses no edit: it is asked when it has.
+            if not self._lenient and not isinstance(error, OutdatedRuleError):
                 raise
             self._take_back(back)
             del self._log[log:], self._done[done:]

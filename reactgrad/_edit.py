@@ -16,7 +16,7 @@ from reactgrad._lift import Lifted
 from reactgrad._remove import bury, check_unused, settle
 from reactgrad._store import Leaf
 from reactgrad._undo import Before, note_node
-from reactgrad.ops import Handle, Op
+from reactgrad.ops import Handle, Op, Output
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -93,6 +93,11 @@ def _operands(graph: Graph, var: Var) -> list[Operand]:
     host, slot = graph._host, var._slot
     if isinstance(host.ops[slot], Leaf):
         raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
+    if isinstance(host.ops[slot], Output):
+        raise EditError(
+            f"{var.name!r} is one output of a function and of nothing else. Replace an operand of "
+            "the function's node: y.parents[0].replace_parent(position, new)."
+        )
     _check_computed(graph, var)
     operands: list[Operand] = [graph._handle(p) for p in graph._scheduler.operands(slot)]
     for i in host.closed.get(slot) or ():

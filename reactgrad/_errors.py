@@ -43,6 +43,18 @@ class GradientError(ReactgradError, RuntimeError):
     """A gradient that was asked for does not exist."""
 
 
+class OutdatedRuleError(GradientError):
+    """A gradient was built for what a function has left for it, and it has left something else."""
+
+
+class AnomalyError(ReactgradError, FloatingPointError):
+    """A node gave a NaN or an infinity inside of ``rg.detect_anomaly()``."""
+
+
+class MutationError(ReactgradError, RuntimeError):
+    """A value was changed behind its version; found inside of ``rg.detect_anomaly()``."""
+
+
 class SaveError(ReactgradError, ValueError):
     """A graph holds something that no file can bring back."""
 

@@ -14,6 +14,7 @@ from reactgrad._host import Pin
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._var import Var
+    from reactgrad.autodiff import Program
 
 
 def fork(graph: Graph) -> Graph:
@@ -53,17 +54,23 @@ def fork(graph: Graph) -> Graph:
 
 def _fork_programs(graph: Graph, twin: Graph) -> None:
     """Give the twin the gradients that were built, so that it need not build them again."""
-    numbers: dict[int, int] = {}
-    for slot, programs in graph._live_programs():
-        for key, (seed, program, held) in programs.items():
-            copied = program.twin(twin)
-            numbers[program.number] = copied.number
-            kept = {at: twin._handle(var._slot) for at, var in held.items()}
-            for at, var in kept.items():
-                copied.kept[at] = var
-                var._programs_dict()[copied] = copied
-            entry = (twin._handle(seed._slot), copied, kept)
-            twin._host.twin_programs.setdefault(slot, {})[key] = entry
+    keys = {
+        program: key
+        for _, programs in graph._live_programs()
+        for key, (_, program, _) in programs.items()
+    }
+    copies: dict[Program, Program] = {}
+    for program in graph._programs.in_order():
+        copied = copies[program] = program.twin(twin)
+        kept = {at: twin._handle(var._slot) for at, var in program.kept.items()}
+        for at, var in kept.items():
+            copied.kept[at] = var
+            var._programs_dict()[copied] = copied
+        # Programs that only what they built keeps alive stand for themselves.
+        entry = (next(iter(copied.seeds.values())), copied, kept)
+        twin._host.twin_programs.setdefault(program._output, {})[keys.get(program, copied)] = entry
+    twin._programs.name_as(graph._programs, copies)
+    numbers = {program.number: copied.number for program, copied in copies.items()}
     owners = graph._host.owners
     twin._host.owners = {slot: numbers[n] for slot, n in owners.items() if n in numbers}
 

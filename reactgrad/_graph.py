@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import _respec
+from reactgrad._around import blocks_due, open_blocks, surrounded
 from reactgrad._budget import BudgetedHost, set_limit
 from reactgrad._change import Change, respec
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import Edits, edit, insert, remove
-from reactgrad._errors import Cancelled, DeviceError, DTypeError, GraphError, SetError, ShapeError
+from reactgrad._errors import (
+    Cancelled,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    OutdatedRuleError,
+    SetError,
+    ShapeError,
+)
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
@@ -28,6 +37,7 @@ from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
+from reactgrad._sparing import is_sparing, sparing
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
@@ -37,12 +47,13 @@ from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
-from reactgrad.flow import GradMode, is_grad_enabled, mode_of
+from reactgrad.flow import GradMode, hooks_here, is_grad_enabled, mode_of, open_hooks
 from reactgrad.ops import (
     MODE,
     Attrs,
     Handle,
     Op,
+    Output,
     alias,
     enter,
     holds_handles,
@@ -121,6 +132,7 @@ class Graph:
         self._pending = scheduler.staleness.pending
         self._noted = scheduler.notes.open
         self._handed = self._host.handed
+        self._transient = self._host.transient
 
     def __copy__(self) -> Graph:
         raise DTypeError("a graph is copied with g.fork(), which shares all values.")
@@ -353,8 +365,8 @@ class Graph:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
 
-    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Var:
-        """A new node that calls a Python function."""
+    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
+        """A new node that calls a Python function; of several outputs the nodes of these."""
         with self._lock:
             self._tidy()
             for operand in operands:
@@ -363,10 +375,30 @@ class Graph:
             detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
             slots = [operand._slot for operand in operands]
             var = self._add_computed(op, (), op.declared, slots, detached)
-            if cutoff is not None:  # no plan and no mark knows the node yet
-                self._host.cutoffs[var._slot] = cutoff
-                self._scheduler.staleness.cutoffs.add(var._slot)
-            return var
+            several = op.outputs is not None
+            results = self._outputs(var) if several else (var,)
+            if cutoff is not None:
+                for result in results:  # no plan and no mark knows these nodes yet
+                    self._host.cutoffs[result._slot] = cutoff
+                    self._scheduler.staleness.cutoffs.add(result._slot)
+            return results if several else var
+
+    def _outputs(self, node: Var) -> tuple[Var, ...]:
+        """The nodes of all outputs of a function that has several."""
+        return tuple(
+            [self._output(node, i) for i in range(len(self._host.ops[node._slot].outputs))]
+        )
+
+    def _output(self, node: Var, index: int) -> Var:
+        """The node of one output of a function, which is made anew if nobody has held it."""
+        host, slot = self._host, node._slot
+        for child in self._scheduler.topology.children[slot]:
+            op = host.ops[child]
+            if isinstance(op, Output) and op.index == index:
+                return self._handle(child)
+        function = host.ops[slot]
+        op = function.output(index)
+        return self._add_computed(op, (), op.declared, [slot], [])
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
@@ -398,6 +430,8 @@ class Graph:
         program = self._programs.building
         if program is not None:
             host.owners[slot] = program
+        elif open_hooks and (hooks := hooks_here()) is not None:
+            host.let_pass([slot], hooks)
         return self._new_var(slot)
 
     def _copy(self, slot: int) -> Var:
@@ -436,10 +470,15 @@ class Graph:
             return self._new_var(slot)
 
     def _zeros_like(self, var: Any) -> Var:
-        """Zeros in the shape and dtype of `var`, as a node that is never leaf nor stale again."""
+        """Zeros for the gradient of `var`, as a node that is never leaf nor stale again."""
         found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
+        if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
+            found = spec(found.shape, np.dtype(np.float64), found.device)
+        return self._zeros(found)
+
+    def _zeros(self, found: Spec) -> Var:
         zero = self._full(found, 0.0)
-        return spread_to(zero, var.shape) if var.shape else alias(zero)
+        return spread_to(zero, found.shape) if found.shape else alias(zero)
 
     def _foreign(self, operand: Any, op: str) -> GraphError:
         return GraphError(
@@ -959,6 +998,12 @@ class Graph:
         if self._observed and not self._observers.held:
             with held(self):
                 return self._refresh(slots, retry=retry)
+        if open_blocks and not self._computing and (blocks := blocks_due(self)):
+            with surrounded(self, blocks):
+                return self._refresh(slots, retry=retry)
+        if self._transient and not self._computing and not is_sparing(self):
+            with sparing(self, slots):
+                return self._refresh(slots, retry=retry)
         try:
             with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
                 run = self._scheduler.refresh(slots, retry=retry)
@@ -968,6 +1013,9 @@ class Graph:
             raise
         if self._observed:
             collect(self, run)
+        outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
+        if outdated and self._follow_rules():
+            return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
         try:
             if self._scheduler.cancelled:
@@ -977,6 +1025,23 @@ class Graph:
             return run
         finally:
             del failure  # its traceback holds this frame
+
+    def _follow_rules(self) -> bool:
+        """Build gradients anew whose rules saw what is no more so; whether there were any."""
+        programs = self._programs
+        if self._computing or programs.under_way:
+            return False
+        outdated = [(program, program.outdated()) for program in programs.in_order()]
+        waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
+        if waiting:
+            self._refresh(tuple(dict.fromkeys(waiting)))
+        with Change(self) as change:
+            for program, slots in outdated:
+                if slots:
+                    change.update(program, slots, ())
+            change.follow()
+        programs.waiting = False
+        return any(slots and not program.broken for program, slots in outdated)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""
@@ -1213,6 +1278,8 @@ class Graph:
         graphs have the same limit, each for itself.
 
         A Python function whose value was released is called again for it, and must return the same.
+        A cutoff that is set on a stale node whose value was released has nothing to compare with: the
+        next value is a change.
         Scratch memory of kernels and cutoffs is not counted.
 
         Examples

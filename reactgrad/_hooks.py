@@ -32,7 +32,7 @@ from reactgrad._lift import Lifted
 from reactgrad._probe import connect, probe
 from reactgrad._store import INPUT, PARAM
 from reactgrad._undo import note_hooks
-from reactgrad.autodiff import Program
+from reactgrad.autodiff import Program, Tangents
 from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.ops import Handle
 
@@ -59,7 +59,7 @@ class GradientHook(Lifted):
     __slots__ = ("hook", "of")
 
     def __init__(self, hook: Callable[[Any], Any], of: str, found: Spec | None) -> None:
-        super().__init__(self._call, found, self._vjp, None, ())
+        super().__init__(self._call, found, self._vjp, None, (), self._jvp)
         self.hook = hook
         self.of = of
         name = getattr(hook, "__name__", type(hook).__name__)
@@ -99,12 +99,30 @@ class GradientHook(Lifted):
         return np.asarray(value).astype(wanted.dtype)[()]
 
     def _vjp(self, g: Any, ans: Any, gradient: Any) -> tuple[Any]:
-        """The derivative of the hook, for gradients of gradients: it is called with a Var."""
+        at, result = self._built(gradient)
+        if result is None or result is at:
+            return (g,)
+        if not isinstance(result, type(at)):  # a value, or detached
+            return (None,)
+        program = Program(result, g)
+        program._updating = True  # a change may be under way: no value may be looked at
+        return (program.adjoints([at._slot])[0],)
+
+    def _jvp(self, ts: tuple[Any], ans: Any, gradient: Any) -> Any:
+        at, result = self._built(gradient)
+        if result is None or result is at:
+            return ts[0]
+        if not isinstance(result, type(at)):
+            return None
+        program = Tangents(result, [at], [ts[0]])
+        program._updating = True
+        return program.tangent()
+
+    def _built(self, gradient: Any) -> tuple[Any, Any]:
+        """What stands for the gradient, and what the hook makes of it, called with a Var."""
         graph = gradient._graph
-        host = graph._host
-        found = host.specs[gradient._slot]
         # Without a value while the hook looks at it, so that no value decides what is built.
-        at = probe(graph, found, _WHY)
+        at = probe(graph, graph._host.specs[gradient._slot], _WHY)
         try:
             result = self.hook(at)
         except ReactgradError as error:
@@ -114,14 +132,8 @@ class GradientHook(Lifted):
                 "(rg.where instead of if, np.maximum instead of max), or of rg.lift with vjp=; or "
                 "let go of the hook, or of that gradient."
             ) from error
-        if result is None:
-            return (g,)
-        if not hasattr(result, "_programs_dict"):  # a value, or detached
-            return (None,)
         connect(at, gradient)
-        program = Program(result, g)
-        program._updating = True  # a change may be under way: no value may be looked at
-        return (program.adjoints([at._slot])[0],)
+        return at, result
 
 
 def _through(hook: Callable[[Any], Any], of: str, gradient: Any) -> Any:

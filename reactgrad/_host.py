@@ -13,7 +13,7 @@ import numpy as np
 from reactgrad._site import Site, site_text
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
-from reactgrad.ops import Attrs
+from reactgrad.ops import Attrs, Output
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -181,10 +181,12 @@ class Host(Store):
         return f"{note}\nbuilt at {site_text(self.sites[slot])}"
 
     def describe_op(self, slot: int) -> str:
-        """``op 'tanh'`` or ``function 'f'``."""
+        """``op 'tanh'``, ``function 'f'`` or ``output 'f[0]'``."""
         op = self.ops[slot]
         if isinstance(op, Leaf):
             return op.name
+        if isinstance(op, Output):
+            return f"output {op.name!r}"
         return f"{'op' if hasattr(op, 'infer') else 'function'} {op.name!r}"
 
     def describe_value(self, slot: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,9 @@ class Ledger:
         self._holders: dict[int, list[int]] = {}  # by id: bytes, and values that lie there
         self.bytes = self.peak = 0
 
-    def __iter__(self) -> Iterator[int]:
-        """The slots whose values take memory."""
-        return iter(self._holder)
+    def __contains__(self, slot: int) -> bool:
+        """Whether the value of a slot takes memory."""
+        return slot in self._holder
 
     def update(self, slots: Iterable[int], values: Sequence[Any]) -> None:
         """The values of these slots have changed."""

@@ -13,7 +13,7 @@ from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._names import remember
 from reactgrad.backend import Spec, spec
-from reactgrad.ops import Handle, current_graph
+from reactgrad.ops import Handle, Output, current_graph, output
 
 
 class Lifted:
@@ -27,11 +27,19 @@ class Lifted:
         What the function promised to return.
     vjp : callable or None
         ``vjp(g, ans, *operands)`` returns the gradients of the operands, built of ops on Vars.
+    jvp : callable or None
+        ``jvp(ts, ans, *operands)`` returns the tangent of the result, likewise.
     layout
         Which positional and keyword arguments are operands, which are fixed.
+    outputs : tuple of (Spec or None), or None
+        What is promised of each output, if the function has several: then its value is the tuple of
+        them, and each is a node of its own (see ``ops._output``).
     """
 
-    __slots__ = ("declared", "function", "keywords", "layout", "name", "vjp")
+    __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "outputs", "vjp")
+
+    # For messages: what the rule is called, and how one is given.
+    RULE, HOW, HOW_FORWARD = "vjp", "rg.lift(fn, vjp=rule)", "rg.lift(fn, jvp=rule)"
 
     def __init__(
         self,
@@ -40,28 +48,77 @@ class Lifted:
         vjp: Callable[..., Any] | None,
         layout: tuple[Any, ...] | None,
         keywords: tuple[str, ...],
+        jvp: Callable[..., Any] | None = None,
+        outputs: tuple[Spec | None, ...] | None = None,
     ) -> None:
         self.function = function
         self.declared = declared
         self.vjp = vjp
+        self.jvp = jvp
+        self.outputs = outputs
         self.layout = layout
         self.keywords = keywords
         self.name = getattr(function, "__name__", type(function).__name__).strip("<>")
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether gradients pass."""
+        return self.vjp is not None
+
+    @property
+    def has_forward_rules(self) -> bool:
+        """Whether tangents pass."""
+        return self.jvp is not None
+
     def call(self, arguments: list[Any]) -> Any:
         """Call the function and make its result safe to keep."""
-        if self.layout is None:
-            result = self.function(*arguments)
-        else:
-            operands = iter(arguments)
-            values = [next(operands) if v is OPERAND else v for v in self.layout]
-            split = len(values) - len(self.keywords)
-            result = self.function(
-                *values[:split], **dict(zip(self.keywords, values[split:], strict=True))
-            )
+        positional, named = self.written(arguments)
+        result = self.function(*positional, **named)
+        if self.outputs is not None:
+            parts = self.take_apart(result)
+            del result  # what nobody else has, only `parts` has now
+            return self.keep_each(parts, arguments)
         if type(result) is np.ndarray:
             return self.keep(result, arguments)
         return self.check(result)
+
+    def written(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Positional and keyword arguments as they were written, with the operands' values."""
+        if self.layout is None:
+            return arguments, {}
+        values, _ = self.arguments(arguments)
+        split = len(values) - len(self.keywords)
+        return values[:split], dict(zip(self.keywords, values[split:], strict=True))
+
+    def take_apart(self, result: Any) -> list[Any]:
+        """The outputs in a list of their own.
+
+        Raises
+        ------
+        ShapeError
+            If these are not as many as were promised.
+        """
+        assert self.outputs is not None
+        promised = len(self.outputs)
+        if not isinstance(result, tuple | list) or len(result) != promised:
+            what = (
+                f"{len(result)} values"
+                if isinstance(result, tuple | list)
+                else type(result).__name__
+            )
+            raise ShapeError(
+                f"function {self.name!r} was built with outputs={promised} and returned {what}. "
+                f"Return a tuple of {promised}, or say outputs= as many as there are."
+            )
+        return list(result)
+
+    def keep_each(self, parts: list[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """Several results, made safe to keep; `parts` may be all that refers to them."""
+        for i in range(len(parts)):
+            part, parts[i] = parts[i], None
+            array = type(part) is np.ndarray
+            parts[i] = self.keep(part, arguments) if array else self.check(part)
+        return tuple(parts)
 
     def check(self, result: Any) -> Any:
         """A result that is no array, as it is; but a Var is no value.
@@ -87,6 +144,52 @@ class Lifted:
         values = [next(rest) if v is OPERAND else v for v in self.layout]
         return values, [i for i, v in enumerate(self.layout) if v is OPERAND]
 
+    def gradients(
+        self, node: Any, g: Any, arguments: list[Any], needed: list[bool], program: Any
+    ) -> Any:
+        """What the rule of the gradients returns for all arguments; `g` is that of the result.
+
+        Parameters
+        ----------
+        node
+            The Var of the node.
+        g
+            The gradient of the value; for several outputs a tuple, with ``None`` for those that
+            nothing depends on.
+        arguments
+            As they were written, Vars for the operands.
+        needed
+            For each argument whether its gradient is asked for.
+        program
+            Who asks; see ``autodiff._program``.
+        """
+        assert self.vjp is not None
+        return self.vjp(g, self._answer(node), *arguments)
+
+    def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
+        """What the forward rule returns: the tangent of the value, or of each output.
+
+        `tangents` are those of the arguments, ``None`` where there is none.
+        """
+        assert self.jvp is not None
+        return self.jvp(tuple(tangents), self._answer(node), *arguments)
+
+    def _answer(self, node: Any) -> Any:
+        """What rules get as `ans`."""
+        if self.outputs is None:
+            return node
+        return node._graph._outputs(node)
+
+    def output(self, index: int) -> Output:
+        """The op of the node of one output, or of what else the function has saved."""
+        assert self.outputs is not None
+        declared = self.outputs[index] if index < len(self.outputs) else None
+        return output(self.name, index, declared)
+
+    def again(self, operands: Sequence[Any]) -> Any:
+        """A new node that calls the function with the values of other operands."""
+        return operands[0]._graph._call_lifted(self, operands, None)
+
     @staticmethod
     def keep(result: Any, arguments: Sequence[Any]) -> Any:
         """An array that a function returned, so that nobody can change it any more."""
@@ -101,7 +204,7 @@ class Lifted:
         return result
 
 
-def _refuse_hidden(function: Any, value: Any) -> None:
+def refuse_hidden(function: Any, value: Any) -> None:
     """Raise for Vars inside of a container: nothing would rerun when they change."""
     parts: Any = ()
     if isinstance(value, list | tuple | set | frozenset):
@@ -138,6 +241,27 @@ def _declared(shape: Any, dtype: Any) -> Spec:
     return spec(tuple(lengths), wanted)
 
 
+def _declared_each(count: Any, shapes: Any, dtypes: Any) -> tuple[Spec | None, ...]:
+    """What is declared of several outputs."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise DTypeError(f"rg.lift(outputs={count!r}): the number of outputs is at least 1.")
+    each: list[Any] = []
+    for word, given in (("shape", shapes), ("dtype", dtypes)):
+        given = [None] * count if given is None else given
+        if not isinstance(given, tuple | list) or len(given) != count:
+            raise ShapeError(
+                f"rg.lift(outputs={count}, {word}={given!r}): declare one for each output, in a list "
+                f"of {count}; None where it varies."
+            )
+        each.append(given)
+    return tuple(
+        [
+            None if shape is None and dtype is None else _declared(shape, dtype)
+            for shape, dtype in zip(*each, strict=True)
+        ]
+    )
+
+
 def _references(result: Any) -> int:
     return sys.getrefcount(result)
 
@@ -158,7 +282,9 @@ def lift(
     *,
     cutoff: Any = None,
     vjp: Callable[..., Any] | None = None,
-    shape: Sequence[int] | None = None,
+    jvp: Callable[..., Any] | None = None,
+    outputs: int | None = None,
+    shape: Sequence[Any] | None = None,
     dtype: Any = None,
 ) -> Callable[..., Any]:
     """Make a Python function build a node when it is called.
@@ -176,23 +302,33 @@ def lift(
     function : callable
         Should depend on nothing but its arguments and the nodes that it reads, and not change them.
     cutoff : None, "equal", rg.tolerance(...) or callable
-        When a new result counts as unchanged.
+        When a new result counts as unchanged; of several outputs, each by itself.
     vjp : callable, optional
         ``vjp(g, ans, *args)`` returns the gradient of each argument as a tuple (``None`` for
-        none), built of ops: it gets Vars.
+        none), built of ops: it gets Vars. With `outputs`, `g` and `ans` are tuples; in `g` stands
+        ``None`` for outputs that nothing depends on.
+    jvp : callable, optional
+        The rule of forward mode: ``jvp(ts, ans, *args)`` returns the tangent of the result from
+        those of the arguments (``None`` for none); with `outputs`, a tuple.
+    outputs : int, optional
+        How many values the function returns, in a tuple. Each is then a node with a version and
+        consumers of its own; the function runs once for all of them.
     shape, dtype : optional
-        What the function returns. Ops on the node then check shapes when they are built, and
-        ``.shape`` needs no run. `dtype` is float64 if only `shape` is given.
+        What the function returns; with `outputs`, lists with one for each. Ops on the node then
+        check shapes when they are built, and ``.shape`` needs no run. `dtype` is float64 if only
+        `shape` is given.
 
     Returns
     -------
     callable
-        Returns a Var.
+        Returns a Var, or a tuple of `outputs` Vars.
 
     Raises
     ------
     DTypeError
-        If `function` cannot be called.
+        If `function` cannot be called, or `outputs` is no number of outputs.
+    ShapeError
+        If the declared shapes are none, or not one for each output.
 
     Examples
     --------
@@ -226,10 +362,13 @@ def lift(
     >>> fallback.set(8.0)
     >>> z.is_stale
     False
+    >>> quotient, remainder = rg.lift(divmod, outputs=2, cutoff="equal")(x, 7)
+    >>> quotient.value, remainder.value
+    (0, 1)
     """
     if function is None:
         return functools.partial(  # type: ignore[return-value]
-            lift, cutoff=cutoff, vjp=vjp, shape=shape, dtype=dtype
+            lift, cutoff=cutoff, vjp=vjp, jvp=jvp, outputs=outputs, shape=shape, dtype=dtype
         )
     if not callable(function):
         raise DTypeError(
@@ -237,10 +376,12 @@ def lift(
             "an input, g.input(value)."
         )
     rule = read_cutoff(cutoff)
-    for one in (function, vjp):
+    for one in (function, vjp, jvp):
         remember(one)
-    declared = None
-    if shape is not None or dtype is not None:
+    declared = each = None
+    if outputs is not None:
+        each = _declared_each(outputs, shape, dtype)
+    elif shape is not None or dtype is not None:
         declared = _declared(shape, dtype)
 
     @functools.wraps(function)
@@ -248,10 +389,10 @@ def lift(
         values = [*args, *kwargs.values()]
         operands = [v for v in values if isinstance(v, Handle)]
         for value in values:
-            _refuse_hidden(function, value)
+            refuse_hidden(function, value)
         plain = len(operands) == len(values) and not kwargs
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
-        op = Lifted(function, declared, vjp, layout, tuple(kwargs))
+        op = Lifted(function, declared, vjp, layout, tuple(kwargs), jvp, each)
         graph = operands[0]._graph if operands else current_graph()
         return graph._call_lifted(op, operands, rule)
 

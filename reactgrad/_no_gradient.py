@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reactgrad._site import site_text
 from reactgrad._store import CONST, INPUT, PARAM
-from reactgrad.autodiff import open_edges, sources
+from reactgrad.autodiff import Program, open_edges, sources
 from reactgrad.ops import DETACH
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def _of_param(graph: Graph, slot: int) -> NoGradient | None:
     reached, blocks = _downstream(graph, slot)
     if len(reached) == 1 and not blocks:
         return NoGradient("unused")
-    outputs = [program._output for program in graph._programs.in_order()]
-    outputs = [output for output in outputs if topology.serial[output]]
+    programs = [one for one in graph._programs.in_order() if type(one) is Program]
+    outputs = [one._output for one in programs if topology.serial[one._output]]
     if any(output in reached for output in outputs):
         return NoGradient("never_backwarded")
     if outputs:

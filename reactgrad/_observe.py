@@ -30,7 +30,10 @@ whatever others do in it, and all observers of a node are told the same.
 - touches, pins and edits are made at once; the values that they give are told after the next run;
 - observers that are attached hear of what happens from then on; cancelled ones are not called any
   more, also not in this round;
-- ``stabilize`` does nothing: the one under way makes another pass.
+- ``stabilize`` does nothing: the one under way makes another pass;
+- a callback may wait for other threads that read the graph. What threads with its context
+  variables (``asyncio.to_thread``) set counts as set by the callback; any other thread that changes
+  the graph waits until the callback has ended.
 
 A read makes rounds until nobody has to be told of anything that was computed. What observers have
 set is then stale, or news for the next run; ``stabilize`` goes on until neither is left.

@@ -109,6 +109,14 @@ def _stack(arrays: Any, axis: int = 0) -> Any:
     return ops.stack(arrays, axis)
 
 
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    return list(ops.split(ary, indices_or_sections, axis))
+
+
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return ops.unbind(x, axis)
+
+
 def _transpose(a: Any, axes: Any = None) -> Any:
     return ops.transpose(a, axes)
 
@@ -170,6 +178,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.clip: _clip,
     np.concatenate: _concatenate,
     np.stack: _stack,
+    np.split: _split,
+    **({np.unstack: _unstack} if hasattr(np, "unstack") else {}),
     np.transpose: _transpose,
     np.reshape: _reshape,
     np.ravel: _ravel,
@@ -182,3 +192,15 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ndim: _ndim,
     np.size: _size,
 }
+
+
+def mirror(function: Any, build: Callable[..., Any]) -> None:
+    """Let a function of NumPy build an op where it meets a Var."""
+    table: dict[Any, Any] = UFUNCS if isinstance(function, np.ufunc) else _FUNCTIONS  # type: ignore[assignment]
+    former = table.get(function)
+    if former is not None and former.__name__ != build.__name__:
+        raise DTypeError(
+            f"np.{function.__name__} builds the op {former.__name__!r} on Vars already; give this op "
+            "another function, or none."
+        )
+    table[function] = build

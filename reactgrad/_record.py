@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import threading
+import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from reactgrad._errors import GraphError
+from reactgrad._ledger import memory_of
 from reactgrad._run import Run
+from reactgrad._store import MISSING
+from reactgrad.backend import storage_shape
 from reactgrad.scheduler import Run as RawRun
-from reactgrad.scheduler import Stopwatch, unwatch, watch
+from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -45,6 +51,10 @@ class NodeRun:
         dtype and shape of the result, such as ``float64[2, 3]``.
     operands : tuple of str
         dtypes and shapes of the operands.
+    self_seconds : float
+        `seconds` without those of the nodes that were called inside.
+    bytes : int
+        Memory of the array that was computed; a view, and an object that is no array, has none.
     """
 
     run: int
@@ -56,6 +66,8 @@ class NodeRun:
     version: int
     shape: str
     operands: tuple[str, ...]
+    self_seconds: float
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +80,64 @@ class OpTime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class Span:
     """A run as a whole: for the trace."""
 
     title: str
     began: float
     seconds: float
     thread: int
+    graph: int
 
 
-class _Seen:
-    """What a recording has seen, as a listener of the scheduler."""
+class Seen:
+    """What was seen of runs since a moment; several threads may add to it."""
 
-    __slots__ = ("_graph", "_zero", "calls", "runs", "spans", "threads")
+    __slots__ = ("calls", "lock", "spans", "threads", "zero")
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._zero = perf_counter()
-        self.runs: list[Run] = []
+    def __init__(self) -> None:
+        self.zero = perf_counter()
+        self.lock = threading.Lock()
         self.calls: list[NodeRun] = []
-        self.spans: list[_Span] = []
+        self.spans: list[Span] = []
         self.threads: dict[int, str] = {}
+
+
+class Watcher:
+    """Sees the runs of one graph, as a listener of its scheduler.
+
+    Parameters
+    ----------
+    seen
+        Takes in what it sees.
+    number
+        Of the graph, among those that are seen.
+    """
+
+    __slots__ = ("_graph", "_number", "_seen")
+
+    def __init__(self, graph: Graph, seen: Seen, number: int = 0) -> None:
+        self._graph = weakref.ref(graph)
+        self._seen = seen
+        self._number = number
 
     def happened(self, kind: object, slot: int, before: int, after: int) -> None:
         """Sets and edits are the business of ``Graph.events``."""
 
     def ran(self, run: RawRun, stopwatch: Stopwatch) -> None:
         """A read ended."""
-        host, topology = self._graph._host, self._graph._scheduler.topology
-        version, measured = self._graph._scheduler.versions.version, self._graph._measured
-        zero = self._zero
-        number = len(self.runs)
+        graph, seen = self._graph(), self._seen
+        if graph is not None:
+            with seen.lock:
+                self._add(graph, run, stopwatch, seen)
+
+    def _add(self, graph: Graph, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
+        host, topology = graph._host, graph._scheduler.topology
+        version, measured = graph._scheduler.versions.version, graph._measured
+        zero, number = seen.zero, len(seen.spans)
         cut_off, rebuilt, failed = set(run.cut_off), set(run.rebuilt), set(run.failed)
-        for step in stopwatch.steps:
+        inside = _inside(stopwatch.steps)
+        for step, spent in zip(stopwatch.steps, inside, strict=True):
             slot = step.slot
             if host.ops[slot] is None:  # dropped since: it was only read by nodes of this run
                 continue
@@ -116,7 +153,7 @@ class _Seen:
             seconds = step.ended - step.began
             if outcome in ("ran", "cut_off"):
                 measured.add(slot, topology.serial[slot], seconds)
-            self.calls.append(
+            seen.calls.append(
                 NodeRun(
                     number,
                     host.name(slot),
@@ -127,16 +164,55 @@ class _Seen:
                     version[slot],
                     host.describe_value(slot),
                     tuple(map(host.describe_value, topology.parents[slot])),
+                    seconds - spent,
+                    _bytes(host, slot),
                 )
             )
         thread = threading.current_thread()
         ident = thread.ident or 0
-        self.threads[ident] = thread.name
+        seen.threads[ident] = thread.name
         title = f"run {number}: {_names(host, stopwatch.targets)}"
-        self.spans.append(
-            _Span(title, stopwatch.began - zero, stopwatch.ended - stopwatch.began, ident)
+        began = stopwatch.began - zero
+        seen.spans.append(
+            Span(title, began, stopwatch.ended - stopwatch.began, ident, self._number)
         )
-        self.runs.append(Run(self._graph, run))
+
+
+class _Recorder(Watcher):
+    """A watcher that also keeps the runs, and with them the graph."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self, graph: Graph, seen: Seen) -> None:
+        super().__init__(graph, seen)
+        self.runs: list[Run] = []
+
+    def _add(self, graph: Graph, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
+        super()._add(graph, run, stopwatch, seen)
+        self.runs.append(Run(graph, run))
+
+
+def _bytes(host: Host, slot: int) -> int:
+    """Memory of the value that a node has computed, also where it was released since."""
+    value, found = host.data[slot], host.specs[slot]
+    if value is not MISSING:
+        return 0 if slot in host._view_of else getattr(memory_of(value), "nbytes", 0)
+    if found is None or not found.known or getattr(host.ops[slot], "view", None) is not None:
+        return 0
+    return math.prod(storage_shape(found)) * found.dtype.itemsize
+
+
+def _inside(steps: Sequence[Timed]) -> list[float]:
+    """For each of these calls, in the order in which they ended, the seconds of those inside of it."""
+    inside: list[float] = []
+    open_calls: list[tuple[float, float]] = []  # began, seconds: not yet inside of another one
+    for step in steps:
+        spent = 0.0
+        while open_calls and open_calls[-1][0] >= step.began:
+            spent += open_calls.pop()[1]
+        open_calls.append((step.began, step.ended - step.began))
+        inside.append(spent)
+    return inside
 
 
 class Recording:
@@ -163,7 +239,7 @@ class Recording:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._listening = False
-        self._seen: _Seen | None = None
+        self._recorder: _Recorder | None = None
 
     def __enter__(self) -> Recording:
         with self._graph._lock:
@@ -171,16 +247,16 @@ class Recording:
                 raise GraphError(
                     "this recording is under way already; g.record() makes another one."
                 )
-            if self._seen is None:
-                self._seen = _Seen(self._graph)
+            if self._recorder is None:
+                self._recorder = _Recorder(self._graph, Seen())
             self._listening = True
-            watch(self._graph._scheduler, self._seen)
+            watch(self._graph._scheduler, self._recorder)
         return self
 
     def __exit__(self, *exc: object) -> None:
         with self._graph._lock:
-            if self._seen is not None:
-                unwatch(self._graph._scheduler, self._seen)
+            if self._recorder is not None:
+                unwatch(self._graph._scheduler, self._recorder)
             self._listening = False
 
     # --- what was seen -------------------------------------------------------------------------
@@ -189,13 +265,13 @@ class Recording:
     def runs(self) -> tuple[Run, ...]:
         """The runs, in the order in which they ended; a read inside a node ends before its own."""
         with self._graph._lock:
-            return () if self._seen is None else tuple(self._seen.runs)
+            return () if self._recorder is None else tuple(self._recorder.runs)
 
     @property
     def calls(self) -> tuple[NodeRun, ...]:
         """The nodes that were called, run by run."""
         with self._graph._lock:
-            return () if self._seen is None else tuple(self._seen.calls)
+            return () if self._recorder is None else tuple(self._recorder._seen.calls)
 
     def table(self) -> tuple[OpTime, ...]:
         """Calls and seconds of each op, the slowest first.
@@ -238,34 +314,7 @@ class Recording:
         Format: complete events ("ph": "X") of the Trace Event Format (Google, 2016); ``ts`` and
         ``dur`` in microseconds.
         """
-        with self._graph._lock:
-            seen = self._seen or _Seen(self._graph)
-            calls, spans, threads = tuple(seen.calls), tuple(seen.spans), dict(seen.threads)
-        process = os.getpid()
-        named: list[dict[str, Any]] = [
-            _metadata("process_name", "reactgrad", process, 0),
-            *[_metadata("thread_name", name, process, tid) for tid, name in threads.items()],
-        ]
-        slices: list[dict[str, Any]] = [
-            _slice(span.title, "run", span.began, span.seconds, process, span.thread, {})
-            for span in spans
-        ]
-        for call in calls:
-            args = {
-                "op": call.op,
-                "outcome": call.outcome,
-                "version": call.version,
-                "shape": call.shape,
-                "operands": list(call.operands),
-                "run": call.run,
-            }
-            thread = spans[call.run].thread
-            slices.append(
-                _slice(call.node, call.op, call.began, call.seconds, process, thread, args)
-            )
-        # Outer slices before those inside of them, as viewers nest them.
-        slices.sort(key=lambda one: (one["ts"], -one["dur"]))
-        write_whole(path, json.dumps({"traceEvents": [*named, *slices], "displayTimeUnit": "ms"}))
+        write_trace(path, Seen() if self._recorder is None else self._recorder._seen)
 
     def __str__(self) -> str:
         rows = self.table()
@@ -284,6 +333,35 @@ class Recording:
     def __repr__(self) -> str:
         state = ", under way" if self._listening else ""
         return f"<Recording: {len(self.runs)} runs, {len(self.calls)} nodes called{state}>"
+
+
+def write_trace(path: str | os.PathLike[str], seen: Seen) -> None:
+    """Write what was seen as a trace; see ``Recording.to_chrome_trace``."""
+    with seen.lock:
+        calls, spans, threads = tuple(seen.calls), tuple(seen.spans), dict(seen.threads)
+    process = os.getpid()
+    named: list[dict[str, Any]] = [
+        _metadata("process_name", "reactgrad", process, 0),
+        *[_metadata("thread_name", name, process, tid) for tid, name in threads.items()],
+    ]
+    slices: list[dict[str, Any]] = [
+        _slice(span.title, "run", span.began, span.seconds, process, span.thread, {})
+        for span in spans
+    ]
+    for call in calls:
+        args = {
+            "op": call.op,
+            "outcome": call.outcome,
+            "version": call.version,
+            "shape": call.shape,
+            "operands": list(call.operands),
+            "run": call.run,
+        }
+        thread = spans[call.run].thread
+        slices.append(_slice(call.node, call.op, call.began, call.seconds, process, thread, args))
+    # Outer slices before those inside of them, as viewers nest them.
+    slices.sort(key=lambda one: (one["ts"], -one["dur"]))
+    write_whole(path, json.dumps({"traceEvents": [*named, *slices], "displayTimeUnit": "ms"}))
 
 
 class Measured:

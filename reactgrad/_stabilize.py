@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactgrad._errors import Cancelled
+from reactgrad._errors import AnomalyError, Cancelled, MutationError
 from reactgrad._tell import MAX_ROUNDS, conclude, deliver, endless
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def _refresh(graph: Graph) -> Exception | None:
         return None
     try:
         graph._refresh(targets)
-    except Cancelled as cancelled:
-        return cancelled
+    except (Cancelled, AnomalyError, MutationError) as error:  # no outcome of a node
+        return error
     except Exception as error:
         broken = graph._scheduler.topology.sort(graph._scheduler.stale_among(targets))
         told = graph._observers.of["error"]

@@ -26,6 +26,8 @@ import numpy as np
 from reactgrad._cutoff import Tolerance as Tolerance
 from reactgrad._cutoff import equal as equal
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
+from reactgrad._function import Applied as Applied
+from reactgrad._function import Function as Function
 from reactgrad._graph import Graph
 from reactgrad._hooks import GradientHook
 from reactgrad._host import Pin, number_key
@@ -49,7 +51,9 @@ from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index
 from reactgrad.ops import Leaf as Leaf
 from reactgrad.ops import Op as Op
+from reactgrad.ops import Output as Output
 from reactgrad.ops import Slot as Slot
+from reactgrad.ops import output as output
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 from reactgrad_scheduler.topology import RANK_GAP
 
@@ -93,7 +97,7 @@ class Choice(Enum):
 
 
 LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE, FEED)}
-Definition = Leaf | Computation | Lifted | Choice
+Definition = Leaf | Computation | Lifted | Choice | Output
 Column = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -318,6 +322,11 @@ def _values(graph: Graph, slots: list[int]) -> tuple[Any, ...]:
     values: dict[int, Any] = {}
     for slot in scheduler.topology.sort(slots):
         values[slot] = Absent.MISSING
+        if (
+            getattr(graph._host.ops[slot], "outputs", None) is not None
+            and slot not in graph._host.pins
+        ):
+            continue  # its outputs have it; the function runs again where another one is asked for
         # A cutoff compares with the old value; without one, a stale node's is not looked at again.
         if data[slot] is not MISSING and (leaf[slot] or slot in cutoffs or matches(slot)):
             if slot not in host._view_of or slot in cutoffs:
@@ -364,8 +373,9 @@ def _wanted(graph: Graph) -> list[int]:
     holders: Counter[int] = Counter()
     seeds: set[int] = set()
     for program in graph._programs.in_order():
-        seeds.add(program._seed._slot)
-        holders[id(program._seed)] += 1
+        for seed in program.seeds.values():
+            seeds.add(seed._slot)
+            holders[id(seed)] += 1
     for _, programs in graph._live_programs():
         for seed, _, held in programs.values():
             seeds.add(seed._slot)
@@ -739,7 +749,9 @@ class _Restoring:
             definition, found = self.of[node], self.specs[node]
             if isinstance(definition, Leaf | Choice) or node in self.pinned:
                 continue
-            if isinstance(definition, Lifted):
+            if isinstance(definition, Output):
+                self.check_output(node, definition)
+            if isinstance(definition, Lifted | Output):
                 if found is not definition.declared:
                     raise self.wrong(node, f"is listed as {found!r}, which it does not declare")
                 continue
@@ -758,6 +770,20 @@ class _Restoring:
                     raise self.wrong(node, says) from error
             if expected is not found:
                 raise self.wrong(node, f"is listed as {found!r}; its op gives {expected!r}")
+
+    def check_output(self, node: int, definition: Output) -> None:
+        """Outputs are those of functions that have several, or what these have saved."""
+        of = [self.of[parent] for parent in self.parents[node]]
+        function = of[0] if len(of) == 1 else None
+        outputs = function.outputs if isinstance(function, Lifted) else None
+        if outputs is None or not isinstance(function, Lifted):
+            raise self.wrong(node, "is an output of what has none")
+        saved = isinstance(function, Applied)
+        if definition.index >= len(outputs) and not saved:
+            raise self.wrong(node, "is an output that its function does not have")
+        expected = function.output(definition.index)
+        if (definition.name, definition.declared) != (expected.name, expected.declared):
+            raise self.wrong(node, "is not listed as its function's output")
 
     def show_views(self, order: list[int]) -> None:
         """Let values that are views show their parents'."""

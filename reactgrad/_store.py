@@ -12,7 +12,8 @@ replaced before the next write.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,10 +30,11 @@ from reactgrad.backend import (
     spec,
     storage_shape,
 )
+from reactgrad.flow import Transient
 from reactgrad.ops import CONST as CONST
 from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM
-from reactgrad.ops import Attrs, Op
+from reactgrad.ops import Attrs, Op, Output
 from reactgrad.ops import Leaf as Leaf
 from reactgrad.scheduler import UNCHANGED, InvariantError, Scheduler, Step
 
@@ -91,6 +93,11 @@ class Store:
         self._shared: set[int] = set()  # slots whose memory a fork may look at
         self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
         self._literals: dict[int, dict[tuple[Any, bool, str], Any]] = {}
+        # Nodes whose values stay only while a run reads them; those whose values are there; what
+        # became of the values of others.
+        self.transient: dict[int, Transient] = {}
+        self.lying: set[int] = set()
+        self.away: dict[int, Any] = {}
 
     def share_with(self, twin: Store) -> None:
         """Give a fork the same values; whoever writes first moves to memory of its own."""
@@ -102,6 +109,9 @@ class Store:
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
         twin._literals = {slot: known.copy() for slot, known in self._literals.items()}
+        twin.transient.update(self.transient)
+        twin.lying.update(self.lying)
+        twin.away.update(self.away)
         # What a caller still looks at is shared anyway, so leases need not be known there.
         self._shared = set(range(len(self.data)))
         twin._shared = self._shared.copy()
@@ -127,6 +137,9 @@ class Store:
         self.discard(slot)
         self.cutoffs.pop(slot, None)
         self.former_cutoffs.pop(slot, None)
+        if self.transient.pop(slot, None) is not None:
+            self.lying.discard(slot)
+            self.away.pop(slot, None)
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
@@ -164,41 +177,76 @@ class Store:
         if taken.shared:
             self._shared.add(slot)
 
+    # --- values that go and come back --------------------------------------------------------
+
     def recomputable(self, slot: int) -> bool:
         """Whether the value of a clean node would come back the same if it was released."""
         scheduler, former = self.scheduler, self.former_cutoffs.get(slot)
         return (
             not scheduler.leaf[slot]
-            and bool(
-                scheduler.topology.parents[slot]
-            )  # else it is pinned, or asks the world outside
+            # Else it is pinned, or asks the world outside.
+            and bool(scheduler.topology.parents[slot])
             # A cutoff compares with the old value, however stale it is, and may have kept it.
             and slot not in self.cutoffs
             and (former is None or former != scheduler.version(slot))
         )
 
-    def release(self, slots: Sequence[int]) -> None:
-        """Forget the values of computed nodes, which are computed again when they are needed.
+    def forget(self, slot: int) -> None:
+        """Forget a value that will be there again; callers who hold it are handed it again."""
+        handed = self.handed.get(slot, MISSING)
+        if handed is MISSING and self.specs[slot] is None:
+            handed = self.data[slot]
+        self.discard(slot)
+        if not isinstance(handed, np.generic | Lease):
+            handed = Lease.of(handed)
+        if handed is not None:
+            self.handed[slot] = handed
+        self.moved(slot)
 
-        What callers hold stays the value of its version: they are handed the same object again.
-        """
+    def release(self, slots: Sequence[int]) -> None:
+        """Forget the values of computed nodes, which are computed again when they are needed."""
         for slot in slots:
-            handed = self.handed.get(slot, MISSING)
-            if handed is MISSING and self.specs[slot] is None:
-                handed = self.data[slot]
-            self.discard(slot)
-            if not isinstance(handed, np.generic | Lease):
-                handed = Lease.of(handed)
-            if handed is not None:
-                self.handed[slot] = handed
-            self.moved(slot)
+            self.forget(slot)
         self.scheduler.drop(slots)
+
+    def let_pass(self, slots: Iterable[int], how: Transient) -> None:
+        """Keep the values of these nodes only while a run reads them."""
+        for slot in slots:
+            self.transient[slot] = how
+            if self.data[slot] is not MISSING:
+                self.lying.add(slot)
+
+    def bring_back(self, slot: int) -> None:
+        """Give a clean transient node its value back, if it lies somewhere else."""
+        self.transient[slot].bring_back(self, slot)
+        if self.data[slot] is not MISSING:
+            self.lying.add(slot)
+
+    def restore(self, slot: int, value: Any) -> None:
+        """Give a clean node its value back, as a copy of `value`, which fits its spec."""
+        found = self.specs[slot]
+        self.data[slot] = frozen_copy(value) if found is None else own_copy(found, value)
+        self.moved(slot)
+
+    @contextmanager
+    def aside(self, slot: int) -> Iterator[None]:
+        """Call code of the user for a node: it must not change the graph, nor depends it on what it reads."""
+        scheduler = self.scheduler
+        scheduler.computing.append(slot)
+        try:
+            yield
+        finally:
+            scheduler.computing.pop()
+            scheduler.reads.pop(slot, None)
+            scheduler.inner.pop(slot, None)
 
     def check(self) -> None:
         """Raise ``InvariantError`` if a clean node has neither a value nor is known to be released."""
         scheduler = self.scheduler
         for slot in scheduler.topology.slots():
-            missing = self.data[slot] is MISSING and not scheduler.leaf[slot]
+            missing = (
+                self.data[slot] is MISSING and not scheduler.leaf[slot] and slot not in self.away
+            )
             clean = not scheduler.staleness.mark[slot]
             if clean and missing != (slot in scheduler.dropped):
                 raise InvariantError(
@@ -223,6 +271,8 @@ class Store:
             if value is not None:
                 return value
             del self.handed[slot]
+        if self.data[slot] is MISSING and slot in self.transient:
+            self.bring_back(slot)
         value = self.data[slot]
         found = self.specs[slot]
         if found is None or found.weak is not None or value is MISSING:
@@ -363,7 +413,7 @@ class Store:
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
-        return not isinstance(self.ops[slot], Op | Leaf)
+        return not isinstance(self.ops[slot], Op | Leaf | Output)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
@@ -436,7 +486,14 @@ class Store:
         """
         parents = self.scheduler.operands(slot)
         specs, data = self.specs, self.data
-        if isinstance(op, Leaf) or op.layout is not None:
+        if isinstance(op, Output):
+            (function_slot,), index = parents, op.index
+
+            def take() -> None:
+                data[slot] = data[function_slot][index]
+
+            return take
+        if isinstance(op, Leaf) or op.layout is not None or op.outputs is not None:
             return None
         for parent in parents:
             found = specs[parent]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from reactgrad._errors import DTypeError
@@ -23,12 +24,17 @@ class Switch(Lifted):
 
     def __init__(self, branches: tuple[Any, Any]) -> None:
         specs = [branch._graph._host.specs[branch._slot] for branch in branches]
-        super().__init__(self._choose, specs[0] if specs[0] is specs[1] else None, _vjp, None, ())
+        declared = specs[0] if specs[0] is specs[1] else None
+        super().__init__(self._choose, declared, _vjp, None, (), _jvp)
         self.branches = branches
         self.name = "switch"
 
     def _choose(self, condition: Any) -> Any:
         return self.branches[0 if condition else 1].value
+
+    def again(self, operands: Sequence[Any]) -> Any:
+        """A new choice between two other nodes."""
+        return switch(*operands)
 
     def twin(self, graph: Any) -> Switch:
         """The same choice between the same nodes of a fork."""
@@ -41,6 +47,16 @@ def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any
     graph = g._graph
     zero = graph._zeros_like(g)
     return None, switch(condition, g, zero), switch(condition, zero, g)
+
+
+def _jvp(tangents: tuple[Any, ...], ans: Any, condition: Any, first: Any, second: Any) -> Any:
+    """The tangent of the chosen branch is that of the switch."""
+    graph = ans._graph
+    moving = (
+        graph._zeros_like(branch) if t is None else t
+        for t, branch in zip(tangents[1:], (first, second), strict=True)
+    )
+    return switch(condition, *moving)
 
 
 def switch(condition: Any, first: Any, second: Any, /) -> Any:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import ReactgradError
-from reactgrad._observers import Observer, Observers
+from reactgrad._observers import Observer
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -81,12 +81,12 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
     if not (observers or observers.gone):
         observers.ran = False
         return None
-    observers.held = 1
+    observers.held += 1
     try:
         for _ in range(MAX_ROUNDS):
             calls = _due(graph)
             if calls:
-                _call(observers, calls, problems)
+                _call(graph, calls, problems)
             elif observers.queue:
                 _make_sets(graph, problems)
             else:
@@ -95,10 +95,12 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
         observers.queue.clear()
         return error
     finally:
-        observers.held = 0
+        observers.held -= 1
 
 
-def _call(observers: Observers, calls: Calls, problems: list[Exception]) -> None:
+def _call(graph: Graph, calls: Calls, problems: list[Exception]) -> None:
+    observers = graph._observers
+    gate = graph._lock.open(0)  # for threads that they wait for
     try:
         for observer, arguments in calls:
             if observer.active or observer.kind == "removed":  # else cancelled by another one
@@ -108,7 +110,10 @@ def _call(observers: Observers, calls: Calls, problems: list[Exception]) -> None
                 except Exception as error:
                     problems.append(error)
     finally:
-        observers.calling = None
+        try:
+            graph._lock.close(gate)
+        finally:
+            observers.calling = None
 
 
 def _make_sets(graph: Graph, problems: list[Exception]) -> None:

@@ -601,7 +601,8 @@ class Var(Value):
             elif self.pinned:
                 raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")
             else:
-                graph._scheduler.invalidate(self._slot)
+                output = isinstance(op, ops.Output)  # its function is what runs again
+                graph._scheduler.invalidate(self.parents[0]._slot if output else self._slot)
                 graph._announce()
 
     @contextmanager
@@ -648,6 +649,9 @@ class Var(Value):
         graph = self._graph
         with graph._lock:
             graph._scheduler.check_idle()
+            scheduler, slot = graph._scheduler, self._slot
+            if slot in scheduler.dropped and read is not None and not scheduler.is_stale(slot):
+                graph._clean_value(slot)  # the cutoff is to compare with it
             note_cutoff(graph, self._slot)
             graph._set_cutoff(self._slot, read)
             graph._announce()

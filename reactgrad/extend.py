@@ -1,5 +1,47 @@
-"""How to add ops and kernels: the whole extension API on one screen."""
+"""How to add ops: the whole extension API on one screen.
 
+``primitive(name, shape_rule)(kernel)``
+    An op of its own: shapes before values, a kernel that writes into a buffer.
+``defvjp(op, *rules)``, ``defjvp(op, *rules)``
+    How gradients and tangents pass it: one rule for each operand, built of ops.
+``register_kernel(name, kind, kernel)``, ``register_binder``
+    Kernels for other devices; kernels that prepare something when they are bound.
+``register_device(device)``
+    Another array library.
+``spec(shape, dtype, device)``, ``Spec``, ``broadcast(*specs)``
+    What is known of a value before it is computed.
+
+Functions that are no ops are easier: ``rg.lift(fn, vjp=rule)``, or a class ``rg.Function``.
+
+Examples
+--------
+>>> import numpy as np
+>>> import reactgrad as rg
+>>> @rg.extend.primitive("softplus", lambda x, beta: x, elementwise=True)
+... def softplus(x, out, beta=1.0):
+...     np.multiply(x, beta, out)
+...     np.logaddexp(out, 0.0, out)
+...     np.divide(out, beta, out)
+>>> rg.extend.defvjp(softplus, lambda g, ans, x, beta: g * rg.sigmoid(beta * x))
+>>> rg.extend.defjvp(softplus, lambda t, ans, x, beta: t * rg.sigmoid(beta * x))
+>>> g = rg.Graph()
+>>> x = g.input([0.0, 1.0])
+>>> y = softplus(x, beta=2.0)
+>>> y.shape, y.value
+((2,), array([0.34657359, 1.06346401]))
+>>> rg.grad(y.sum(), x).value
+array([0.5       , 0.88079708])
+>>> rg.testing.check_grads(lambda x: softplus(x, beta=2.0), [[0.3, -1.0]])
+"""
+
+from reactgrad._primitive import NameTakenError as NameTakenError
+from reactgrad._primitive import Primitive as Primitive
+from reactgrad._primitive import broadcast as broadcast
+from reactgrad._primitive import defjvp as defjvp
+from reactgrad._primitive import defvjp as defvjp
+from reactgrad._primitive import primitive as primitive
+from reactgrad.backend import Spec as Spec
 from reactgrad.backend import register_binder as register_binder
 from reactgrad.backend import register_device as register_device
 from reactgrad.backend import register_kernel as register_kernel
+from reactgrad.backend import spec as spec

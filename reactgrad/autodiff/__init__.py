@@ -1,16 +1,29 @@
 """Gradients as nodes.
 
-- ``_program``  the adjoints of one output
-- ``_grad``     ``rg.grad``, ``backward`` and ``.grad``
-- ``_check``    rules against finite differences
+- ``_program``     the adjoints of one output
+- ``_forward``     tangents: the same from the inputs on
+- ``_jacobian``    all directions in one pass, along an axis that ``_batch`` adds
+- ``_grad``        ``rg.grad``, ``backward`` and ``.grad``
+- ``_transforms``  ``vjp``, ``jvp``, ``hvp``, ``jacobian``, ``hessian`` of nodes
+- ``_custom``      derivatives from rules of users
+- ``_origin``      which forward node a node of a gradient belongs to
+- ``_check``       rules against finite differences
 """
 
 from reactgrad.autodiff._check import check_grads as check_grads
+from reactgrad.autodiff._custom import checked as checked
+from reactgrad.autodiff._forward import Tangents as Tangents
 from reactgrad.autodiff._grad import backward as backward
 from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad
+from reactgrad.autodiff._origin import origin as origin
 from reactgrad.autodiff._program import Program as Program
 from reactgrad.autodiff._program import Programs as Programs
 from reactgrad.autodiff._program import open_edges as open_edges
 from reactgrad.autodiff._program import sources as sources
 from reactgrad.autodiff._program import wanted_leaves as wanted_leaves
+from reactgrad.autodiff._transforms import hessian as hessian
+from reactgrad.autodiff._transforms import hvp as hvp
+from reactgrad.autodiff._transforms import jacobian as jacobian
+from reactgrad.autodiff._transforms import jvp as jvp
+from reactgrad.autodiff._transforms import vjp as vjp

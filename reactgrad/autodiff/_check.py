@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from reactgrad._errors import GradientError
 from reactgrad.autodiff._grad import grad
+from reactgrad.autodiff._transforms import jvp
 from reactgrad.ops import current_graph, multiply
 from reactgrad.ops import sum as total
 
@@ -18,11 +20,12 @@ def check_grads(
     args: Sequence[Any],
     order: int = 2,
     *,
+    modes: Sequence[str] = ("forward", "reverse"),
     rtol: float = 1e-6,
     atol: float = 1e-6,
     step: float = 1e-5,
 ) -> None:
-    """Compare gradients with central differences along random directions, to the given order.
+    """Compare derivatives with central differences along random directions, to the given order.
 
     Parameters
     ----------
@@ -31,7 +34,9 @@ def check_grads(
     args : sequence of array_like
         Values of the arguments, float64; away from kinks by more than `step`.
     order : int
-        1 checks gradients, 2 also gradients of gradients, and so on.
+        1 checks first derivatives, 2 also derivatives of these, and so on.
+    modes : sequence of {"forward", "reverse"}
+        How to differentiate; at each order in each of the modes what each of them gave before.
     rtol, atol : float
         Allowed relative and absolute difference.
     step : float
@@ -40,41 +45,76 @@ def check_grads(
     Raises
     ------
     GradientError
-        If a gradient differs; says at which order, and by how much.
+        If a derivative differs; says at which order, in which modes, and by how much.
 
     Examples
     --------
     >>> import reactgrad as rg
     >>> rg.testing.check_grads(lambda x: rg.sin(x) * x, [[0.5, 1.0]])
     """
+    unknown = [mode for mode in modes if mode not in SLOPES]
+    if unknown or isinstance(modes, str):
+        raise GradientError(
+            f"check_grads(modes={modes!r}): modes are 'forward' and 'reverse', in a sequence."
+        )
     graph = type(current_graph())()
-    rng = np.random.default_rng(0)
     leaves = [graph.param(np.asarray(a, np.float64)) for a in args]
-    output = f(*leaves)
-    for level in range(1, order + 1):
-        output = total(multiply(output, rng.standard_normal(output.shape)))
-        gradients = grad(output, leaves, allow_unused=True)
-        directions = [rng.standard_normal(np.shape(a)) for a in args]
-        slope: Any = 0.0
-        for one, direction in zip(gradients, directions, strict=True):
-            if one is not None:
-                if one.shape != direction.shape:
-                    raise GradientError(
-                        f"order {level}: a gradient has shape {one.shape}, its argument "
-                        f"{direction.shape}."
-                    )
-                slope = slope + total(one * direction)
-        found = float(slope.value) if hasattr(slope, "value") else slope
-        expected = _difference(graph, output, leaves, directions, step)
-        if not abs(found - expected) <= atol + rtol * max(abs(found), abs(expected)):
-            raise GradientError(
-                f"order {level}: the gradient along a random direction is {found!r}, the central "
-                f"difference {expected!r} (difference {abs(found - expected):.3g}). The rule of an "
-                "op in this function is wrong, or an argument lies at a kink."
-            )
-        output = slope
-        if not hasattr(slope, "value"):
+    _Check(graph, leaves, order, modes, rtol, atol, step).follow(f(*leaves), ())
+
+
+@dataclass
+class _Check:
+    """What stays the same while derivatives of derivatives are checked."""
+
+    graph: Any
+    leaves: Sequence[Any]
+    order: int
+    modes: Sequence[str]
+    rtol: float
+    atol: float
+    step: float
+
+    def follow(self, output: Any, path: tuple[str, ...]) -> None:
+        """Check the derivatives of `output`, which was reached by these modes, and theirs."""
+        if len(path) == self.order:
             return
+        rng = np.random.default_rng(len(path))
+        number = total(multiply(output, rng.standard_normal(output.shape)))
+        directions = [rng.standard_normal(leaf.shape) for leaf in self.leaves]
+        expected = _difference(self.graph, number, self.leaves, directions, self.step)
+        for mode in self.modes:
+            slope = SLOPES[mode](number, self.leaves, directions)
+            taken = (*path, mode)
+            found = float(slope.value)
+            if not abs(found - expected) <= self.atol + self.rtol * max(abs(found), abs(expected)):
+                raise GradientError(
+                    f"order {len(taken)} ({' over '.join(reversed(taken))} mode): the derivative "
+                    f"along a random direction is {found!r}, the central difference {expected!r} "
+                    f"(difference {abs(found - expected):.3g}). The rule of an op in this function "
+                    "is wrong, or an argument lies at a kink."
+                )
+            self.follow(slope, taken)
+
+
+def _reverse(output: Any, leaves: Sequence[Any], directions: Sequence[Any]) -> Any:
+    """The derivative along the directions, from the gradient."""
+    slope = output._graph.const(0.0)
+    gradients = grad(output, leaves, allow_unused=True)
+    for gradient, direction in zip(gradients, directions, strict=True):
+        if gradient is not None:
+            if gradient.shape != direction.shape:
+                raise GradientError(
+                    f"a gradient has shape {gradient.shape}, its argument {direction.shape}."
+                )
+            slope = slope + total(gradient * direction)
+    return slope
+
+
+def _forward(output: Any, leaves: Sequence[Any], directions: Sequence[Any]) -> Any:
+    return jvp(output, leaves, directions, allow_unused=True)
+
+
+SLOPES: Final = {"forward": _forward, "reverse": _reverse}
 
 
 def _difference(

@@ -48,54 +48,7 @@ def _ones(output: Any) -> Any:
 
 
 def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> Any:
-    """Gradient of `y` with respect to `xs`, as live nodes of the same graph.
-
-    The results follow every change of the inputs, recompute only what is stale, and can be
-    differentiated again. Asking again gives the same Vars.
-
-    Parameters
-    ----------
-    y : Var
-        Of a float dtype; with one element, unless `gradient` is given.
-    xs : Var or sequence of Var
-        Float nodes: leaves or intermediate ones, frozen or not.
-    gradient : Var or array_like, optional
-        The gradient of what follows, in the shape of `y`; by default 1.
-    allow_unused : bool
-        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
-
-    Returns
-    -------
-    Var or tuple of Var
-        A Var for a Var, a tuple for a sequence; each of the shape and dtype of its `x`.
-
-    Raises
-    ------
-    ShapeError
-        If `y` has several elements and `gradient` is missing, or has another shape.
-    DTypeError
-        If `y` or an `x` is not of a float dtype.
-    GradientError
-        If `y` does not depend on an `x` over edges that gradients pass, or a node between has no
-        derivative rule.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> g = rg.Graph()
-    >>> x = g.input(3.0)
-    >>> dy = rg.grad(x * x, x)
-    >>> dy.value
-    np.float64(6.0)
-    >>> x.set(4.0)
-    >>> dy.value, rg.grad(dy, x).value
-    (np.float64(8.0), np.float64(2.0))
-    """
-    if not isinstance(y, Handle) and callable(y):
-        raise DTypeError(
-            "rg.grad takes a Var and differentiates what it was built from; functions are not taken "
-            "yet. Build y = f(x) from a Var x, then rg.grad(y, x)."
-        )
+    """Gradient of `y` with respect to `xs`, as live nodes of the same graph; see ``rg.grad``."""
     single = isinstance(xs, Handle)
     if not single and not hasattr(xs, "__iter__"):
         raise DTypeError(f"rg.grad takes Vars to differentiate for, not {type(xs).__name__}.")
@@ -168,7 +121,7 @@ def backward(
         shown = [
             slot
             for slot in (program.reads if retain_graph else host.retained & program.reads)
-            if slot not in wanted and not graph._scheduler.leaf[slot]
+            if slot not in wanted and not graph._scheduler.leaf[slot] and _has_gradient(host, slot)
         ]
         adjoints = dict(zip(wanted, program.adjoints(wanted, held), strict=True))
         for slot in wanted:
@@ -245,35 +198,34 @@ def _seed(graph: Any, y: Any, gradient: Any) -> Any:
     return graph.const(_gradient_array(y, gradient))
 
 
-def _gradient_array(y: Any, gradient: Any) -> Any:
-    seen, value = read_value(gradient, "gradient=")
+def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
+    seen, value = read_value(gradient, what)
     if seen is None:
-        raise DTypeError(f"gradient= is {type(gradient).__name__}; gradients are floats.")
+        raise DTypeError(f"{what} is {type(gradient).__name__}; gradients are floats.")
     if owner(value) is None:
         value = np.asarray(value)
     if value.shape != y.shape:
         raise ShapeError(
-            f"gradient= has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
+            f"{what} has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
         )
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in "fiub":
-            raise DTypeError(f"gradient= is of {value.dtype}; gradients are floats.")
+            raise DTypeError(f"{what} is of {value.dtype}; gradients are floats.")
         value = value.astype(y.dtype)
         kind = y.device.partition(":")[0]
         return value if kind == "cpu" else device_of_kind(kind).asarray(value, y.dtype)
     return value
 
 
-def _check_gradient(y: Any, gradient: Any) -> None:
+def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
     if gradient._graph is not y._graph:
-        raise GradientError(f"gradient= is a Var of another graph than {y.name!r}.")
+        raise GradientError(f"{what} is a Var of another graph than {y.name!r}.")
     if gradient.shape != y.shape:
         raise ShapeError(
-            f"gradient= has shape {gradient.shape}; it must have the shape of {y.name!r}, "
-            f"{y.shape}."
+            f"{what} has shape {gradient.shape}; it must have the shape of {y.name!r}, {y.shape}."
         )
     if gradient.dtype.kind != "f":
-        raise DTypeError(f"gradient= is of {gradient.dtype}; gradients are floats.")
+        raise DTypeError(f"{what} is of {gradient.dtype}; gradients are floats.")
 
 
 def _check_output(y: Any, what: str) -> None:
@@ -283,6 +235,7 @@ def _check_output(y: Any, what: str) -> None:
         raise GradientError(
             f"{what}: {y.name!r} is detached, so no gradient leaves it; use its base."  # type: ignore[attr-defined]
         )
+    _refuse_tuple(y)
     if y.dtype.kind != "f":  # type: ignore[attr-defined]
         raise DTypeError(
             f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
@@ -290,8 +243,25 @@ def _check_output(y: Any, what: str) -> None:
         )
 
 
+def _has_gradient(host: Any, slot: int) -> bool:
+    """Whether there is one number of a gradient for each of a value: not for conditions and tuples."""
+    found = host.specs[slot]
+    several = getattr(host.ops[slot], "outputs", None) is not None
+    return not several and (found is None or found.dtype.kind == "f")
+
+
+def _refuse_tuple(x: Any) -> None:
+    """Raise for the node of a function with several outputs: its value is a tuple."""
+    if getattr(x._graph._host.ops[x._slot], "outputs", None) is not None:
+        raise GradientError(
+            f"{x.name!r} computes several outputs at once, and a tuple has no gradient; differentiate "
+            "its outputs, which are nodes of their own."
+        )
+
+
 def _check_wanted(graph: Any, x: Any) -> None:
     graph._own(x, "the gradient")
+    _refuse_tuple(x)
     if x.dtype.kind != "f":
         raise DTypeError(
             f"there is no gradient for {x.name!r}: it is of {x.dtype}, and only floats have "

@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from reactgrad._errors import DTypeError, GradientError, GraphError, ShapeError
-from reactgrad.flow import Differentiable
+from reactgrad._errors import GradientError, ShapeError
+from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
+from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
     ALIAS,
     Op,
+    Output,
     Placed,
+    Share,
     accumulate,
     alias,
     astype,
@@ -33,6 +36,19 @@ ZERO: Any = object()
 
 _ABSENT: Any = object()
 
+# What a program knows; ``reads`` only grows.
+_TABLES = (
+    "adjoint",
+    "_serials",
+    "_own",
+    "_hooks",
+    "_holds",
+    "_edges",
+    "_parts",
+    "observed",
+    "seen",
+)
+
 # Nodes with more operands than this are indexed by them while a program is built.
 _WIDE = 8
 
@@ -43,7 +59,7 @@ Changes = list[tuple[Any, Any, Any]]  # tables of a program, with what stood in 
 class Programs:
     """The live programs of a graph, and which one is building."""
 
-    __slots__ = ("_by_output", "_live", "_next", "building")
+    __slots__ = ("_by_output", "_live", "_next", "building", "under_way", "waiting")
 
     def __init__(self) -> None:
         self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
@@ -53,6 +69,8 @@ class Programs:
         )
         self._next = 0
         self.building: int | None = None
+        self.under_way: set[int] = set()  # programs that are building, the innermost among them
+        self.waiting = False  # whether rules may wait until their function has run
 
     def add(self, program: Program) -> int:
         """Register a program and number it."""
@@ -68,6 +86,12 @@ class Programs:
         """Let ``find`` find a program."""
         self._by_output[output, key] = program
 
+    def name_as(self, others: Programs, copies: dict[Program, Program]) -> None:
+        """Let ``find`` find the copies in a fork under the names of their originals."""
+        for key, program in others._by_output.items():
+            if program in copies:
+                self._by_output[key] = copies[program]
+
     def read(self, slot: int) -> bool:
         """Whether live gradients depend on this node."""
         return any(slot in program.reads for program in self.in_order())
@@ -82,7 +106,8 @@ class Part(NamedTuple):
 
     slot: int
     serial: int
-    index: Any  # where it belongs in the operand; ``None``: everywhere
+    kind: type[Placed | Share] | None  # ``None``: it belongs everywhere in the operand
+    index: Any  # else where
     own: bool  # whether its node was made for this and nothing else
 
 
@@ -91,53 +116,66 @@ class Program:
 
     A change of the graph redoes the rules of the nodes that changed, and the sums that these
     contribute to. A sum that changes keeps its node, which becomes an alias of the new one, so that
-    all below it stays as it is.
+    all below it stays as it is. Programs that derive otherwise are subclasses: see ``_forward`` and
+    ``_jacobian``.
 
     Attributes
     ----------
     adjoint : dict
         From the slot of a node to the slot of its adjoint, or to ``ZERO``. Adjoints that nobody
         needed any more are gone; their slots may belong to others by now, see ``_known``.
+    seeds : dict
+        From the slot of a node whose derivative is given to the Var that holds it.
+    broken : bool
+        Whether all that was given out raises, until the next change or question.
     kept : mapping
         From the slot of a node that was asked for to the Var of its adjoint, weakly: the adjoints
         keep their program, and the output's handle keeps both.
     reads : set
         At least the slots of the nodes that the adjoints were built for.
+    seen : dict
+        For nodes whose rules depend on what their function has left: all that was, and what of it
+        they have read; ``None``: they wait for it.
     """
 
     __slots__ = (
         "__weakref__",
-        "_anchor",
+        "_anchors",
         "_asked",
-        "_broken",
         "_changes",
         "_edges",
         "_graph",
         "_held",
+        "_holds",
         "_hooks",
         "_output",
         "_own",
         "_parts",
-        "_seed",
         "_serials",
         "_updating",
         "adjoint",
+        "broken",
         "kept",
         "number",
         "observed",
         "reads",
+        "seeds",
+        "seen",
     )
 
     def __init__(self, output: Any, seed: Any) -> None:
+        self._open(output, {output._slot: seed})
+
+    def _open(self, output: Any, seeds: dict[int, Any]) -> None:
         self._graph = output._graph
         self._output: int = output._slot
-        self._seed = seed
+        self.seeds = seeds
         self._updating = False
-        self._broken = False
+        self.broken = False
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
-        # Adjoints may outlive the output's handle; its node must not go before them.
-        self._anchor = self._graph._host.anchor(output._slot)
+        # What is built may outlive these handles; their nodes must not go before it.
+        self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._asked: dict[int, int] = {}  # serials of the nodes in ``kept``
         self._start()
@@ -145,25 +183,27 @@ class Program:
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph, with the adjoints that are there already."""
-        program = Program.__new__(Program)
+        program = type(self).__new__(type(self))
         program._graph = graph
         program._output = self._output
-        program._seed = graph._handle(self._seed._slot)
+        program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
-        program._broken = self._broken
+        program.broken = self.broken
         program._changes = None
         program._held = []
-        program._anchor = graph._host.anchor(self._output)
+        program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._edges = self._edges.copy()
         program._parts = self._parts.copy()
         program._own = self._own.copy()
         program._hooks = self._hooks.copy()
+        program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
         program.adjoint = self.adjoint.copy()
         program._serials = self._serials.copy()
         program.kept = weakref.WeakValueDictionary()
         program._asked = self._asked.copy()
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
+        program.seen = self.seen.copy()
         program.number = graph._programs.add(program)
         return program
 
@@ -173,17 +213,19 @@ class Program:
         self._serials: dict[int, int] = {}
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
         self._hooks: dict[int, tuple[Any, ...]] = {}  # those that adjoints pass (rule D12)
+        self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
         self.observed: dict[int, tuple[int, ...]] = {}  # shapes that only values show
-        self.reads: set[int] = set()
+        self.seen: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
+        self.reads = {seed._slot for seed in self.seeds.values()}
         self._reach([self._output])
 
     @property
     def seed(self) -> Any:
         """The gradient of the output."""
-        return self._seed
+        return self.seeds[self._output]
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -193,12 +235,14 @@ class Program:
         `held` is what the output's handle keeps of them; what is found is added to it.
         """
         graph = self._graph
+        if graph._programs.waiting:
+            graph._follow_rules()
         moved = {
             slot
             for slot, shape in self.observed.items()
             if graph._handle(slot).value_shape() != shape
         }
-        if moved or self._broken:
+        if moved or self.broken:
             graph._update_program(self, moved)
         missing = [slot for slot in wanted if self._given(slot) is None]
         # Held here: what is new is not yet held by whoever asked.
@@ -212,35 +256,47 @@ class Program:
         serial = self._graph._scheduler.topology.serial
         return self.kept.get(slot) if self._asked.get(slot) == serial[slot] else None
 
+    def adjoint_or_zeros(self, wanted: int) -> Any:
+        """The adjoint of a node; where the output does not depend on it, zeros until it does."""
+        (found,) = self.adjoints([wanted])
+        if found is None:
+            with _building(self._graph, self.number):
+                found = self._give_out(wanted)
+        return found
+
+    def depends_on(self, slot: int) -> bool:
+        """Whether the output depends on this node over edges that derivatives pass."""
+        return slot in self._edges
+
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
         """Build the adjoints of more nodes."""
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
         graph._tidy()  # now, and not while nodes are built that nobody holds yet
-        # The first time there is nothing to go back to but the start.
-        self._changes = [] if self.adjoint else None
         held: dict[int, Any] = {}
-        try:
-            with _building(graph, self.number):
-                self._sweep(self._needed(wanted), set(), None)
+        with _building(graph, self.number):
+            # The first time there is nothing to go back to but the start.
+            self._changes = [] if self.adjoint else None
+            try:
+                self._sweep(self._leading_to(wanted), set(), None)
                 for slot in wanted:
                     held[slot] = self._give_out(slot)
-        except BaseException:
-            if self._changes is None:
-                self._start()
-            else:
-                self.take_back(self._changes)
-            raise
-        finally:
-            self._changes = None
-            self._held.clear()
+            except BaseException:
+                if self._changes is None:
+                    self._start()
+                else:
+                    self.take_back(self._changes)
+                raise
+            finally:
+                self._changes = None
+                self._held.clear()
         return held
 
     def _give_out(self, slot: int) -> Any:
         """The Var of an adjoint for callers: a node of its own that nobody else was given."""
-        graph, adjoint = self._graph, self.adjoint[slot]
-        if adjoint is ZERO:
-            var = graph._zeros_like(graph._handle(slot))
+        graph, adjoint = self._graph, self._known(slot)
+        if adjoint is None or adjoint is ZERO:
+            var = self._zero(slot)
         else:
             var = graph._handle(adjoint)
             if slot not in self._own:
@@ -249,6 +305,10 @@ class Program:
         self._asked[slot] = graph._scheduler.topology.serial[slot]
         var._programs_dict()[self] = self
         return var
+
+    def _zero(self, slot: int) -> Any:
+        """What callers get of a node whose derivative is zero everywhere."""
+        return self._graph._zeros_like(self._graph._handle(slot))
 
     # --- following a change ------------------------------------------------------------------------
 
@@ -269,16 +329,16 @@ class Program:
             Takes in what ``take_back`` needs.
         """
         self._check_seed()
-        self._changes, self._updating = changes, True
-        try:
-            with _building(self._graph, self.number):
-                if self._broken:
+        with _building(self._graph, self.number):
+            self._changes, self._updating = changes, True
+            try:
+                if self.broken:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
-        finally:
-            self._changes, self._updating = None, False
-            self._held.clear()
+            finally:
+                self._changes, self._updating = None, False
+                self._held.clear()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         edges = self._edges
@@ -300,9 +360,9 @@ class Program:
                 reached += self._reach([source for _, source in after])
         totals.update(gone)
         left = self._leave(gone, totals)
-        known, given = self._known, self._given
+        known = self._known
         # What newly leads to something that was asked for.
-        starts = [slot for slot in reached if given(slot) is not None and slot in edges]
+        starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
         wanted = set(starts)
         starts += [
             slot
@@ -322,41 +382,31 @@ class Program:
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""
-        for name in (
-            "adjoint",
-            "_serials",
-            "_own",
-            "_hooks",
-            "_edges",
-            "_parts",
-            "observed",
-            "_broken",
-        ):
+        for name in (*_TABLES, "broken"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
         self.reads |= reads
-        self._broken = False
+        self.broken = False
         wanted = [slot for slot in self.kept if self._given(slot) is not None]
-        self._sweep(self._needed(slot for slot in wanted if slot in self._edges), set(), None)
+        self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
     def break_down(self, error: Any, redefine: Redefine) -> None:
         """Let all that was given out raise what the node `error` raises, until the next change."""
-        self._broken = True
+        self.broken = True
         for var in list(self.kept.values()):
             redefine(var._slot, error._slot)
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
         """Let the Vars that were given out for these nodes show their adjoints."""
-        graph = self._graph
         for slot in slots:
             var = self._given(slot)
             if var is None:
                 continue
             adjoint = self._known(slot) if slot in self._edges else None
             if adjoint is None or adjoint is ZERO:
-                adjoint = graph._zeros_like(graph._handle(slot))._slot
+                adjoint = self._zero(slot)._slot
             if adjoint != var._slot:
                 redefine(var._slot, adjoint)
 
@@ -445,7 +495,15 @@ class Program:
                 self._drop(self._parts, (slot, i))
                 totals.add(source)
                 stack.append(source)
-            for table in (edges, self.adjoint, self._serials, self._own, self._hooks):
+            for table in (
+                edges,
+                self.adjoint,
+                self._serials,
+                self._own,
+                self._holds,
+                self._hooks,
+                self.seen,
+            ):
                 self._drop(table, slot)
             left.append(slot)
         return left
@@ -457,6 +515,14 @@ class Program:
             return adjoint
         serial = self._graph._scheduler.topology.serial
         return adjoint if serial[adjoint] == self._serials[slot] else None
+
+    def _is_end(self, slot: int) -> bool:
+        """Whether this node is one of those up to which derivatives go from the output."""
+        return self._given(slot) is not None
+
+    def _leading_to(self, wanted: Iterable[int]) -> set[int]:
+        """The nodes that still need adjoints for these to have theirs."""
+        return self._needed(wanted)
 
     def _needed(self, wanted: Iterable[int]) -> set[int]:
         """These nodes and those between them and the output that have no adjoint; costs those."""
@@ -541,8 +607,8 @@ class Program:
         """What consumers contribute, by their creation and position; and who has not said it."""
         serial = self._graph._scheduler.topology.serial
         if slot == self._output:
-            seed = self._seed._slot
-            return [(0, 0, slot, Part(seed, serial[seed], None, False))], set()
+            seed = self.seed._slot
+            return [(0, 0, slot, Part(seed, serial[seed], None, None, False))], set()
         found: list[tuple[int, int, int, Part]] = []
         silent: set[int] = set()
         for child in self._consumers(slot):
@@ -577,7 +643,7 @@ class Program:
             self._put(self._hooks, slot, hooks)
         else:
             self._drop(self._hooks, slot)
-        if len(found) == 1 and found[0][3].index is None and not hooks:
+        if len(found) == 1 and found[0][3].kind is None and not hooks:
             part = found[0][3]
             adjoint, alone = part.slot, part.own
             if adjoint == before:
@@ -592,15 +658,33 @@ class Program:
                 if part.slot == before and own:
                     # It was all there was, and stays as the node of the sum.
                     copy = graph._copy(before)
-                    part = Part(copy._slot, topology.serial[copy._slot], None, True)
+                    part = Part(copy._slot, topology.serial[copy._slot], None, None, True)
                     self._put(self._parts, (child, i), part)
                 var = graph._handle(part.slot)
-                parts.append(var if part.index is None else Placed(var, part.index))
+                parts.append(var if part.kind is None else part.kind(var, part.index))
             total = self._sum(slot, parts)
             for through in hooks:
                 total = through(total)
             adjoint, alone = total._slot, True
-        specs = graph._host.specs
+        # Rules take a tuple apart while they build, so another one is another gradient for them.
+        several = bool(found) and found[0][3].kind is Share
+        return self._enter(slot, adjoint, alone, own and not several, several, redefine)
+
+    def _enter(
+        self, slot: int, adjoint: Any, alone: bool, own: bool, hold: bool, redefine: Redefine | None
+    ) -> bool:
+        """Note the adjoint of a node; returns whether it is another node than before.
+
+        Parameters
+        ----------
+        alone
+            Whether it is the adjoint of no other node; a constant stays what it is anyway.
+        own
+            Whether this was so before, and the node before may stay and be redefined.
+        hold
+            Whether it must be kept alive.
+        """
+        graph, before, specs = self._graph, self._known(slot), self._graph._host.specs
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
             redefine(before, adjoint)
@@ -609,11 +693,15 @@ class Program:
         if adjoint is ZERO:
             self._drop(self._serials, slot)
         else:
-            self._put(self._serials, slot, topology.serial[adjoint])
-        if alone:
+            self._put(self._serials, slot, graph._scheduler.topology.serial[adjoint])
+        if alone and not graph._scheduler.leaf[adjoint]:
             self._put(self._own, slot, None)
         else:
             self._drop(self._own, slot)
+        if hold:
+            self._put(self._holds, slot, graph._host.anchor(adjoint))
+        else:
+            self._drop(self._holds, slot)
         return True
 
     def _sum(self, slot: int, parts: list[Any]) -> Any:
@@ -623,7 +711,11 @@ class Program:
         shape: Any = None if found is None else found.shape
         if found is None and any(isinstance(part, Placed) for part in parts):
             shape = self._graph._handle(slot).shape
-        return accumulate(parts, shape)
+        first = self._graph._scheduler.topology.next_serial
+        total = accumulate(parts, shape)
+        if self._graph._host.transient:
+            follow_segment(self._graph, slot, slot, total._slot, first)
+        return total
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
         """Ask a node what it contributes; returns the operands to which that is another part now."""
@@ -637,6 +729,10 @@ class Program:
                 part = _ABSENT if anew else parts.get((slot, i), _ABSENT)
                 if part is _ABSENT or (part is not None and serial[part.slot] != part.serial):
                     wanted.append((i, source))
+            elif anew:
+                self._drop(parts, (slot, i))
+        if anew:
+            self._drop(self.seen, slot)
         if not wanted:
             return []
         made = {} if adjoint is ZERO else self._made(slot, wanted)
@@ -651,17 +747,23 @@ class Program:
     def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
         """What a node contributes to these operands, by their positions."""
         graph, serial = self._graph, self._graph._scheduler.topology.serial
+        ops = graph._host.ops
         # The rule of a function gives all contributions at once, and they may have nodes in common.
-        alone = isinstance(graph._host.ops[slot], Op) or len(self._edges[slot]) == 1
+        alone = isinstance(ops[slot], Op) or len(self._edges[slot]) == 1
         made: dict[int, Part] = {}
+        operands = dict(edges)
         first = graph._scheduler.topology.next_serial
         for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
-            var, index = part, None
-            if isinstance(part, Placed):
-                var, index = part.gradient, part.index
+            var, kind, index = part, None, None
+            if isinstance(part, Placed | Share):
+                var, kind, index = part.gradient, type(part), part.index
             self._held.append(var)
             at = var._slot
-            made[i] = Part(at, serial[at], index, alone and serial[at] >= first)
+            # Whoever asks for an output is given the one node that it has.
+            own = alone and serial[at] >= first and not isinstance(ops[at], Output)
+            made[i] = Part(at, serial[at], kind, index, own)
+            if graph._host.transient:
+                follow_segment(graph, slot, operands[i], at, first)
             first = graph._scheduler.topology.next_serial
         return made
 
@@ -674,7 +776,7 @@ class Program:
         self._check_rule(slot, edges)
         ans = graph._handle(slot)
         operands = operand_vars(graph, slot)
-        lifted: Any = None
+        custom: dict[int, Any] = {}
         for i, parent in edges:
             if isinstance(op, Op):
                 part = None
@@ -683,49 +785,41 @@ class Program:
                     part = None if rule is None else rule(g, ans, *operands, *attrs)
                 elif op.variadic is not None:
                     part = op.variadic(i, g, ans, operands, attrs)
-            else:
-                if lifted is None:
-                    arguments, places = op.arguments(operands)
-                    parts = op.vjp(g, ans, *arguments)
-                    lifted = _custom(graph, slot, op, parts, len(arguments))
-                    lifted = [lifted[place] for place in places]
-                part = lifted[i]
                 if part is not None:
-                    part = self._checked(slot, i, parent, part)
-            if part is not None:
-                yield i, self._fitted(parent, part, getattr(op, "broadcasts", False))
+                    yield i, self._fitted(parent, part, op.broadcasts)
+            elif isinstance(op, Output):
+                yield i, Share(g, op.index)
+            else:
+                custom = custom or custom_gradients(self, slot, g, operands, [i for i, _ in edges])
+                if custom[i] is not None:
+                    yield i, custom[i]
 
-    def _checked(self, slot: int, i: int, parent: int, part: Any) -> Any:
-        """A gradient from a user's rule, held against the operand it belongs to."""
-        graph = self._graph
-        var = graph._handle(parent)
-        who = f"the vjp of node {graph._host.name(slot)!r} for operand {i + 1} ({var.name!r})"
-        if not hasattr(part, "_slot"):
-            part = graph.const(part)
-        if part._graph is not graph:
-            raise GraphError(f"{who} returned a Var of another graph.")
-        specs = graph._host.specs
-        unknown = specs[part._slot] is None or specs[var._slot] is None
-        if unknown and not self._may_look(part, var):
-            return part  # shown when it runs
-        if part.shape != var.shape:
-            raise ShapeError(
-                f"{who} returned a gradient of shape {part.shape}; it must have the operand's, "
-                f"{var.shape}. Sum over broadcast axes, or reshape."
-            )
-        if part.dtype.kind != "f":
-            raise DTypeError(f"{who} returned a gradient of {part.dtype}; gradients are floats.")
-        return part
+    def look(self, slot: int) -> Any:
+        """The value that a rule has to see to be built; in the middle of a change the last one."""
+        if self._updating:
+            return self._graph._host.data[slot]
+        return self._graph._handle(slot).value
 
-    def _may_look(self, *variables: Any) -> bool:
-        """Whether shapes that only values show can be had now."""
-        if self._updating:  # in the middle of a change
-            return False
-        try:
-            self._graph.forward(*variables)
-        except Exception:  # shown to whoever reads them
-            return False
-        return True
+    def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
+        """A rule has read this of what its function has left; what was read first counts."""
+        before = self.seen.get(slot, ({}, None))[1]
+        self._put(self.seen, slot, (left, read | before if before else read))
+
+    def postpone(self, slot: int) -> None:
+        """The rule of this node waits until its function has run."""
+        self._put(self.seen, slot, ({}, None))
+        self._graph._programs.waiting = True
+
+    def outdated(self) -> dict[int, bool]:
+        """Nodes whose rules were built for what is no more so; whether they wait for a run."""
+        if self.broken:
+            return {self._output: False}
+        data, ops = self._graph._host.data, self._graph._host.ops
+        return {
+            slot: read is None
+            for slot, (_, read) in self.seen.items()
+            if read is None or not ops[slot].still_so(read, data[slot])
+        }
 
     def _check_rules(self, slots: set[int], needed: set[int]) -> None:
         """Refuse what has no gradient before a rule looks at a value: that may run nodes."""
@@ -742,8 +836,8 @@ class Program:
         """Raise ``GradientError`` if no gradient passes to these operands."""
         host = self._graph._host
         op = host.ops[slot]
-        if not (op.has_rules if isinstance(op, Op) else op.vjp is not None):
-            raise _no_rule(self._graph, slot)
+        if not self._has_rule(op):
+            raise self._no_rule(slot)
         for at in (slot, *[parent for _, parent in edges]):
             found = host.specs[at]
             if found is not None and found.dtype.kind == "c":
@@ -752,6 +846,12 @@ class Program:
                     "gradients of real numbers are defined here. Compute with real and imaginary "
                     "parts, or detach the complex one."
                 )
+
+    def _has_rule(self, op: Any) -> bool:
+        return op.has_rules
+
+    def _no_rule(self, slot: int) -> MissingRuleError:
+        return no_rule(self._graph, slot)
 
     def _fitted(self, parent: int, part: Any, broadcasts: bool) -> Any:
         """A contribution in the shape and dtype of the operand it belongs to."""
@@ -771,18 +871,24 @@ class Program:
 
     def _check_seed(self) -> None:
         """Raise if the output's new shape does not go with the gradient it was given."""
-        output = self._graph._handle(self._output)
-        shape, seed = known_shape(output), known_shape(self._seed)
-        if shape is None or seed is None:
-            return
-        if len(shape) != len(seed) or any(
-            m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
-        ):
+        for var, shape, seed in self._misfits():
             raise ShapeError(
-                f"{output.name!r} would get the shape {shape}, and gradients of it exist that were "
+                f"{var.name!r} would get the shape {shape}, and gradients of it exist that were "
                 f"asked for with a gradient= of shape {seed} (1 for a single number). Drop these "
                 "gradients first, or reduce to a single number before differentiating."
             )
+
+    def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Nodes whose shape is not that of the derivative they were given, with both shapes."""
+        for slot, given in self.seeds.items():
+            var = self._graph._handle(slot)
+            shape, seed = known_shape(var), known_shape(given)
+            if shape is None or seed is None:
+                continue
+            if len(shape) != len(seed) or any(
+                m != n and m is not None and n is not None for m, n in zip(shape, seed, strict=True)
+            ):
+                yield var, shape, seed
 
 
 def _dtype(var: Any) -> Any:
@@ -850,6 +956,12 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
 def _building(graph: Any, number: int) -> Iterator[None]:
     """Build nodes for a program: differentiable ones, whatever the mode of the caller."""
     programs = graph._programs
+    if number in programs.under_way:
+        raise GradientError(
+            "the rule of a gradient asked for that same gradient while it was being built, which "
+            "would never end. Ask for gradients of other nodes in a rule, or build it of ops."
+        )
+    programs.under_way.add(number)
     before, programs.building = programs.building, number
     collecting = gc.isenabled()
     # Building 100,000s of nodes, the cyclic collector would take half of the time to find
@@ -860,26 +972,6 @@ def _building(graph: Any, number: int) -> Iterator[None]:
             yield
     finally:
         programs.building = before
+        programs.under_way.discard(number)
         if collecting:
             gc.enable()
-
-
-def _no_rule(graph: Any, slot: int) -> GradientError:
-    host = graph._host
-    return GradientError(
-        f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
-        "gradient passes it. Give one, rg.lift(fn, vjp=rule), or detach its operands, "
-        "x.detach(), if none shall pass."
-    )
-
-
-def _custom(graph: Any, slot: int, op: Any, parts: Any, count: int) -> tuple[Any, ...]:
-    if count == 1 and not isinstance(parts, tuple | list):
-        parts = (parts,)
-    if not isinstance(parts, tuple | list) or len(parts) != count:
-        raise GradientError(
-            f"the vjp of function {op.name!r} (node {graph._host.name(slot)!r}) returned "
-            f"{len(parts) if isinstance(parts, tuple | list) else type(parts).__name__} "
-            f"gradients for {count} operands. Return one for each, None where there is none."
-        )
-    return tuple(parts)

@@ -5,6 +5,7 @@
 - ``_device``      what the engine asks of an array library; the host's NumPy
 - ``_values``      from what callers write to arrays
 - ``_numpy``       kernels of NumPy and of libraries that mirror it
+- ``_parts``       where the parts of a value lie that is taken apart
 - ``_erf``         error function and normal distribution, accurate in the tails
 - ``_array_api``   any namespace of the array API standard as a device
 - ``_store``       the values of the nodes of one graph
@@ -16,6 +17,10 @@ from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
+from reactgrad.backend._parts import Cuts as Cuts
+from reactgrad.backend._parts import Key as Key
+from reactgrad.backend._parts import split_key as split_key
+from reactgrad.backend._parts import unbind_key as unbind_key
 from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel

@@ -19,6 +19,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend._device import cpu, register_device
+from reactgrad.backend._parts import Key, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
 
@@ -344,6 +345,9 @@ def _register_layout(xp: Any, kind: str) -> None:
     def broadcast_like(x: Any, like: Any, out: Any) -> None:
         out[...] = xp.broadcast_to(x, out.shape)
 
+    def checked(part: Any, like: Any, out: Any, *attrs: Any) -> None:
+        out[...] = xp.astype(part, out.dtype)
+
     def in_shape_of_out(x: Any, out: Any, *attrs: Any) -> None:
         out[...] = xp.reshape(x, out.shape)
 
@@ -363,6 +367,7 @@ def _register_layout(xp: Any, kind: str) -> None:
     register_kernel("broadcast_to", kind, broadcast_to)
     register_kernel("reshape_like", kind, reshape_like)
     register_kernel("broadcast_like", kind, broadcast_like)
+    register_kernel("checked", kind, checked)
     register_kernel("concatenate", kind, join(xp.concat))
     register_kernel("stack", kind, join(xp.stack))
 
@@ -442,7 +447,17 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
         return accumulate
 
+    def bind_part(key: Callable[..., Key]) -> Callable[..., Call]:
+        def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+            shape = tuple(inputs[0].shape)
+            at = xp.asarray(positions(shape, key(shape, *attrs)))
+            return partial(take, inputs[0], at, out)
+
+        return bind
+
     register_binder("getitem", kind, bind_getitem)
+    register_binder("split", kind, bind_part(split_key))
+    register_binder("unbind", kind, bind_part(unbind_key))
     register_kernel("gather", kind, gather)
     register_kernel("scatter", kind, scatter)
     register_binder("accumulate", kind, bind_accumulate)

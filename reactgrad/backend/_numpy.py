@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._erf import erf, erfc, norm_cdf
+from reactgrad.backend._parts import split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 
 UFUNCS = (
@@ -106,6 +107,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def broadcast_like(x: Any, like: Any, out: Any) -> None:
         xp.copyto(out, x)
 
+    def checked(part: Any, like: Any, out: Any, *attrs: Any) -> None:
+        xp.copyto(out, part)
+
     def bind_sum_like(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
@@ -170,6 +174,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("squeeze", kind, copy_view(lambda x, axis: xp.squeeze(x, axis)))
     for name in ("alias", "detach", "scale_grad"):
         register_kernel(name, kind, copy_view(lambda x, *attrs: x))
+    register_kernel("split", kind, copy_view(lambda x, *cut: x[split_key(x.shape, *cut)]))
+    register_kernel("unbind", kind, copy_view(lambda x, *part: x[unbind_key(x.shape, *part)]))
     register_binder("sum", kind, bind_sum)
     register_binder("max", kind, bind_max)
     register_binder("min", kind, bind_min)
@@ -177,6 +183,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("sum_like", kind, bind_sum_like)
     register_kernel("reshape_like", kind, reshape_like)
     register_kernel("broadcast_like", kind, broadcast_like)
+    register_kernel("checked", kind, checked)
     register_binder("maximum", kind, bind_maximum)
     register_binder("minimum", kind, bind_minimum)
     register_binder("clip", kind, bind_clip)

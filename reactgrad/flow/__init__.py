@@ -3,8 +3,14 @@
 - ``_mode``      no_grad, enable_grad, inference
 - ``_gate``      nodes that stop or scale what gradients pass
 - ``_training``  train and eval
+- ``_transient``   values that stay only as long as a run reads them
+- ``_saved``       values that the user puts away and brings back
+- ``_places``      ready-made places for them
+- ``_checkpoint``  values that are computed again rather than kept
 """
 
+from reactgrad.flow._checkpoint import checkpoint as checkpoint
+from reactgrad.flow._checkpoint import follow_segment as follow_segment
 from reactgrad.flow._gate import detach_node as detach_node
 from reactgrad.flow._gate import scale_grad as scale_grad
 from reactgrad.flow._mode import Differentiable as Differentiable
@@ -14,4 +20,10 @@ from reactgrad.flow._mode import inference as inference
 from reactgrad.flow._mode import is_grad_enabled as is_grad_enabled
 from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
+from reactgrad.flow._places import save_on_cpu as save_on_cpu
+from reactgrad.flow._places import save_on_disk as save_on_disk
+from reactgrad.flow._saved import hooks_here as hooks_here
+from reactgrad.flow._saved import open_hooks as open_hooks
+from reactgrad.flow._saved import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow._training import mode_of as mode_of
+from reactgrad.flow._transient import Transient as Transient

@@ -19,13 +19,16 @@ from reactgrad._state import (
     LEAVES,
     OPS,
     Absent,
+    Applied,
     Choice,
     Computation,
     Definition,
+    Function,
     Lifted,
     Spec,
     State,
     column,
+    output,
     restore,
 )
 from reactgrad.io._format import (
@@ -44,6 +47,11 @@ from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, re
 # What the packages that read the header allow, too.
 MOST_HEADER = 100_000_000
 
+# No function leaves more for its rules.
+MOST_OUTPUTS = 1 << 16
+
+_APPLIED = {"function", "layout", "keywords"}
+_LIFTED = {*_APPLIED, "vjp", "jvp", "declared", "outputs"}
 _FIELDS = (
     *(
         "seed",
@@ -352,29 +360,47 @@ class _Unpacking:
                 )
             attrs = [self.reader.value(one) for one in many(fields["attrs"], "attributes")]
             return Computation(op, tuple(attrs))
-        if set(fields) == {"function", "vjp", "declared", "layout", "keywords"}:
+        if set(fields) == {"output", "declared"}:
+            name, index = items_of(fields["output"], 2, "an output")
+            index = whole(index, "the number of an output", 0, MOST_OUTPUTS)
+            return output(
+                text(name, "the name of a function"), index, self.promise(fields["declared"])
+            )
+        if set(fields) in (_APPLIED, _LIFTED):
             return self.lifted(fields)
         raise LoadError(f"{form!r:.60} does not say what a node is")
 
+    def promise(self, form: Any) -> Spec | None:
+        """What a function declares of its result."""
+        declared = self.reader.spec(form)
+        if declared is not None and (declared.weak is not None or not declared.known):
+            raise LoadError(f"a function declares {declared!r}, which is no array")
+        return declared
+
     def lifted(self, fields: dict[str, Any]) -> Lifted:
         reader = self.reader
-        function, vjp = reader.function(fields["function"], "a node"), fields["vjp"]
+        function: Any = reader.function(fields["function"], "a node")
         keywords = tuple([text(k, "a keyword") for k in many(fields["keywords"], "keywords")])
         layout = fields["layout"]
         if layout is not None:
             layout = tuple([reader.value(fixed) for fixed in many(layout, "arguments")])
         if len(keywords) > len(layout or ()) or len(set(keywords)) != len(keywords):
             raise LoadError("a function has keywords without arguments, or one twice")
-        declared = reader.spec(fields["declared"])
-        if declared is not None and (declared.weak is not None or not declared.known):
-            raise LoadError(f"a function declares {declared!r}, which is no array")
-        return Lifted(
-            function,
-            declared,
-            None if vjp is None else reader.function(vjp, "the gradient of a node"),
-            layout,
-            keywords,
+        applied = isinstance(function, type) and issubclass(function, Function)
+        if applied != (set(fields) == _APPLIED) or (applied and layout is None):
+            raise LoadError(f"{fields['function']!r:.60} is not the kind of function that it was")
+        if applied:
+            return Applied(function, layout, keywords)  # type: ignore[arg-type]
+        vjp, jvp = (
+            None if fields[rule] is None else reader.function(fields[rule], "the rule of a node")
+            for rule in ("vjp", "jvp")
         )
+        declared, outputs = self.promise(fields["declared"]), fields["outputs"]
+        if outputs is not None:
+            outputs = tuple([self.promise(one) for one in many(outputs, "outputs")])
+            if not outputs or declared is not None:
+                raise LoadError("a function has no outputs, or declares more than these")
+        return Lifted(function, declared, vjp, layout, keywords, jvp, outputs)
 
     # --- values
 

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import SaveError
-from reactgrad._state import OPS, Absent, Choice, Computation, Leaf, Op, State, capture
+from reactgrad._state import (
+    OPS,
+    Absent,
+    Applied,
+    Choice,
+    Computation,
+    Leaf,
+    Op,
+    Output,
+    State,
+    capture,
+)
 from reactgrad.io import _format
 from reactgrad.io._format import (
     FORMAT,
@@ -130,6 +141,11 @@ class _Packing:
             return {"leaf": definition.name}
         if isinstance(definition, Choice):
             return {"choice": definition.value}
+        if isinstance(definition, Output):
+            return {
+                "output": [definition.of, definition.index],
+                "declared": self.tried(writer.spec, definition.declared, label),
+            }
         if isinstance(definition, Computation):
             op: Op = definition.op
             if OPS.get(op.name) is not op:
@@ -146,16 +162,22 @@ class _Packing:
                 self.tried(writer.value, fixed, f"{what} with the fixed argument {fixed!r:.80}")
                 for fixed in layout
             ]
-        vjp = definition.vjp
-        return {
+        form = {
             "function": self.tried(writer.function, definition.function, what),
-            "vjp": None
-            if vjp is None
-            else self.tried(writer.function, vjp, f"{what} with its vjp"),
-            "declared": self.tried(writer.spec, definition.declared, what),
             "layout": layout,
             "keywords": [*definition.keywords],
         }
+        if isinstance(definition, Applied):  # its class says the rest
+            return form
+        for rule in ("vjp", "jvp"):
+            function = getattr(definition, rule)
+            form[rule] = None
+            if function is not None:
+                form[rule] = self.tried(writer.function, function, f"{what} with its {rule}")
+        form["declared"] = self.tried(writer.spec, definition.declared, what)
+        outputs = definition.outputs
+        form["outputs"] = outputs and [self.tried(writer.spec, one, what) for one in outputs]
+        return form
 
     def cutoff(self, node: int, rule: Any) -> Any:
         label = f"node {self.state.label(node)!r} with the cutoff {rule!r:.80}"

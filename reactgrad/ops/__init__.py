@@ -7,7 +7,8 @@
 - ``_where``, ``_clip``, ``_astype``  choosing elements; dtypes
 - ``_layout``       transpose, reshape, broadcast_to, expand_dims, squeeze
 - ``_gradient``     what only gradients see: detach, scale_grad
-- ``_join``         concatenate, stack
+- ``_join``, ``_split``  concatenate, stack; split, unbind
+- ``_output``       one of several outputs of a function
 - ``_reduce``       sum, mean, max, min
 - ``_matmul``       matrix products
 - ``_index``        indexing, and sums of contributions
@@ -94,6 +95,8 @@ from reactgrad.ops._layout import broadcast_to as broadcast_to
 from reactgrad.ops._layout import expand_dims as expand_dims
 from reactgrad.ops._layout import known_shape as known_shape
 from reactgrad.ops._layout import reshape as reshape
+from reactgrad.ops._layout import reshape_to as reshape_to
+from reactgrad.ops._layout import spread as spread
 from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
@@ -105,13 +108,20 @@ from reactgrad.ops._leaf import PARAM as PARAM
 from reactgrad.ops._leaf import SEED as SEED
 from reactgrad.ops._leaf import Leaf as Leaf
 from reactgrad.ops._matmul import matmul as matmul
+from reactgrad.ops._op import LINEAR as LINEAR
 from reactgrad.ops._op import OPS as OPS
 from reactgrad.ops._op import Attrs as Attrs
 from reactgrad.ops._op import Op as Op
+from reactgrad.ops._output import Output as Output
+from reactgrad.ops._output import Share as Share
+from reactgrad.ops._output import output as output
+from reactgrad.ops._output import shares as shares
 from reactgrad.ops._reduce import max as max
 from reactgrad.ops._reduce import mean as mean
 from reactgrad.ops._reduce import min as min
 from reactgrad.ops._reduce import sum as sum
 from reactgrad.ops._reduce import sum_to as sum_to
 from reactgrad.ops._shapes import AxisError as AxisError
+from reactgrad.ops._split import split as split
+from reactgrad.ops._split import unbind as unbind
 from reactgrad.ops._where import where as where

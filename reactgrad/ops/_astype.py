@@ -9,7 +9,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._op import LINEAR, Attrs, Op
 
 
 def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -23,7 +23,7 @@ def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 # The gradient comes back in the operand's dtype, as every gradient does.
-ASTYPE = Op("astype", _infer_astype, (lambda g, ans, x, dtype: g,), elementwise=True)
+ASTYPE = Op("astype", _infer_astype, (lambda g, ans, x, dtype: g,), (LINEAR,), elementwise=True)
 
 
 def astype(x: Any, dtype: Any, /) -> Any:

@@ -53,7 +53,15 @@ def _clip_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs
     return where(taken, g, 0.0)
 
 
-CLIP = Op("clip", _infer_clip, variadic=_clip_rule, elementwise=True, broadcasts=True)
+# Elementwise: one rule for both modes, see ``_elementwise``.
+CLIP = Op(
+    "clip",
+    _infer_clip,
+    variadic=_clip_rule,
+    variadic_jvp=_clip_rule,
+    elementwise=True,
+    broadcasts=True,
+)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:

@@ -1,8 +1,10 @@
 """Elementwise ops: one row each, with the derivative rule of every operand.
 
-A rule reads ``rule(g, ans, *operands)``: `g` is the gradient of the result, `ans` the result.
-Gradients that come back in the broadcast shape are summed to the operand's by the caller. At
-kinks the rules give what PyTorch gives (rule D11).
+A rule reads ``rule(g, ans, *operands)`` and gives `g` times the derivative of the result `ans` by
+that operand. It stands in both columns of the op: the Jacobian of an elementwise op is diagonal, so
+the same product takes the gradient of the result back (`g`) and the tangent of the operand forward.
+What broadcasting adds to either is the caller's. At kinks the rules give what PyTorch gives (rule
+D11).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def _define(
     ufunc: np.ufunc,
     does: str,
     example: str,
-    *vjps: Vjp | None,
+    *rules: Vjp | None,
     mirrors: bool = True,
 ) -> Callable[..., Any]:
     """Make the op `name`, which promotes dtypes as `ufunc` does, and its public function.
@@ -45,7 +47,8 @@ def _define(
     op = Op(
         name,
         ufunc_rule(ufunc) if mirrors or ufunc is np.positive else _real(name, ufunc_rule(ufunc)),
-        vjps or None,
+        rules or None,
+        rules or None,
         elementwise=True,
         broadcasts=True,
         loop_dtypes=ufunc_loop(ufunc),
@@ -66,7 +69,7 @@ def _define(
         function = binary
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = _docstring(name, arity, does, example, bool(vjps))
+    function.__doc__ = _docstring(name, arity, does, example, bool(rules))
     if mirrors:
         UFUNCS[ufunc] = function
     return function

@@ -7,10 +7,11 @@ from typing import Final
 from reactgrad.ops._layout import ALIAS
 from reactgrad.ops._op import Op
 
-DETACH: Final = Op("detach", ALIAS.infer, (None,), view=lambda x: x[...])
+DETACH: Final = Op("detach", ALIAS.infer, (None,), jvps=(None,), view=lambda x: x[...])
 SCALE_GRAD: Final = Op(
     "scale_grad",
     ALIAS.infer,
     (lambda g, ans, x, factor: g * factor,),
+    jvps=(lambda t, ans, x, factor: t * factor,),
     view=lambda x, factor: x[...],
 )

@@ -14,9 +14,9 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import Handle, apply
-from reactgrad.ops._join import stack
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._apply import Handle, apply, stacked
+from reactgrad.ops._op import LINEAR, Attrs, Op
+from reactgrad.ops._output import Share, no_shares, pack
 
 
 class IndexingError(ReactgradError, IndexError):
@@ -66,7 +66,7 @@ class Slot:
 
 
 class Placed:
-    """A contribution to the gradient that belongs to a part of the operand."""
+    """A contribution to a gradient or tangent that belongs to a part of the value."""
 
     __slots__ = ("gradient", "index")
 
@@ -113,7 +113,7 @@ def _part(part: Any, operands: list[Any]) -> Any:
         return slice(*ends)
     if isinstance(part, bool | np.bool_) or (number := _integer(part)) is None:
         if isinstance(part, list | tuple) and _holds_vars(part):
-            operands.append(stack(part))
+            operands.append(stacked(part))
             return Slot(len(operands) - 1)
         try:
             array = np.array(part)
@@ -216,7 +216,7 @@ def _view(x: Any, index: Index) -> Any:
     return x[parts if Ellipsis in parts else (*parts, ...)] if index.basic else None
 
 
-GETITEM = Op("getitem", _infer, (lambda g, ans, x, index: Placed(g, index),), view=_view)
+GETITEM = Op("getitem", _infer, (lambda g, ans, x, index: Placed(g, index),), (LINEAR,), view=_view)
 
 
 def _gather_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -225,11 +225,21 @@ def _gather_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Att
     return apply(SCATTER, (g, *operands[1:]), (*attrs, operands[0].shape))
 
 
+def _gather_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return None if i else apply(GATHER, (t, *operands[1:]), attrs)
+
+
 def _gather_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
     return (specs[0].dtype, *[np.dtype(np.intp)] * (len(specs) - 1))
 
 
-GATHER = Op("gather", _infer, variadic=_gather_rule, loop_dtypes=_gather_loop)
+GATHER = Op(
+    "gather",
+    _infer,
+    variadic=_gather_rule,
+    variadic_jvp=_gather_jvp,
+    loop_dtypes=_gather_loop,
+)
 
 
 def _infer_scatter(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -240,8 +250,18 @@ def _scatter_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: At
     return None if i else apply(GATHER, (g, *operands[1:]), attrs[:1])
 
 
+def _scatter_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return None if i else apply(SCATTER, (t, *operands[1:]), attrs)
+
+
 # Zeros of a shape with an array added at an index that is itself a value.
-SCATTER = Op("scatter", _infer_scatter, variadic=_scatter_rule, loop_dtypes=_gather_loop)
+SCATTER = Op(
+    "scatter",
+    _infer_scatter,
+    variadic=_scatter_rule,
+    variadic_jvp=_scatter_jvp,
+    loop_dtypes=_gather_loop,
+)
 
 
 def getitem(x: Any, key: Any) -> Any:
@@ -294,8 +314,15 @@ def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs:
     return g if place is None else apply(GETITEM, (g,), (place,))
 
 
+def _accumulate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    place = attrs[1][i]
+    return t if place is None else Placed(t, place)
+
+
 # Operands added in their order, each to the whole (place None) or to the part at its index.
-ACCUMULATE = Op("accumulate", _infer_accumulate, variadic=_accumulate_rule)
+ACCUMULATE = Op(
+    "accumulate", _infer_accumulate, variadic=_accumulate_rule, variadic_jvp=_accumulate_jvp
+)
 
 # Dense contributions that one node adds; more make a tree, so that a change in one of 10,000
 # consumers adds up three short sums and not the long one.
@@ -307,11 +334,13 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
 
     Parameters
     ----------
-    contributions : sequence of Var or Placed
-        At least one.
+    contributions : sequence of Var, Placed or Share
+        At least one; if one is a share, all of them.
     shape : tuple of int
         The shape of the value; ``None`` for that of the first contribution.
     """
+    if any(isinstance(one, Share) for one in contributions):
+        return _packed(contributions)
     level = list(contributions)
     while len(level) > FAN_IN:
         groups: list[list[Any]] = [[]]
@@ -328,6 +357,16 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
     if _is_sum(level):
         return level[0]
     return _sum(level, shape)
+
+
+def _packed(contributions: Sequence[Any]) -> Any:
+    """The tuple of what each output was given."""
+    given: dict[int, list[Any]] = {}
+    for one in contributions:
+        if not isinstance(one, Share):
+            raise no_shares()
+        given.setdefault(one.index, []).append(one.gradient)
+    return pack({index: accumulate(parts, None) for index, parts in given.items()})
 
 
 def _is_sum(group: list[Any]) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import Handle, apply, on_stack
+from reactgrad.ops._index import Index, Placed
 from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
 
@@ -38,14 +39,29 @@ def _infer_concatenate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(tuple(shape), promote(specs), common_device("concatenate", specs))
 
 
-def _concatenate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+def _part_joined(i: int, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
+    """Where operand `i` stands in the result."""
     axis = normal_axis("concatenate", attrs[0], ans.ndim)
     lengths = [0 if x.shape[axis] is None else x.shape[axis] for x in operands[: i + 1]]
     start = sum(lengths[:-1])
-    return g[(*[slice(None)] * axis, slice(start, start + lengths[-1]))]
+    return (*[slice(None)] * axis, slice(start, start + lengths[-1]))
 
 
-CONCATENATE = Op("concatenate", _infer_concatenate, variadic=_concatenate_rule, any_count=True)
+def _concatenate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return g[_part_joined(i, ans, operands, attrs)]
+
+
+def _concatenate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return Placed(t, Index(_part_joined(i, ans, operands, attrs)))
+
+
+CONCATENATE = Op(
+    "concatenate",
+    _infer_concatenate,
+    variadic=_concatenate_rule,
+    variadic_jvp=_concatenate_jvp,
+    any_count=True,
+)
 
 
 def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
@@ -99,12 +115,19 @@ def _infer_stack(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(new, promote(specs), common_device("stack", specs))
 
 
+def _part_stacked(i: int, ans: Any, attrs: Attrs) -> tuple[Any, ...]:
+    return (*[slice(None)] * normal_axis("stack", attrs[0], ans.ndim), i)
+
+
 def _stack_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    axis = normal_axis("stack", attrs[0], ans.ndim)
-    return g[(*[slice(None)] * axis, i)]
+    return g[_part_stacked(i, ans, attrs)]
 
 
-STACK = Op("stack", _infer_stack, variadic=_stack_rule, any_count=True)
+def _stack_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    return Placed(t, Index(_part_stacked(i, ans, attrs)))
+
+
+STACK = Op("stack", _infer_stack, variadic=_stack_rule, variadic_jvp=_stack_jvp, any_count=True)
 
 
 def stack(values: Sequence[Any], /, axis: int = 0) -> Any:

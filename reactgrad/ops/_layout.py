@@ -12,7 +12,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
 
 
@@ -43,7 +43,11 @@ def _transpose_rule(g: Any, ans: Any, x: Any, axes: tuple[int, ...] | None) -> A
 
 
 TRANSPOSE = Op(
-    "transpose", _infer_transpose, (_transpose_rule,), view=lambda x, axes: x.transpose(axes)
+    "transpose",
+    _infer_transpose,
+    (_transpose_rule,),
+    (LINEAR,),
+    view=lambda x, axes: x.transpose(axes),
 )
 
 
@@ -110,7 +114,11 @@ def _view_reshape(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 RESHAPE = Op(
-    "reshape", _infer_reshape, (lambda g, ans, x, shape: like_shape(g, x),), view=_view_reshape
+    "reshape",
+    _infer_reshape,
+    (lambda g, ans, x, shape: like_shape(g, x),),
+    (LINEAR,),
+    view=_view_reshape,
 )
 
 
@@ -148,7 +156,12 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 def like_shape(g: Any, x: Any) -> Any:
     """`g` reshaped to the shape of `x`."""
     shape = known_shape(x)
-    return apply(RESHAPE_LIKE, (g, x)) if shape is None else apply(RESHAPE, (g,), (shape,))
+    return apply(RESHAPE_LIKE, (g, x)) if shape is None else reshape_to(g, shape)
+
+
+def reshape_to(x: Any, shape: tuple[int | None, ...]) -> Any:
+    """`x` reshaped to a shape some of whose lengths may not be known yet."""
+    return apply(RESHAPE, (x,), (shape,))
 
 
 def known_shape(x: Any) -> tuple[int | None, ...] | None:
@@ -162,8 +175,12 @@ def _like_second(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 # For results of Python functions: the second operand only gives the shape.
-RESHAPE_LIKE = Op("reshape_like", _like_second, (lambda g, ans, a, b: like_shape(g, a), None))
-BROADCAST_LIKE = Op("broadcast_like", _like_second, (lambda g, ans, a, b: g, None), broadcasts=True)
+RESHAPE_LIKE = Op(
+    "reshape_like", _like_second, (lambda g, ans, a, b: like_shape(g, a), None), (LINEAR, None)
+)
+BROADCAST_LIKE = Op(
+    "broadcast_like", _like_second, (lambda g, ans, a, b: g, None), (LINEAR, None), broadcasts=True
+)
 
 
 def shape_attr(name: str, shape: Any) -> tuple[int, ...]:
@@ -198,6 +215,7 @@ BROADCAST_TO = Op(
     "broadcast_to",
     _infer_broadcast,
     (lambda g, ans, x, shape: g,),
+    (LINEAR,),
     broadcasts=True,
     view=lambda x, shape: np.broadcast_to(x, shape),
 )
@@ -263,6 +281,7 @@ EXPAND_DIMS = Op(
     "expand_dims",
     _infer_expand,
     (lambda g, ans, x, axes: like_shape(g, x),),
+    (LINEAR,),
     view=lambda x, axes: np.expand_dims(x, axes),
 )
 
@@ -316,6 +335,7 @@ SQUEEZE = Op(
     "squeeze",
     _infer_squeeze,
     (lambda g, ans, x, axis: like_shape(g, x),),
+    (LINEAR,),
     view=lambda x, axis: np.squeeze(x, axis),
 )
 
@@ -357,6 +377,7 @@ ALIAS = Op(
     "alias",
     lambda specs, attrs: _with_shape(specs[0], specs[0].shape),
     (lambda g, ans, x: g,),
+    (lambda t, ans, x: t,),
     view=lambda x: x[...],
 )
 

@@ -11,7 +11,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._elementwise import UFUNCS
 from reactgrad.ops._layout import expand_dims, squeeze, swap_last
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import broadcast, common_device, operand_types, resolve
 
 
@@ -56,7 +56,7 @@ def _second(g: Any, ans: Any, a: Any, b: Any) -> Any:
     return squeeze(out, -1) if b.ndim == 1 else out
 
 
-MATMUL = Op("matmul", _infer, (_first, _second), broadcasts=True)
+MATMUL = Op("matmul", _infer, (_first, _second), (LINEAR, LINEAR), broadcasts=True)
 
 
 def matmul(x: Any, y: Any, /) -> Any:

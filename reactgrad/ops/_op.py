@@ -12,6 +12,18 @@ Attrs = tuple[Any, ...]
 Infer = Callable[[tuple[Spec, ...], Attrs], Spec]
 # rule(g, ans, *operands, *attrs): the gradient for one operand, built of ops on Vars
 Vjp = Callable[..., Any]
+# rule(t, ans, *operands, *attrs): what the tangent of one operand adds to that of the result
+Jvp = Callable[..., Any]
+
+
+class Linear:
+    """The forward rule of an operand in which the op is linear; see ``LINEAR``."""
+
+    __slots__ = ()
+
+
+# The op itself, on the tangent in the operand's place.
+LINEAR: Final = Linear()
 
 
 # All ops by name, for graphs that come from files.
@@ -32,12 +44,17 @@ class Op:
     vjps
         For each operand the rule of its gradient; ``None`` where the gradient is zero
         everywhere. No tuple at all: the op has no derivative rules.
-    variadic
-        Instead of `vjps` for any number of operands: ``variadic(i, g, ans, operands, attrs)``.
+    jvps
+        The same for tangents, in forward mode: what each operand's tangent adds to that of the
+        result. Either mode works without the rules of the other one.
+    variadic, variadic_jvp
+        Instead of `vjps` and `jvps` for any number of operands:
+        ``variadic(i, g, ans, operands, attrs)``.
     elementwise
         Computes each element from the operands' elements at the same (broadcast) place.
     broadcasts
-        Gradients may come back in the broadcast shape and are summed to the operand's.
+        Gradients may come back in the broadcast shape and are summed to the operand's; tangents
+        may come in the operand's shape and are broadcast to the result's.
     view
         ``view(x, *attrs)``: the result as a view of the operand's memory, or ``None`` where its
         layout does not allow one.
@@ -53,7 +70,9 @@ class Op:
     name: str
     infer: Infer
     vjps: tuple[Vjp | None, ...] | None = None
+    jvps: tuple[Jvp | Linear | None, ...] | None = None
     variadic: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None
+    variadic_jvp: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None
     elementwise: bool = False
     broadcasts: bool = False
     view: Callable[..., Any] | None = None
@@ -84,3 +103,8 @@ class Op:
     def has_rules(self) -> bool:
         """Whether derivative rules exist."""
         return self.vjps is not None or self.variadic is not None
+
+    @property
+    def has_forward_rules(self) -> bool:
+        """Whether rules of forward mode exist."""
+        return self.jvps is not None or self.variadic_jvp is not None

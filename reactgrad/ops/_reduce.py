@@ -13,7 +13,7 @@ from reactgrad.ops._apply import apply
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import equal
 from reactgrad.ops._layout import known_shape, spread
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
 
 Axis = int | tuple[int, ...] | None
@@ -72,16 +72,26 @@ def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     return spread(_back(g / float(count or 1), x, axis, keepdims), x)
 
 
+def _shares(dtype: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    """Which part of a change of each element the largest or smallest one takes: ties share it."""
+    chosen = astype(equal(x, _back(ans, x, axis, keepdims)), dtype)
+    return chosen / sum(chosen, axis, keepdims=True)
+
+
 def _extremum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    chosen = astype(equal(x, _back(ans, x, axis, keepdims)), g.dtype)
-    count = sum(chosen, axis, keepdims=True)  # ties share the gradient evenly
-    return _back(g, x, axis, keepdims) * (chosen / count)
+    return _back(g, x, axis, keepdims) * _shares(g.dtype, ans, x, axis, keepdims)
 
 
-SUM = Op("sum", _reduction("sum", _sum_dtype, identity=True), (_sum_rule,))
-MEAN = Op("mean", _reduction("mean", _mean_dtype, identity=True), (_mean_rule,))
-MAX = Op("max", _reduction("max", lambda dtype: dtype, identity=False), (_extremum_rule,))
-MIN = Op("min", _reduction("min", lambda dtype: dtype, identity=False), (_extremum_rule,))
+def _extremum_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    return sum(t * _shares(t.dtype, ans, x, axis, keepdims), axis, keepdims=keepdims)
+
+
+# fmt: off
+SUM  = Op("sum",  _reduction("sum",  _sum_dtype,           identity=True),  (_sum_rule,),      (LINEAR,))
+MEAN = Op("mean", _reduction("mean", _mean_dtype,          identity=True),  (_mean_rule,),     (LINEAR,))
+MAX  = Op("max",  _reduction("max",  lambda dtype: dtype,  identity=False), (_extremum_rule,), (_extremum_jvp,))
+MIN  = Op("min",  _reduction("min",  lambda dtype: dtype,  identity=False), (_extremum_rule,), (_extremum_jvp,))
+# fmt: on
 
 
 def _attrs(axis: Any, keepdims: bool) -> Attrs:
@@ -243,7 +253,7 @@ def _infer_sum_to(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(attrs[0], specs[0].dtype, specs[0].device)
 
 
-SUM_TO = Op("sum_to", _infer_sum_to, (lambda g, ans, x, shape: spread(g, x),))
+SUM_TO = Op("sum_to", _infer_sum_to, (lambda g, ans, x, shape: spread(g, x),), (LINEAR,))
 
 
 def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -251,7 +261,9 @@ def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 # For results of Python functions: the second operand gives shape and dtype.
-SUM_LIKE = Op("sum_like", _infer_sum_like, (lambda g, ans, x, like: spread(g, x), None))
+SUM_LIKE = Op(
+    "sum_like", _infer_sum_like, (lambda g, ans, x, like: spread(g, x), None), (LINEAR, None)
+)
 
 
 def sum_to(x: Any, like: Any) -> Any:

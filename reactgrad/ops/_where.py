@@ -21,10 +21,14 @@ def _where_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
     return (np.dtype(bool), dtype, dtype)
 
 
+# Elementwise: one rule an operand for both modes, see ``_elementwise``.
+_RULES = (None, lambda g, ans, c, x, y: where(c, g, 0.0), lambda g, ans, c, x, y: where(c, 0.0, g))
+
 WHERE = Op(
     "where",
     _infer_where,
-    (None, lambda g, ans, c, x, y: where(c, g, 0.0), lambda g, ans, c, x, y: where(c, 0.0, g)),
+    _RULES,
+    _RULES,
     elementwise=True,
     broadcasts=True,
     loop_dtypes=_where_loop,

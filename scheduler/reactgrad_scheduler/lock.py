@@ -1,7 +1,8 @@
 """The lock of a graph, lent out while the thread that holds it runs code of the user.
 
-One thread at a time works on the tables. A Python function that is being computed may wait for
-other threads that read the same graph (rule E14), and these must not wait for the function in turn.
+One thread at a time works on the tables. A Python function that is being computed, or an observer
+that is being called, may wait for other threads that read the same graph (rule E14), and these must
+not wait for it in turn.
 So whoever calls code of the user *opens a gate* first, and closes it afterwards:
 
 - Through a gate come in, one at a time, the thread that opened it (the function reads by itself) and
@@ -54,9 +55,11 @@ class Gate:
     owner : int
         The thread that opened it.
     level : int
-        How many nodes were being computed then: the last of them called the code of the user.
-    certain : int
-        The level up to which nodes surely wait for who is inside: what they read there is a cycle.
+        How many nodes were being computed then: the last of them called the code of the user; 0: it
+        is no node that calls it.
+    sure : bool
+        Whether the code of the user surely waits for who is inside: then a read of what is being
+        computed is a cycle.
     number : int
         Of this opening, never given again.
     void : int
@@ -70,19 +73,20 @@ class Gate:
 
     __slots__ = (
         "before",
-        "certain",
         "depth",
         "inside",
         "level",
         "lock",
         "number",
         "owner",
+        "sure",
         "void",
     )
 
     def __init__(self) -> None:
         self.void = self.number = 0
-        self.owner = self.level = self.certain = 0
+        self.owner = self.level = 0
+        self.sure = True
         # Re-entrant: an interrupted wait may have got it, and waits again.
         self.lock = RLock()
         self.inside: int | None = None
@@ -134,10 +138,13 @@ class GraphLock:
     # --- gates -------------------------------------------------------------------------------
 
     def open(self, level: int) -> Gate:
-        """Let in those for whom the code of the user waits that the node at `level` calls next."""
+        """Let in those for whom the code of the user waits that is called next.
+
+        By the node at `level`; by nobody who is computed, at 0.
+        """
         gate = self._spare.pop() if self._spare else Gate()
         gate.owner = get_ident()
-        gate.level = gate.certain = level
+        gate.level, gate.sure = level, True
         gate.number = next(_numbers)
         gate.before = _number.set(gate.number)
         self.gates.append(gate)
@@ -217,7 +224,7 @@ class GraphLock:
         if not gate.depth:
             gate.inside = None
             gate.void = 0
-            gate.certain = gate.level
+            gate.sure = True
             gate.lock.release()
         return holder
 
@@ -233,9 +240,9 @@ class GraphLock:
                 continue
             try:
                 if gate is self._innermost():
-                    certain = self._welcome(target, monotonic() - since)
-                    if certain is not None:
-                        gate.certain = certain
+                    sure = self._welcome(target, monotonic() - since)
+                    if sure is not None:
+                        gate.sure = sure
                         gate.inside, gate.depth = get_ident(), 1
                         return
             finally:
@@ -248,19 +255,19 @@ class GraphLock:
         except IndexError:
             return None
 
-    def _welcome(self, target: int | None, waited: float) -> int | None:
-        """Up to which level this thread may come in for certain; ``None``: not now."""
+    def _welcome(self, target: int | None, waited: float) -> bool | None:
+        """Whether it is sure that this thread belongs here; ``None``: it may not come in now."""
         admit = self._admit()
         if admit is None:
             return None
         last, awaited = self.gates[-1], is_awaited()
         if last.number == _number.get() or (awaited and waited > PATIENCE):
-            certain = last.level
+            sure = True
         elif awaited or waited > GRACE:
-            certain = 0
+            sure = False
         else:
             return None
-        return certain if admit(target, last.level, certain) else None
+        return sure if admit(target, last.level, last.level if sure else 0) else None
 
     def wait_after(self, later: Later) -> None:
         """Wait as a thread that came in too early, until it may try again.
@@ -286,7 +293,7 @@ class GraphLock:
         ``False``, with nothing changed: it does belong here, or seems to.
         """
         gate, me = self.gates[-1], get_ident()
-        if gate.inside != me or gate.certain == gate.level:
+        if gate.inside != me or gate.sure:
             return False
         calls, end = gate.depth, monotonic() + PATIENCE
         gate.depth = 1
@@ -306,15 +313,15 @@ class GraphLock:
     def levels(self, level: int) -> list[int]:
         """The levels whose nodes may be reading now, where `level` is the innermost one."""
         last = self.gates[-1] if self.gates else None
-        if last is None or last.level < level or last.certain == level:
+        if last is None or last.level < level or last.sure:
             return [level]
-        return [gate.level for gate in self.gates]
+        return [gate.level for gate in self.gates if gate.level]
 
     def refuse(self, level: int) -> None:
         """Raise ``Later`` if it is not certain that the node at `level` waits for who is inside."""
         until = next((gate.number for gate in self.gates if gate.level >= level), 0)
         for gate in self.gates:
-            if gate.certain < level <= gate.level:
+            if level <= gate.level and not gate.sure:
                 gate.void = until
         self.check_void()
 

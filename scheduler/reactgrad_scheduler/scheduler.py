@@ -161,8 +161,13 @@ class Scheduler:
     # --- changes ---------------------------------------------------------------------------
 
     def check_idle(self) -> None:
-        """Raise ``BusyError`` inside a running node: it must not change its own graph."""
-        if self.computing and not (self.lock.gates and self.lock.go_outside()):
+        """Raise ``BusyError`` inside a running node: it must not change its own graph.
+
+        Who came in without being known to belong here waits outside until it may.
+        """
+        if self.lock.gates and self.lock.go_outside():
+            return
+        if self.computing:
             at = self.computing[-1]
             name = self.host.name(self.frames[-1].at() if at == UNKNOWN else at)
             raise BusyError(
@@ -330,14 +335,13 @@ class Scheduler:
         versions, leaf = self.versions, self.leaf
         reached = self.topology.descendants(former.rows)
         order.restore(self.topology, former.order)
-        for slot in reached:  # versions decide (rule E16)
-            if not leaf[slot]:
-                self.staleness.put(slot, MAYBE)
         for slot, row in former.rows.items():
             if row.fixed is None:
                 self.dynamic.pop(slot, None)
             else:
                 self.dynamic[slot] = row.fixed
+        self._doubt([slot for slot in reached if not leaf[slot]])
+        for slot, row in former.rows.items():
             versions.forced.discard(slot)
             self.forget_failure(slot)
             if versions.version[slot] != row.version:  # it ran meanwhile
@@ -808,7 +812,7 @@ class Scheduler:
         if self.frames:
             self._suspend()
         computing = self.computing
-        if not level <= len(computing) or not self.host.lends(computing[level - 1]):
+        if not level <= len(computing) or (level and not self.host.lends(computing[level - 1])):
             return False
         under_way = computing[certain:]
         if not under_way:
@@ -855,12 +859,16 @@ class Scheduler:
             staleness.push((slot,))
         elif mark[slot] == STALE:
             children = self.topology.children[slot]
-            below = self.topology.descendants(children, lambda child: mark[child] == STALE)
-            for child in self.topology.sort(below):
-                operands = self.operands(child)
-                if not any(mark[one] == STALE and one not in cutoffs for one in operands):
-                    staleness.put(child, MAYBE)
+            self._doubt(self.topology.descendants(children, lambda child: mark[child] == STALE))
         staleness.renew()
+
+    def _doubt(self, slots: Iterable[int]) -> None:
+        """Let versions decide on computed nodes, unless an operand makes sure that they run."""
+        mark, cutoffs = self.staleness.mark, self.staleness.cutoffs
+        for slot in self.topology.sort(slots):
+            operands = self.operands(slot)
+            certain = any(mark[one] == STALE and one not in cutoffs for one in operands)
+            self.staleness.put(slot, STALE if certain else MAYBE)
 
     def version(self, slot: int) -> int:
         """How often the value of `slot` was replaced."""

@@ -127,6 +127,23 @@ def test_retain_graph_true_shows_intermediates_until_the_next_backward() -> None
     np.testing.assert_array_equal(w.grad, [36.0, 128.0])
 
 
+def test_retain_graph_true_passes_over_conditions_and_tuples() -> None:
+    g = rg.Graph()
+    w = g.param([1.0, 2.0])
+    above = w > 1.5
+    double, half = rg.lift(
+        lambda a: (a * 2.0, a / 2.0), outputs=2, vjp=lambda g, ans, a: g[0] * 2.0 + g[1] / 2.0
+    )(w)
+    rg.where(above, double, half).sum().backward(retain_graph=True)
+    np.testing.assert_array_equal(w.grad, [0.5, 2.0])
+    np.testing.assert_array_equal(double.grad, [0.0, 1.0])
+    assert above.grad is None
+    assert double.parents[0].grad is None
+    w.zero_grad()
+    rg.where(double > 3.0, double, half).sum().backward(retain_graph=True)  # known when it runs
+    np.testing.assert_array_equal(w.grad, [0.5, 2.0])
+
+
 def test_retained_grad_is_replaced_not_added() -> None:
     _, _, h, loss = two()
     h.retain_grad()

@@ -383,9 +383,14 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         r"returned 2 gradients for 1 operand",
     ),
     "rule of another shape": (
-        lambda: (lambda y, w: rg.grad(y.sum(), w))(*lifted(lambda g, ans, a: g.sum())),
+        lambda: (lambda y, w: rg.grad(y.sum(), w))(*lifted(lambda g, ans, a: a.sum())),
         ValueError,
         r"shape \(\).*\(2,\)",
+    ),
+    "rule of another shape, known when it runs": (
+        lambda: (lambda y, w: rg.grad(y.sum(), w).value)(*lifted(lambda g, ans, a: g.sum())),
+        ValueError,
+        r"the vjp of node 'lambda_2' for operand 1 \('w'\).*shape \(\).*\(2,\)",
     ),
     "rule of integers": (
         lambda: (lambda y, w: rg.grad(y.sum(), w))(*lifted(lambda g, ans, a: np.array([1, 2]))),

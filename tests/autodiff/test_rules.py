@@ -1,4 +1,4 @@
-"""Every derivative rule against finite differences, to second order."""
+"""Every derivative rule, in both modes, against finite differences, to second order."""
 
 from __future__ import annotations
 
@@ -211,13 +211,29 @@ def test_broadcast_gradients_have_the_operands_shapes(data: st.DataObject) -> No
 
 
 def test_checker_finds_a_wrong_rule() -> None:
-    wrong = rg.lift(np.sin, vjp=lambda g, ans, x: (g * rg.sin(x),), shape=(3,))
-    with pytest.raises(rg.GradientError, match="order 1"):
-        rg.testing.check_grads(wrong, [B])
-    stops = rg.lift(np.sin, vjp=lambda g, ans, x: (g * rg.cos(x.detach()),), shape=(3,))
-    rg.testing.check_grads(stops, [B], order=1)
-    with pytest.raises(rg.GradientError, match="order 2"):
-        rg.testing.check_grads(stops, [B], order=2)
+    def sine(slope: Any) -> Any:
+        return rg.lift(
+            np.sin,
+            vjp=lambda g, ans, x: (g * slope(x),),
+            jvp=lambda tangents, ans, x: tangents[0] * slope(x),
+            shape=(3,),
+        )
+
+    rg.testing.check_grads(sine(rg.cos), [B])
+    for mode in ("forward", "reverse"):
+        with pytest.raises(rg.GradientError, match=f"order 1 .{mode} mode"):
+            rg.testing.check_grads(sine(rg.sin), [B], modes=[mode])
+        stops = sine(lambda x: rg.cos(x.detach()))
+        rg.testing.check_grads(stops, [B], order=1)
+        with pytest.raises(rg.GradientError, match=f"order 2 .{mode} over {mode} mode"):
+            rg.testing.check_grads(stops, [B], order=2, modes=[mode])
+
+
+def test_checker_says_which_modes_there_are() -> None:
+    with pytest.raises(rg.GradientError, match="'forward' and 'reverse', in a sequence"):
+        rg.testing.check_grads(rg.sin, [B], modes=["backward"])
+    with pytest.raises(rg.GradientError, match="in a sequence"):
+        rg.testing.check_grads(rg.sin, [B], modes="forward")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad._around import open_blocks
 from reactgrad_scheduler import Scheduler
 from tests.explain.models import row_of_tanh
 
@@ -62,6 +63,16 @@ def test_instruments_leave_no_call_behind() -> None:
         assert python_calls(act) >= before + 1000, "the probe sees what watching costs"
     g.events = False
     assert len(log.runs) == 2
+    with rg.profile() as prof:
+        act()
+        assert python_calls(act) >= before + 1000
+    with rg.detect_anomaly():
+        act()
+        assert python_calls(act) >= before + 1000
+    assert prof.rows[0].calls == 2000
+    assert not open_blocks
+    for _ in range(5):  # anomaly mode keeps no plans
+        act()
     assert type(g._scheduler) is Scheduler
     act()
     assert python_calls(act) == before

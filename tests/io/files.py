@@ -79,6 +79,8 @@ def same_definition(a: Any, b: Any) -> bool:
         return (
             a.function is b.function
             and a.vjp is b.vjp
+            and a.jvp is b.jvp
+            and a.outputs == b.outputs
             and a.declared is b.declared
             and a.keywords == b.keywords
             and same(a.layout, b.layout)

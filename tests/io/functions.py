@@ -22,6 +22,10 @@ def double_vjp(g: Any, ans: Any, a: Any) -> Any:
     return g * 2.0
 
 
+def double_jvp(tangents: Any, ans: Any, a: Any) -> Any:
+    return tangents[0] * 2.0
+
+
 def same_vjp(g: Any, ans: Any, a: Any) -> tuple[Any]:
     return (g,)
 

@@ -143,7 +143,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
         "OPENBLAS_NUM_THREADS": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", KILLER, str(tmp_path / "graph.safetensors"), "130", "8"],
+        [sys.executable, "-c", KILLER, str(tmp_path / "graph.safetensors"), "200", "8"],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -56,12 +56,12 @@ def test_functions_without_a_name_are_refused_and_the_message_says_what_to_write
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("what", ["vjp", "cutoff", "leaf cutoff"])
+@pytest.mark.parametrize("what", ["vjp", "jvp", "cutoff", "leaf cutoff"])
 def test_other_functions_of_a_node_are_refused_likewise(what: str, tmp_path: Path) -> None:
     g = rg.Graph()
     x = g.input(1.0, name="x", cutoff=(lambda a, b: True) if what == "leaf cutoff" else None)
-    vjp = (lambda g, ans, a: g) if what == "vjp" else None
-    y = rg.lift(functions.double, vjp=vjp)(x)
+    rules = {what: lambda *args: args[0]} if what in ("vjp", "jvp") else {}
+    y = rg.lift(functions.double, **rules)(x)
     y.name = "y"
     if what == "cutoff":
         y.cutoff = lambda a, b: True
@@ -237,7 +237,18 @@ def test_wrappers_that_are_not_there_are_refused(wrappers: int, tmp_path: Path) 
         rg.load(path, trust=["tests"])
 
 
-@pytest.mark.parametrize("use", ["lift", "vjp", "cutoff", "cutoff of a node"])
+def test_both_rules_of_a_function_come_back(tmp_path: Path) -> None:
+    g = rg.Graph()
+    x = g.param(3.0, name="x")
+    y = rg.lift(functions.double, vjp=functions.double_vjp, jvp=functions.double_jvp)(x)
+    g.keep(y).name = "y"
+    g.save(tmp_path / "g")
+    h = rg.load(tmp_path / "g")
+    assert rg.grad(h["y"], h["x"]).value == 2.0
+    assert rg.jvp(h["y"], h["x"], 1.0).value == 2.0
+
+
+@pytest.mark.parametrize("use", ["lift", "vjp", "jvp", "cutoff", "cutoff of a node"])
 def test_what_the_program_uses_itself_is_accepted(
     use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,8 +261,8 @@ def test_what_the_program_uses_itself_is_accepted(
         g = rg.Graph()
         if use == "lift":
             rg.lift(functions.double)
-        elif use == "vjp":
-            rg.lift(functions.never_lifted, vjp=functions.double)
+        elif use in ("vjp", "jvp"):
+            rg.lift(functions.never_lifted, **{use: functions.double})
         elif use == "cutoff":
             g.input(1.0, cutoff=functions.double)
         else:

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from tests.autodiff.functions import Exp, SinCos
 from tests.laws.random_program import Code, same_bits
 
 CODES = st.integers(0, (1 << 40) - 1)
+
+
+def _product_and_sum(g: Any, ans: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    product, total = (0.0 * ans[0] if one is None else one for one in g)
+    return product * b + total, product * a + total
+
+
+def _product_and_sum_jvp(ts: Any, ans: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    ta, tb = (0.0 * a if one is None else one for one in ts)
+    return ta * b + a * tb, ta + tb
+
+
+product_and_sum = rg.lift(
+    lambda a, b: (a * b, a + b), outputs=2, vjp=_product_and_sum, jvp=_product_and_sum_jvp
+)
 OPS = [
     lambda a, b: a * b,
     lambda a, b: a + b,
@@ -19,6 +37,11 @@ OPS = [
     lambda a, b: rg.floor(a) + rg.tanh(b),
     lambda a, b: a.detach() * b,
     lambda a, b: rg.stack([a, b])[1] + a[::-1],
+    lambda a, b: rg.concatenate(rg.split(a, [1])[::-1]) * b,
+    lambda a, b: rg.stack(rg.unbind(a)[::-1]) + b,
+    lambda a, b: SinCos.apply(a)[1] * b,
+    lambda a, b: product_and_sum(a, b)[0] + product_and_sum(b, a)[1],
+    lambda a, b: Exp.apply(rg.tanh(a)) - b,
 ]
 
 

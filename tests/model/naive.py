@@ -481,7 +481,12 @@ class Model:
         self.immortal = set(kept)
         for node in self.nodes.values():
             known = node.record.reads if node.record else ()
-            if node.error or node.cycle or any(error is not None for *_, error in known):
+            if node.error or any(error is not None for *_, error in known):
+                node.record = None
+            given = node.op == "leaf" or node.pinned
+            if not given and not node.cutoff and not self._matches(node):
+                node.value = MISSING  # it runs before anybody may see it
+            if node.cycle:
                 node.record = None
             node.error = node.error_record = None
             node.cycle = frozenset()
@@ -650,6 +655,13 @@ class Model:
             if (self.nodes[target].version, now) != (version, error):
                 return False
         return True
+
+    def _matches(self, node: Node) -> bool:
+        return (
+            node.record is not None
+            and node.record.operands == self._versions(node)
+            and all(self.nodes[t].version == version for t, version, _ in node.record.reads)
+        )
 
     def _versions(self, node: Node) -> Operands:
         return tuple((p, self.nodes[p].version) for p in node.operands)

@@ -696,3 +696,14 @@ def test_what_a_cutoff_kept_and_no_file_can_hold_runs_again_after_loading(tmp_pa
     assert loaded["y"].is_stale
     assert loaded["y"].value == Fraction(5, 2)
     assert loaded["y"].value_version == 2
+
+
+def test_a_refused_edit_leaves_what_is_certain_to_run_marked_so() -> None:
+    graph = rg.Graph()
+    a, scalar = graph.input([1.0, 2.0]), graph.input(3.0).sum()
+    y = a + a
+    z = y[::-1]
+    with pytest.raises(rg.ReactgradError, match="dimension"):
+        z.replace_parent(0, scalar)
+    graph.check_invariants()
+    assert graph.forward(z).ran == [y, z]

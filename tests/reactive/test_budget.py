@@ -6,6 +6,8 @@ import gc
 import math
 import weakref
 from collections.abc import Iterator
+from random import Random
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -288,6 +290,34 @@ def test_a_value_that_a_former_cutoff_kept_goes_when_it_was_computed_again() -> 
     squeeze(g)
     assert released(y) == [True]
     assert y.value[0] == 6.0
+
+
+def test_a_cutoff_compares_with_a_value_that_was_released_before_it_was_set() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(ROW))
+    y = x * 2.0
+    y.value
+    squeeze(g)
+    y.cutoff = rg.tolerance(atol=10.0)
+    assert list(g.last_run.rebuilt) == [y]
+    x.set(np.zeros(ROW))
+    assert list(g.forward(y).cut_off) == [y]
+    assert (y.value[0], y.value_version) == (2.0, 1)
+
+
+def test_an_observer_hears_of_the_value_that_was_released_before_it_came() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(ROW))
+    y = x * 2.0
+    y.value
+    squeeze(g)
+    told: list[tuple[float, float]] = []
+    y.observe(lambda old, new: told.append((old[0], new[0])))
+    x.set(np.zeros(ROW))
+    y.value
+    assert told == [(2.0, 0.0)]
+    squeeze(g)
+    assert released(y) == [False]
 
 
 @pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
@@ -685,6 +715,40 @@ def test_a_saved_graph_keeps_budget_and_releases(tmp_path) -> None:
     assert h["held"].value[-1] == 2.0, "it could not be computed again"
     assert h["v3"].value_version == made[3].value_version == 2
     h.check_invariants()
+
+
+# --- threads -----------------------------------------------------------------------------------------
+
+
+def test_threads_read_whole_values_while_others_are_released() -> None:
+    """Also those that are read without the lock."""
+    g = rg.Graph(max_bytes=4 * SIZE)
+    x = g.input(np.full(ROW, 0.0))
+    made = [x]
+    for _ in range(8):
+        made.append(made[-1] + 1.0)
+    wrong: list[object] = []
+
+    def read(seed: int) -> None:
+        rng = Random(seed)
+        for _ in range(150):
+            depth = rng.randrange(9)
+            value = made[depth].value
+            if np.ptp(value) or value[0] - depth not in range(50):
+                wrong.append((depth, value))
+
+    readers = [Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in readers:
+        thread.start()
+    for turn in range(50):
+        x.set(np.full(ROW, float(turn)))
+    for thread in readers:
+        thread.join()
+    assert not wrong
+    assert [made[depth].value[0] for depth in range(9)] == [49.0 + depth for depth in range(9)]
+    assert g.stats().evicted > 0
+    assert x.value_version == 51
+    g.check_invariants()
 
 
 # --- errors and interruptions --------------------------------------------------------------------------

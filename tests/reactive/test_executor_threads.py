@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad_scheduler import lock
 
 POOL = ThreadPoolExecutor(2)
 
@@ -73,6 +74,15 @@ WAYS = [
     through_a_queue,
     in_an_event_loop,
 ]
+
+
+def within_time(act: Callable[[], object]) -> None:
+    """Do something that, if it hangs, shall fail."""
+    done: list[object] = []
+    thread = threading.Thread(target=lambda: done.append(act()), daemon=True)
+    thread.start()
+    thread.join(30.0)
+    assert done, "it hangs, or has raised"
 
 
 def plus(number: int) -> Callable[[rg.Var], rg.Var]:
@@ -313,4 +323,69 @@ def test_deep_reads_keep_the_mode_of_the_thread_and_its_errors(g: rg.Graph) -> N
         chain[-1].value
     x.set(2)
     assert chain[-1].value == 302
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("wait", WAYS)
+def test_an_observer_may_wait_for_threads_that_read_the_graph(
+    wait: Callable[[list[rg.Var]], list[Any]], g: rg.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "GRACE", 0.05)
+    x = g.input(1)
+    y, z = rg.lift(lambda v: v + 1)(x), rg.lift(lambda v: v * 10)(x)
+    told: list[Any] = []
+    y.observe(lambda old, new: told.append((new, wait([x, z]))))
+    for value in (2, 3):
+        x.set(value)
+        within_time(lambda: y.value)
+    assert told == [(3, [2, 20]), (4, [3, 30])]
+    assert not g.forward(z).ran
+    g.check_invariants()
+
+
+def test_what_a_thread_of_an_observer_sets_counts_as_set_by_it(g: rg.Graph) -> None:
+    x, done = g.input(1), g.input(0)
+    y = rg.lift(lambda v: v + 1)(x)
+    seen: list[int] = []
+
+    async def elsewhere(new: int) -> None:
+        await asyncio.to_thread(done.set, new)
+        seen.append(done.value)
+
+    y.observe(lambda old, new: asyncio.run(elsewhere(new)))
+    within_time(lambda: y.value)
+    assert (seen, done.value) == ([0], 2)
+
+
+def test_other_threads_wait_with_their_changes_until_an_observer_has_ended(
+    g: rg.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may read meanwhile; what they set is there when ``set`` has returned."""
+    monkeypatch.setattr(lock, "GRACE", 0.01)
+    x, other = g.input(1), g.input(0)
+    y = rg.lift(lambda v: v + 1)(x)
+    began, read = threading.Event(), threading.Event()
+    log: list[Any] = []
+
+    def change() -> None:
+        began.wait()
+        log.append(("read", other.value, y.value))
+        read.set()
+        with g.transaction():
+            other.set(5)
+            log.append(("set", other.value))
+
+    def callback(old: Any, new: Any) -> None:
+        began.set()
+        read.wait()
+        time.sleep(0.1)  # for a set that does not wait to be seen here
+        log.append(("told", other.value))
+
+    y.observe(callback)
+    thread = threading.Thread(target=change, daemon=True)
+    thread.start()
+    within_time(lambda: y.value)
+    within_time(thread.join)
+    assert log == [("read", 0, 2), ("told", 0), ("set", 5)]
+    assert other.value == 5
     g.check_invariants()

@@ -184,10 +184,10 @@ def operate(world: World, thread: int, count: int) -> tuple[list[Seen], int]:
             with graph.transaction():
                 counter.set(counter.value + 1)
             counted += 1
-        elif what < 0.98:
+        elif what < 0.98 or not observers:
             var = pick.choice([*nodes, world.sums])
             observers.append(var.observe(lambda old, new: world.told.append((old, new))))
-        elif observers:
+        else:
             observers.pop(pick.randrange(len(observers))).cancel()
         if len(observers) > 4:
             observers.pop(0).cancel()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad_scheduler.staleness import MAYBE, STALE
 
 NAN = float("nan")
 
@@ -203,3 +206,59 @@ def test_gradients_of_what_was_cut_off_do_not_run(g: rg.Graph) -> None:
     x.set(1.9)
     run = g.forward(y, gradient)
     assert run.ran == run.cut_off == [step]
+
+
+def calls(act: Callable[[], object]) -> int:
+    """How many Python functions `act` calls."""
+    count = 0
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.trusting
+@pytest.mark.parametrize("rule", ["equal", None])
+def test_changing_a_cutoff_costs_what_is_stale_below_it(rule: str | None) -> None:
+    def change(size: int) -> int:
+        graph = rg.Graph()
+        x = graph.input(1.0)
+        y = x + 1.0
+        y.cutoff = None if rule else "equal"
+        z = y + 1.0
+        others = [x + float(i) for i in range(size)]
+        graph.forward(z, *others)
+        x.set(2.0)
+        z.is_stale  # marks all
+        work = calls(lambda: setattr(y, "cutoff", rule))
+        graph.check_invariants()
+        assert graph.forward(z).ran == [y, z]
+        return work
+
+    assert change(1_000) == change(10)
+
+
+@pytest.mark.trusting
+def test_below_a_cutoff_of_a_stale_node_versions_decide_and_without_it_they_need_not() -> None:
+    graph = rg.Graph()
+    x = graph.input(1.0)
+    y = x + 1.0
+    z = y + 1.0
+    both = z + x
+    graph.forward(both)
+    x.set(2.0)
+    assert both.is_stale
+    mark = graph._scheduler.staleness.mark
+    y.cutoff = lambda old, new: True
+    assert [mark[v._slot] for v in (y, z, both)] == [STALE, MAYBE, MAYBE]
+    y.cutoff = None
+    assert [mark[v._slot] for v in (y, z, both)] == [STALE, STALE, STALE]
+    y.cutoff = lambda old, new: True
+    assert graph.forward(both).ran == [y, both]

@@ -1,0 +1,228 @@
+"""Where a NaN or an infinity comes from, and who changed a value behind its version.
+
+Inside of ``rg.detect_anomaly()`` the scheduler is given another host, which looks at values before
+and after each node; no plan is stored or replayed. Outside, none of this is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from reactgrad._around import Block, close_block
+from reactgrad._checksums import Checksums, GraphChecksums
+from reactgrad._errors import AnomalyError, DTypeError, MutationError
+from reactgrad._ranges import array_of, count_text, range_text
+from reactgrad._site import site_text
+from reactgrad._store import MISSING, Leaf
+from reactgrad._through import Through, in_front
+from reactgrad.autodiff import origin
+from reactgrad.backend import own_copy
+from reactgrad.scheduler import UNCHANGED, Scheduler, Step
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+_OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as it is"
+
+
+class AnomalyMode(ContextDecorator):
+    """What ``rg.detect_anomaly`` returns; may be entered again, nested, and in several threads."""
+
+    __slots__ = ("_inf", "_nan")
+
+    def __init__(self, check_nan: bool, check_inf: bool) -> None:
+        self._nan, self._inf = check_nan, check_inf
+
+    def __enter__(self) -> Self:
+        _Looking(self._nan, self._inf).open()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        close_block()
+
+
+def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> AnomalyMode:
+    """Raise where the first NaN or infinity appears, forward or backward.
+
+    A context manager and a decorator, for the runs that this thread makes inside. The error names
+    the node, its op, the ranges of its operands and the line that built it; of a gradient also the
+    forward node whose rule it is. Where the NaN was in a leaf before, it names the leaf. What is
+    clean already does not run, so it is not looked at before a node that runs uses it.
+
+    It also finds, by checksum, a value that was changed behind its version since a run inside of
+    this block has computed or used it.
+
+    These errors are not kept for later reads as those of a node are, and no observer is told of them:
+    inside of the block the node runs, and raises, again; outside it has the value that it has. All
+    nodes that do not depend on it are up to date. Every run looks at every version and every value:
+    many times slower. Opened by a function that a graph runs, it does not look at that graph.
+
+    Parameters
+    ----------
+    check_nan, check_inf : bool
+        What to look for. A model that computes with infinities on purpose, such as a mask of
+        ``-inf``, is checked with ``check_inf=False``.
+
+    Returns
+    -------
+    context manager
+
+    Raises
+    ------
+    AnomalyError
+        Inside, from reads and ``backward``; also a ``FloatingPointError``.
+    MutationError
+        Inside, for a value that was changed behind its version; also a ``RuntimeError``.
+
+    Notes
+    -----
+    ``torch.autograd.detect_anomaly`` looks at gradients and at NaN only; this also at values and at
+    infinities.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([-1.0, 4.0], name="x")
+    >>> y = rg.sqrt(x)
+    >>> with rg.detect_anomaly():
+    ...     y.value
+    Traceback (most recent call last):
+    reactgrad.AnomalyError: node 'sqrt_2', op 'sqrt', gave 1 NaN: float64[2], 2, 1 NaN
+      of 'x': float64[2], -1 to 4
+      built at <doctest ...>:1: y = rg.sqrt(x)
+    found by rg.detect_anomaly(); outside of it the node is computed as it is
+    >>> y.value
+    array([nan,  2.])
+    """
+    for what, flag in (("check_nan", check_nan), ("check_inf", check_inf)):
+        if not isinstance(flag, bool):
+            raise DTypeError(
+                f"rg.detect_anomaly({what}={flag!r:.60}): write True or False; as a decorator "
+                "@rg.detect_anomaly(), with parentheses."
+            )
+    return AnomalyMode(check_nan, check_inf)
+
+
+class _Looking(Block):
+    """One entered block."""
+
+    def __init__(self, nan: bool, inf: bool) -> None:
+        super().__init__()
+        self._nan, self._inf = nan, inf
+        self._sums = GraphChecksums()
+
+    @contextmanager
+    def around(self, graph: Graph) -> Iterator[None]:
+        scheduler, sums = graph._scheduler, self._sums.of(graph)
+        count = partial(count_text, nan=self._nan, inf=self._inf)
+        try:
+            with in_front(scheduler, _Inspector(graph, sums, count)):
+                yield
+        finally:
+            sums.ended()
+            self._forget_errors(scheduler)
+
+    @staticmethod
+    def _forget_errors(scheduler: Scheduler) -> None:
+        """Let nodes that raised only because somebody looked run again when they are read."""
+        for slot, stored in list(scheduler.errors.items()):
+            if isinstance(stored.error, AnomalyError | MutationError):
+                Scheduler.invalidate(scheduler, slot)  # by name: nobody has touched it
+
+
+class _Inspector(Through):
+    """A host that looks at what nodes compute and compute from."""
+
+    def __init__(self, graph: Graph, sums: Checksums, count: Callable[[Any], str]) -> None:
+        super().__init__(graph._scheduler.host)
+        self._graph, self._host, self._sums, self._count = graph, graph._host, sums, count
+        self._raised: set[int] = set()
+
+    def explain(self, slot: int) -> str:
+        return _OUTSIDE if slot in self._raised else self._host.explain(slot)
+
+    def run(self, slot: int, step: Step | None) -> object:
+        host, sums = self._host, self._sums
+        for operand in dict.fromkeys(host.scheduler.operands(slot)):
+            if sums.changed(operand):
+                self._raised.add(slot)
+                raise MutationError(self._mutation(operand, slot))
+        before = self._before(slot)
+        outcome = None if step is None else step()
+        if outcome is not UNCHANGED:
+            if self._bad(slot):
+                if slot in host.cutoffs:  # what it is compared with stays what readers have seen
+                    host.data[slot] = before
+                    host.moved(slot)
+                self._raised.add(slot)
+                raise AnomalyError(self._message(slot))
+            sums.computed(slot)
+        return outcome
+
+    def _before(self, slot: int) -> Any:
+        """The value that a cutoff compares with, where the step might write into it."""
+        host = self._host
+        value, found = host.data[slot], host.specs[slot]
+        if slot not in host.cutoffs or value is MISSING or found is None or found.weak is not None:
+            return value
+        return own_copy(found, value)
+
+    def _bad(self, slot: int) -> str:
+        """What is wrong with a value, in words; empty if nothing is."""
+        array = array_of(self._host, slot)
+        return "" if array is None else self._count(array)
+
+    def _source(self, slot: int) -> int:
+        """The first node on the way to `slot` that has what is wrong with it."""
+        topology = self._host.scheduler.topology
+        found = topology.ancestors([slot], lambda at: at == slot or self._bad(at))
+        return min(found, key=topology.rank.__getitem__)
+
+    def _message(self, slot: int) -> str:
+        host, source = self._host, self._source(slot)
+        name, op = host.name(source), host.describe_op(source)
+        bad, holds = self._bad(source), range_text(host, source)
+        if isinstance(host.ops[source], Leaf):
+            version = host.scheduler.version(source)
+            lines = [f"{op} {name!r} holds {bad} at version {version}: {holds}"]
+        else:
+            lines = [f"node {name!r}, {op}, gave {bad}: {holds}"]
+            operands = dict.fromkeys(host.scheduler.topology.parents[source])
+            lines += [f"  of {host.name(p)!r}: {range_text(host, p)}" for p in operands]
+        lines += [f"  built at {site_text(site)}" for site in [host.sites[source]] if site]
+        lines += self._gradient_text(source)
+        if source != slot:
+            lines.append(
+                f"  and node {host.name(slot)!r}, {host.describe_op(slot)}, computes with it: "
+                f"{range_text(host, slot)}"
+            )
+        return "\n".join(lines)
+
+    def _mutation(self, slot: int, reader: int) -> str:
+        host = self._host
+        name, version = host.name(slot), host.scheduler.version(slot)
+        return (
+            f"the value of {name!r} was changed behind its version {version}, and node "
+            f"{host.name(reader)!r}, {host.describe_op(reader)}, was about to use it as if it were "
+            "the same: someone has written to its memory, through an older view of an array given "
+            "with set(..., copy=False) or past NumPy. Write with set() or mutate(), or say "
+            f"{name}.touch() after such a change."
+        )
+
+    def _gradient_text(self, slot: int) -> list[str]:
+        """Of a node of a gradient: which forward node it belongs to."""
+        host, place = self._host, origin(self._graph, slot)
+        if place is None:
+            return []
+        forward = f"{host.name(place.slot)!r}, {host.describe_op(place.slot)}"
+        if place.operand is None:
+            lines = [f"  in the gradient of {forward}"]
+        else:
+            lines = [f"  in what {forward}, passes to the gradient of {host.name(place.operand)!r}"]
+        site = host.sites[place.slot]
+        return [*lines, f"  which was built at {site_text(site)}"] if site else lines

@@ -1,0 +1,77 @@
+"""What values were at which version, by checksum: to find those changed behind their version."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from reactgrad._ranges import array_of
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._host import Host
+
+
+class Checksums:
+    """Checksums of the values of one graph, by the serials of their nodes, with the versions.
+
+    Versions are settled only when a run has ended: until then what it has computed is in ``fresh``.
+    """
+
+    __slots__ = ("_fresh", "_host", "_known")
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known: dict[int, tuple[int, int]] = {}
+        self._fresh: dict[int, int] = {}
+
+    def computed(self, slot: int) -> None:
+        """A run has given a node its value."""
+        found = self._sum(slot)
+        if found is not None:
+            self._fresh[slot] = found
+
+    def ended(self) -> None:
+        """The run has ended; the tables show the versions of what it has computed."""
+        scheduler = self._host.scheduler
+        for slot, found in self._fresh.items():
+            serial = scheduler.topology.serial[slot]
+            if serial:
+                self._known[serial] = (scheduler.version(slot), found)
+        self._fresh.clear()
+
+    def changed(self, slot: int) -> bool:
+        """Whether the value of a clean node is not what it was at its version; notes a new one."""
+        found = self._sum(slot)
+        if found is None:
+            return False
+        if slot in self._fresh:
+            return self._fresh[slot] != found
+        scheduler = self._host.scheduler
+        version, serial = scheduler.version(slot), scheduler.topology.serial[slot]
+        known = self._known.get(serial)
+        if known is None or known[0] != version:
+            self._known[serial] = (version, found)
+            return False
+        return known[1] != found
+
+    def _sum(self, slot: int) -> int | None:
+        array = array_of(self._host, slot)
+        return None if array is None else zlib.crc32(array.tobytes())
+
+
+class GraphChecksums:
+    """The checksums of each graph; keeps none alive."""
+
+    __slots__ = ("_by_graph",)
+
+    def __init__(self) -> None:
+        self._by_graph: WeakKeyDictionary[Graph, Checksums] = WeakKeyDictionary()
+
+    def of(self, graph: Graph) -> Checksums:
+        """Those of this graph."""
+        found = self._by_graph.get(graph)
+        if found is None:
+            found = self._by_graph[graph] = Checksums(graph._host)
+        return found

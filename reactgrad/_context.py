@@ -1,0 +1,336 @@
+"""What ``forward`` of a ``Function`` leaves for its rules, and how they see it.
+
+``forward`` runs on arrays, again at every change; the rules run on Vars, once, and build nodes that
+follow. So what was saved becomes nodes: arguments and outputs are the nodes they came from, other
+arrays become further outputs of the function. All else that ``forward`` set on ``ctx`` is a plain
+value for the rule that reads it; the gradient is built anew when that value has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad._cutoff import equal
+from reactgrad._errors import DTypeError, GradientError, OutdatedRuleError, ReactgradError
+from reactgrad._lift import OPERAND, Lifted
+from reactgrad._names import remember
+from reactgrad.backend import owner
+
+# Where a saved value comes from: ("argument", which operand), ("output", which), ("saved", which of
+# those that are neither), or ("none", 0).
+Place = tuple[str, int]
+
+
+class NotRun(Exception):
+    """In the middle of a change a rule asks for what forward will leave when it runs."""
+
+
+class ContextError(ReactgradError, AttributeError):
+    """An attribute of ``ctx`` that is not there."""
+
+
+_ELSEWHERE = {
+    "mark_dirty": "forward gets read-only arrays and changes none of them. Return the new value.",
+    "mark_non_differentiable": (
+        "nothing is computed for outputs that no gradient comes from. Detach the output where none "
+        "shall pass: y.detach()."
+    ),
+    "save_for_forward": "what ctx.save_for_backward keeps is there in jvp, too.",
+    "saved_variables": "it is called ctx.saved_tensors.",
+}
+
+
+class Passed(tuple[Any, ...]):
+    """The value of a function's node: its outputs, and behind them what it has saved.
+
+    Attributes
+    ----------
+    attributes : dict
+        What forward has set on ``ctx``.
+    """
+
+    attributes: dict[str, Any]
+
+
+class Context:
+    """``ctx`` in ``forward``: keeps what the rules will need. All other names are the user's."""
+
+    __slots__ = ("__dict__", "_reactgrad")
+
+    def __init__(self, needs: tuple[bool, ...]) -> None:
+        self._reactgrad = _Kept(needs)
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each argument whether a gradient may be asked for: whether it is a node."""
+        return self._reactgrad.needs
+
+    def save_for_backward(self, *values: Any) -> None:
+        """Keep arrays for the rules, where ``saved_tensors`` gives them as nodes that follow.
+
+        Each run must save the same: an argument, an output, something else, or ``None``.
+
+        Raises
+        ------
+        DTypeError
+            If one is no array, number or ``None``.
+        """
+        for value in values:
+            if value is not None and type(value) not in _NUMBERS and owner(value) is None:
+                raise DTypeError(
+                    f"ctx.save_for_backward was given {type(value).__name__} ({value!r:.60}): it keeps "
+                    "arrays and numbers. Set other objects as attributes, ctx.name = value."
+                )
+        self._reactgrad.saved = list(values)
+
+    def set_materialize_grads(self, on: bool) -> None:
+        """Whether the rules get zeros (the default) or ``None`` for what has no gradient."""
+        self._reactgrad.materialize = bool(on)
+
+    def __getattr__(self, name: str) -> Any:
+        raise _missing(name, "forward has not set it")
+
+
+class _Kept:
+    """What a ``Context`` was told."""
+
+    __slots__ = ("materialize", "needs", "saved")
+
+    def __init__(self, needs: tuple[bool, ...]) -> None:
+        self.needs = needs
+        self.saved: list[Any] = []
+        self.materialize = True
+
+
+def take(
+    ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any], former: Any
+) -> tuple[Any, list[Any]]:
+    """The form of what was saved, and what of it is neither argument nor output.
+
+    What fits the `former` form keeps it: the same object may come from several places.
+    """
+    kept = ctx._reactgrad
+    places: list[Place] = []
+    others: list[Any] = []
+    expected = () if former is None else former[1]
+    for i, value in enumerate(kept.saved):
+        if i < len(expected) and _comes_from(value, expected[i], arguments, outputs):
+            place = expected[i]
+        else:
+            place = _find(value, arguments, outputs) or ("saved", len(others))
+        if place[0] == "saved":
+            others.append(value)
+        places.append(place)
+    kept.saved = []
+    return (kept.materialize, tuple(places)), others
+
+
+class RuleContext:
+    """``ctx`` in ``backward`` and ``jvp``. All other names are what forward has set."""
+
+    __slots__ = ("_reactgrad", "needs_input_grad")
+
+    def __init__(self, rule: Rule, needed: Sequence[bool]) -> None:
+        self._reactgrad = rule
+        self.needs_input_grad = tuple(needed)
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What forward has saved, as Vars; ``None`` for ``None``."""
+        return self._reactgrad.saved()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a protocol of Python asks
+            raise AttributeError(name)
+        return self._reactgrad.attribute(name)
+
+
+class Rule:
+    """One use of a rule of a function, by a program that builds derivatives.
+
+    Parameters
+    ----------
+    op, node
+        The function's, and the Var of its node.
+    arguments
+        As they were written, Vars for the operands.
+    program
+        Who asks; see ``autodiff._program``.
+    """
+
+    __slots__ = ("_arguments", "_node", "_op", "_program", "_read")
+
+    def __init__(self, op: Any, node: Any, arguments: list[Any], program: Any) -> None:
+        self._op = op
+        self._node = node
+        self._arguments = arguments
+        self._program = program
+        self._read: dict[str, Any] = {}
+
+    def saved(self) -> tuple[Any, ...]:
+        """What forward has saved, as Vars."""
+        return tuple([self._var(*place) for place in self._form()[1]])
+
+    def materializes(self) -> bool:
+        """Whether zeros stand for gradients that are not there."""
+        return self._form()[0]
+
+    def attribute(self, name: str) -> Any:
+        """What forward has set on ``ctx`` under this name; it is noted that the rule knows it."""
+        left = self._left()
+        if name not in left:
+            raise _missing(name, f"forward has set {', '.join(left) or 'nothing'} on ctx")
+        value = left[name]
+        if not isinstance(value, np.generic) and owner(value) is not None:
+            raise GradientError(
+                f"ctx.{name} is an array, which would not follow when forward runs again. Save it with "
+                "ctx.save_for_backward(...), and the rule finds it in ctx.saved_tensors as a node."
+            )
+        if not any(value is fixed for fixed in self._op.layout):
+            self._read[name] = value
+        return value
+
+    def _var(self, kind: str, which: int) -> Any:
+        if kind == "none":
+            return None
+        if kind == "argument":
+            places = [i for i, fixed in enumerate(self._op.layout) if fixed is OPERAND]
+            return self._arguments[places[which]]
+        beside = len(self._op.outputs) if kind == "saved" else 0
+        return self._node._graph._output(self._node, beside + which)
+
+    def _form(self) -> Any:
+        if self._op.form is None:
+            self._left()  # forward has run then
+        return self._op.form
+
+    def _left(self) -> dict[str, Any]:
+        """What forward has set on ctx at its last run."""
+        program, slot = self._program, self._node._slot
+        value = program.look(slot)
+        if isinstance(value, Passed):
+            return value.attributes
+        known = program.seen.get(slot)
+        if known is None or known[1] is None:
+            raise NotRun
+        return known[0]
+
+    def postponed(self, like: Sequence[Any]) -> list[Any]:
+        """What stands for derivatives in the shape of these Vars until forward has run."""
+        self._program.postpone(self._node._slot)
+        return [self._later(var) if hasattr(var, "_slot") else None for var in like]
+
+    def _later(self, var: Any) -> Any:
+        graph, name = self._node._graph, self._op.name
+
+        def derivative(_: Any) -> None:
+            raise OutdatedRuleError(
+                f"{name} is new in what is differentiated here, and its forward had not run when its "
+                "rule was asked. Read this outside of functions that are running."
+            )
+
+        declared = graph._host.specs[var._slot]
+        # Of the function's node, so that forward runs before.
+        return graph._call_lifted(Lifted(derivative, declared, None, None, ()), [self._node], None)
+
+    def finish(self, parts: Sequence[Any]) -> list[Any]:
+        """The derivatives, which are there only as long as what the rule has read is so."""
+        if not self._read:
+            return list(parts)
+        self._program.saw(self._node._slot, self._left(), self._read)
+        return [None if part is None else self._watched(part) for part in parts]
+
+    def _watched(self, part: Any) -> Any:
+        graph = self._node._graph
+        if not hasattr(part, "_slot"):
+            part = graph.const(part)
+        declared = graph._host.specs[part._slot]
+        if declared is not None and (declared.weak is not None or not declared.known):
+            declared = None
+        layout = (OPERAND, OPERAND, self._read)
+        op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
+        return graph._call_lifted(op, [part, self._node], None)
+
+
+def as_built(part: Any, passed: Any, read: dict[str, Any]) -> Any:
+    """`part`, if forward has left on ctx what its rule was built with."""
+    if not unchanged(passed, read):
+        raise OutdatedRuleError(
+            f"a rule was built with ctx.{', ctx.'.join(read)}, and forward has set other values since. "
+            "Ask for the gradient again, rg.grad(y, x). A rule that only uses saved arrays follows by "
+            "itself: ctx.save_for_backward(...)."
+        )
+    return part
+
+
+remember(as_built)
+
+
+def unchanged(passed: Passed, read: dict[str, Any]) -> bool:
+    """Whether forward has left these attributes on ctx."""
+    now = passed.attributes
+    return all(
+        name in now
+        and (now[name] is value or (type(now[name]) is type(value) and equal(now[name], value)))
+        for name, value in read.items()
+    )
+
+
+def _as_built_vjp(g: Any, ans: Any, part: Any, passed: Any, read: Any) -> tuple[Any, None, None]:
+    return g, None, None
+
+
+def _as_built_jvp(ts: Any, ans: Any, part: Any, passed: Any, read: Any) -> Any:
+    return ts[0]
+
+
+for _rule in (_as_built_vjp, _as_built_jvp):
+    remember(_rule)
+del _rule
+
+_NUMBERS = (int, float, complex, bool)
+# Numbers of which Python keeps one object each: the same one may come from anywhere.
+_SHARED = (int, bool)
+
+
+def _comes_from(value: Any, place: Place, arguments: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    """Whether a saved value may be what this place says."""
+    kind, which = place
+    if kind == "argument" or kind == "output":
+        return value is (arguments if kind == "argument" else outputs)[which]
+    return (value is None) == (kind == "none")
+
+
+def _find(value: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Place | None:
+    if value is None:
+        return ("none", 0)
+    if type(value) not in _SHARED:
+        for kind, values in (("argument", arguments), ("output", outputs)):
+            places = [which for which, one in enumerate(values) if one is value]
+            if places:  # of two arguments that are one object, who knows; its value is right anyway
+                return None if kind == "argument" and len(places) > 1 else (kind, places[0])
+    return None
+
+
+def distinct(arguments: Sequence[Any]) -> list[Any]:
+    """The same values as objects of their own, so that one that is saved tells where it is from."""
+    seen: set[int] = set()
+    found: list[Any] = []
+    for value in arguments:
+        if id(value) in seen:
+            if isinstance(value, np.ndarray):
+                value = value.view()
+            elif isinstance(value, np.generic):
+                value = np.array(value)[()]
+            elif type(value) in (float, complex):
+                value = value * 1.0
+        seen.add(id(value))
+        found.append(value)
+    return found
+
+
+def _missing(name: str, why: str) -> ContextError:
+    return ContextError(f"ctx has no {name!r}: {_ELSEWHERE.get(name, why + '.')}")

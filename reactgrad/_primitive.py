@@ -1,0 +1,284 @@
+"""Ops of users' own: a shape rule, a kernel, and the derivative rules that are added to them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad import _protocols
+from reactgrad._errors import DTypeError, GradientError, ReactgradError
+from reactgrad._store import frozen_copy
+from reactgrad.autodiff import checked
+from reactgrad.backend import Spec, register_kernel, spec
+from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, known_shape, sum_to
+from reactgrad.ops._shapes import broadcast as broadcast_shape
+from reactgrad.ops._shapes import common_device, promote
+
+PRIMITIVES: Final[dict[str, Primitive]] = {}
+
+
+class NameTakenError(ReactgradError, ValueError):
+    """An op of this name exists."""
+
+
+class Primitive:
+    """An op of a user's own; made by ``primitive``. Called with operands, it builds a node.
+
+    Attributes
+    ----------
+    op : Op
+        What the node computes.
+    arity : int
+        How many operands it has; its attributes follow.
+    """
+
+    def __init__(
+        self, op: Op, kernel: Callable[..., Any], signature: inspect.Signature, arity: int
+    ) -> None:
+        self.op = op
+        self.arity = arity
+        self.kernel = kernel
+        self.__signature__ = signature
+        self.__name__ = op.name
+        self.__doc__ = kernel.__doc__
+
+    def __call__(self, *operands: Any, **attributes: Any) -> Any:
+        """A new node, as a Var.
+
+        Raises
+        ------
+        DTypeError
+            If operands or attributes are missing, or there are too many.
+        """
+        try:
+            bound = self.__signature__.bind(*operands, **attributes)
+        except TypeError as error:
+            raise DTypeError(f"{self!r}: {error}.") from None
+        bound.apply_defaults()
+        values = list(bound.arguments.items())
+        attrs = [_fixed(f"{self!r}: {name}=", value) for name, value in values[self.arity :]]
+        return apply(self.op, [value for _, value in values[: self.arity]], tuple(attrs))
+
+    def __repr__(self) -> str:
+        return f"{self.op.name}{self.__signature__}"
+
+
+def primitive(
+    name: str,
+    shape_rule: Callable[..., Any],
+    *,
+    elementwise: bool = False,
+    numpy: Callable[..., Any] | None = None,
+) -> Callable[[Callable[..., Any]], Primitive]:
+    """Define an op: decorate its kernel with this.
+
+    The op is like any other: shapes are checked before anything is computed, the kernel is bound to
+    its operands and to the buffer it writes into, files know it by its name.
+
+    Parameters
+    ----------
+    name : str
+        Of the op; no two have the same. In saved graphs, too: whoever loads one must have imported
+        the module that defines it.
+    shape_rule : callable
+        ``shape_rule(*operands, **attributes)`` returns what is known of the result: the ``Spec`` of
+        an operand (with ``shape``, ``dtype``, ``device``), a new one,
+        ``rg.extend.spec(shape, dtype, device)``, or what ``rg.extend.broadcast`` says. Lengths may
+        be ``None``, not known yet. It raises ``ShapeError`` or ``DTypeError`` where operands do not
+        fit.
+    elementwise : bool
+        Whether each element of the result is computed from those at its place (with broadcasting)
+        in the operands. Gradients are then summed to the operands' shapes.
+    numpy : callable, optional
+        The function of NumPy that builds this op when it is called with a Var.
+
+    Returns
+    -------
+    callable
+        Takes the kernel, ``kernel(x, y, out, *attributes)``, which writes the result for NumPy arrays
+        into ``out``, and returns the op. What stands before ``out`` are the operands, what stands
+        behind it attributes, which are fixed for a node. A ufunc of NumPy is a kernel without attributes.
+        ``register_kernel`` adds kernels for other devices.
+
+    Raises
+    ------
+    NameTakenError
+        If there is another op of this name. The same kernel, defined again, replaces the former one
+        for new nodes.
+    DTypeError
+        If the kernel has no ``out``, or any number of operands.
+
+    Examples
+    --------
+    See ``rg.extend``.
+    """
+
+    def define(kernel: Callable[..., Any]) -> Primitive:
+        signature, arity = _signature(name, kernel)
+        words = list(signature.parameters)[arity:]
+        former = PRIMITIVES.get(name)
+        if name in OPS and (former is None or _origin(former.kernel) != _origin(kernel)):
+            raise NameTakenError(f"there is an op {name!r} already; give this one another name.")
+
+        def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+            found = shape_rule(*specs, **dict(zip(words, attrs, strict=True)))
+            if not isinstance(found, Spec):
+                raise DTypeError(
+                    f"the shape rule of {name!r} returned {found!r:.60}. Return the Spec of the result: "
+                    "that of an operand, or rg.extend.spec(shape, dtype, device)."
+                )
+            return found if found.weak is None else spec(found.shape, found.dtype, found.device)
+
+        op = Op(name, infer, elementwise=elementwise, broadcasts=elementwise)
+        OPS[name] = op
+        register_kernel(name, "cpu", kernel)
+        made = PRIMITIVES[name] = Primitive(op, kernel, signature, arity)
+        mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
+        if mirrored is not None:
+            _protocols.mirror(mirrored, made)
+        return made
+
+    return define
+
+
+def _fixed(what: str, value: Any) -> Any:
+    """An attribute as something that nobody changes any more."""
+    if isinstance(value, Handle):
+        raise DTypeError(
+            f"{what} was given a Var; attributes are fixed when the node is built. Put it in front of "
+            "`out` in the kernel, as an operand."
+        )
+    if isinstance(value, np.ndarray):
+        return frozen_copy(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def broadcast(*specs: Spec, **attributes: Any) -> Spec:
+    """The shape rule of an op that broadcasts its operands and promotes their dtypes, as NumPy does.
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast together.
+    """
+    return spec(broadcast_shape("this op", specs), promote(specs), common_device("this op", specs))
+
+
+def _origin(kernel: Any) -> tuple[Any, Any]:
+    return getattr(kernel, "__module__", None), getattr(kernel, "__qualname__", kernel)
+
+
+def _signature(name: str, kernel: Callable[..., Any]) -> tuple[inspect.Signature, int]:
+    """How the op of a kernel is called, and how many operands it has."""
+    if not callable(kernel):
+        raise DTypeError(f"the kernel of {name!r} is {kernel!r:.60}; it is a function.")
+    if isinstance(kernel, np.ufunc):
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        operands = [inspect.Parameter(f"x{i + 1}", kind) for i in range(kernel.nin)]
+        return inspect.Signature(operands), kernel.nin
+    parameters = list(inspect.signature(kernel).parameters.values())
+    words = [parameter.name for parameter in parameters]
+    plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    if "out" not in words[1:] or not plain:
+        raise DTypeError(
+            f"the kernel of {name!r} takes ({', '.join(map(str, parameters))}). Write kernel(x, y, out, "
+            "attribute): operands one by one, then the array to write into, then attributes. Several "
+            "arrays become one operand with rg.stack or rg.concatenate."
+        )
+    at = words.index("out")
+    empty = inspect.Parameter.empty
+    taken = [p.replace(annotation=empty) for p in parameters if p.name != "out"]
+    return inspect.Signature(taken), at
+
+
+def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:
+    """Say how gradients pass an op.
+
+    Parameters
+    ----------
+    op : Primitive
+        From ``primitive``.
+    *rules : callable or None
+        One for each operand: ``rule(g, ans, *operands, *attributes)`` builds its gradient from that
+        of the result, `g`; all are Vars. ``None``: it is zero everywhere.
+
+    Raises
+    ------
+    GradientError
+        If there is not one for each operand.
+
+    Examples
+    --------
+    See ``rg.extend``.
+    """
+    _check_rules(op, rules, "defvjp")
+    op.op.vjps = tuple(
+        [None if rule is None else _checked(op, i, rule) for i, rule in enumerate(rules)]
+    )
+
+
+def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule whose gradients are held against the operand."""
+
+    def vjp(g: Any, ans: Any, *rest: Any) -> Any:
+        part, var = rule(g, ans, *rest), rest[i]
+        if op.op.broadcasts and hasattr(part, "_slot") and _stretches(var, part):
+            part = sum_to(part, var)
+        return checked(part, var, f"the vjp of {op.op.name!r} for operand {i + 1} ({var.name!r})")
+
+    return vjp
+
+
+def _stretches(var: Any, part: Any) -> bool:
+    """Whether a value of the shape of `var` broadcasts to that of `part`, as far as one knows."""
+    small, big = known_shape(var), known_shape(part)
+    if small is None or big is None:
+        return True
+    return len(small) <= len(big) and all(
+        m == n or m == 1 or m is None or n is None
+        for m, n in zip(small[::-1], big[::-1], strict=False)
+    )
+
+
+def defjvp(op: Primitive, *rules: Any) -> None:
+    """Say how tangents pass an op, for forward mode.
+
+    Parameters
+    ----------
+    op : Primitive
+        From ``primitive``.
+    *rules : callable, "linear" or None
+        One for each operand: ``rule(t, ans, *operands, *attributes)`` builds what the operand's
+        tangent `t` adds to that of the result; all are Vars. ``"linear"``: the op itself, with `t` in
+        the operand's place. ``None``: nothing.
+
+    Raises
+    ------
+    GradientError
+        If there is not one for each operand.
+
+    Examples
+    --------
+    See ``rg.extend``.
+    """
+    _check_rules(op, rules, "defjvp", "linear")
+    op.op.jvps = tuple([LINEAR if rule == "linear" else rule for rule in rules])
+
+
+def _check_rules(op: Any, rules: tuple[Any, ...], what: str, *words: str) -> None:
+    if not isinstance(op, Primitive):
+        raise DTypeError(
+            f"{what} takes an op from rg.extend.primitive, not {op!r:.60}. Functions get their rules "
+            f"from rg.lift(fn, {what[3:]}=rule)."
+        )
+    if len(rules) != op.arity:
+        raise GradientError(
+            f"{what} of {op!r} was given {len(rules)} rules for {op.arity} operands. Give one for each, "
+            "None where it is zero."
+        )
+    for rule in rules:
+        if rule is not None and rule not in words and not callable(rule):
+            raise DTypeError(f"{what} of {op!r}: {rule!r:.60} is no rule; it is a function.")

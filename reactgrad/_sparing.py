@@ -1,0 +1,155 @@
+"""Runs of a graph with transient nodes: their values go as soon as the run does not read them again.
+
+Which values are still read is counted before the run, from the nodes that it will run. A value that
+was just computed stays for nodes of its own order only: what gradients read of it (or gradients of
+gradients, of what gradients compute) is brought back for them, so that the memory of both is never
+needed at once. What was brought back stays for all nodes of the run that read it. Where a node turns
+out to read something else, a value may be brought back twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reactgrad._store import MISSING
+from reactgrad._through import Through, in_front
+from reactgrad.scheduler import UNCHANGED, Step
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+@contextmanager
+def sparing(graph: Graph, targets: tuple[int, ...]) -> Iterator[None]:
+    """Let go of transient values in the course of a run, and at its end.
+
+    Raises
+    ------
+    Exception
+        The first that let a value stay; everything has run then.
+    """
+    host = _Sparing(graph, targets)
+    with in_front(graph._scheduler, host):
+        try:
+            yield
+        finally:
+            host.end()
+    if host.error is not None:
+        raise host.error
+
+
+def is_sparing(graph: Graph) -> bool:
+    """Whether such a run is under way."""
+    return isinstance(graph._scheduler.host, _Sparing)
+
+
+class _Sparing(Through):
+    """A host that counts who still reads what, for one run."""
+
+    def __init__(self, graph: Graph, targets: tuple[int, ...]) -> None:
+        super().__init__(graph._scheduler.host)
+        self._observed, self._host, self._scheduler = (
+            graph._observed,
+            graph._host,
+            graph._scheduler,
+        )
+        self._targets = frozenset(targets)
+        self._soon: Counter[int] = Counter()  # reads to come, by nodes of the same order
+        self._later: Counter[int] = Counter()  # by nodes of higher order, and to compute again
+        self._loose: set[int] = set()  # whose reads may all have been made
+        self._back: set[int] = set()  # computed again, or brought back
+        self._stuck: set[int] = set()  # that could not be released
+        self.error: Exception | None = None
+        self._scheduler.attend()
+        ahead = self._scheduler.stale_ancestors(targets)
+        self._ahead = set(ahead)
+        for slot in ahead:
+            for operand in self._read(slot):
+                self._count(slot, operand)[operand] += 1
+        # What they read later is computed again from what it was computed from.
+        transient = self._host.transient
+        stack = [slot for slot in self._later if transient[slot].recomputed]
+        self._again = set(stack)
+        while stack:
+            for operand in self._read(stack.pop()):
+                self._later[operand] += 1
+                if transient[operand].recomputed and operand not in self._again:
+                    self._again.add(operand)
+                    stack.append(operand)
+
+    def _read(self, slot: int) -> list[int]:
+        """The transient operands of a node."""
+        transient = self._host.transient
+        return [one for one in dict.fromkeys(self._scheduler.operands(slot)) if one in transient]
+
+    def _count(self, slot: int, operand: int) -> Counter[int]:
+        """Where it counts that a node reads an operand."""
+        owners = self._host.owners  # later programs differentiate what earlier ones compute
+        return self._soon if owners.get(slot, 0) <= owners.get(operand, 0) else self._later
+
+    # --- as the scheduler's host ---------------------------------------------------------------
+
+    def bind(self, slot: int) -> Step:
+        for operand in self._read(slot):
+            if self._host.data[operand] is MISSING:
+                self._host.bring_back(operand)
+                self._back.add(operand)
+        return super().bind(slot)
+
+    def run(self, slot: int, step: Step | None) -> object:
+        again = not self._scheduler.staleness.mark[slot]
+        outcome = None if step is None else step()
+        read = self._read(slot)
+        if again:
+            self._back.add(slot)
+            if slot in self._again:
+                self._again.remove(slot)
+                self._later.subtract(read)
+        elif slot in self._ahead:
+            self._ahead.remove(slot)
+            for operand in read:
+                self._count(slot, operand)[operand] -= 1
+        self._loose.update(read)
+        if slot in self._host.transient:
+            if not again and outcome is not UNCHANGED:
+                self._host.away.pop(slot, None)
+            self._host.lying.add(slot)
+            self._loose.add(slot)
+        # Not while values are computed again, nor inside of a node: others wait for theirs.
+        if not again and len(self._scheduler.computing) == 1:
+            loose, self._loose = self._loose, {slot} & self._loose
+            for one in loose - {slot}:
+                if not self._awaited(one):
+                    self._let_go(one)
+        return outcome
+
+    def _awaited(self, slot: int) -> bool:
+        return self._soon[slot] > 0 or (slot in self._back and self._later[slot] > 0)
+
+    def end(self) -> None:
+        """The run is over: what was asked for stays until the next one."""
+        for slot in list(self._host.lying):
+            self._let_go(slot)
+
+    def _let_go(self, slot: int) -> None:
+        host, scheduler = self._host, self._scheduler
+        if host.data[slot] is MISSING:
+            host.lying.discard(slot)
+            return
+        if (
+            slot in self._targets
+            or slot in self._stuck
+            or slot in self._observed
+            or scheduler.staleness.mark[slot]
+        ):
+            return
+        try:
+            if host.transient[slot].let_go(host, slot):
+                host.lying.discard(slot)
+        except Exception as error:
+            error.add_note(f"raised when the value of this node was put away: {host.explain(slot)}")
+            self._stuck.add(slot)
+            self.error = self.error or error

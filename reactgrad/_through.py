@@ -1,0 +1,45 @@
+"""A host in front of another one, which sees each node run: in place for the length of one run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
+
+from reactgrad.scheduler import Host, Scheduler, Step
+
+
+class Through(ABC):
+    """Passes on all that it does not do itself; see ``reactgrad_scheduler.Host``."""
+
+    def __init__(self, behind: Host) -> None:
+        self._behind = behind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def bind(self, slot: int) -> Step:
+        return partial(self.run, slot, self._behind.bind(slot))
+
+    @abstractmethod
+    def run(self, slot: int, step: Step | None) -> object:
+        """Call `step`, which computes the value of `slot`; ``None``: it is a view."""
+
+
+@contextmanager
+def in_front(scheduler: Scheduler, host: Through) -> Iterator[None]:
+    """Let the scheduler work with this host.
+
+    Plans hold steps that were bound without it: there are none meanwhile, and each node is bound
+    where it runs.
+    """
+    former = scheduler.host, scheduler.plans.enabled
+    scheduler.plans.clear()
+    scheduler.plans.enabled = False
+    scheduler.host = cast("Host", host)
+    try:
+        yield
+    finally:
+        scheduler.host, scheduler.plans.enabled = former

@@ -1,0 +1,194 @@
+"""Functions of arrays as graphs: built once for each kind of arguments, then set and read.
+
+A *trace* is a graph of its own with an input for each argument. It is built by calling the function
+with these inputs, and used again for arguments of the same shapes and dtypes. That is right as long
+as the function does the same with other values; so a trace in which a value was looked at (a branch
+on it, a loop up to it) is used once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from reactgrad._cutoff import equal
+from reactgrad._errors import DTypeError
+from reactgrad._graph import Graph
+from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
+from reactgrad.flow import enable_grad
+
+# Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
+# there is more than one where threads, or calls inside of calls, needed them at the same time.
+MAX_KINDS: Final = 64
+MAX_IDLE: Final = 8
+
+Build = Callable[..., Any]
+_kept: WeakKeyDictionary[Any, OrderedDict[Hashable, list[Trace]]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class TracedGraph(Graph):
+    """A graph that notes whether a value was looked at."""
+
+    looked_at = False
+
+    def _value(self, slot: int) -> Any:
+        self.looked_at = True
+        return super()._value(slot)
+
+
+class Trace:
+    """One function, or what a transform makes of it, built for arguments of one kind.
+
+    Attributes
+    ----------
+    result
+        What was built: Vars, in tuples as `build` returned them.
+    reusable : bool
+        Whether it also holds for other values of the arguments.
+    """
+
+    __slots__ = ("_graph", "_inputs", "result", "reusable")
+
+    def __init__(self, build: Build, arguments: Arguments) -> None:
+        self._graph = graph = TracedGraph()
+        self._inputs = [
+            None if found is None else graph.input(value) for found, value in arguments.read
+        ]
+        operands = [
+            value if var is None else var
+            for var, (_, value) in zip(self._inputs, arguments.read, strict=True)
+        ]
+        with graph, enable_grad():
+            self.result = arguments.call(build, operands)
+        self.reusable = not graph.looked_at
+
+    def set(self, arguments: Arguments) -> None:
+        """Give the inputs the values of other arguments; what depends on equal ones need not run."""
+        pairs = zip(self._inputs, arguments.read, strict=True)
+        self._graph.set(
+            {
+                var: value
+                for var, (_, value) in pairs
+                if var is not None and not equal(var.value, value)
+            }
+        )
+
+
+class Arguments:
+    """What a function is called with: numbers and arrays, which may change, and other objects.
+
+    Booleans, strings, ``None`` and other hashable objects are part of the kind of the arguments,
+    as shapes and dtypes are.
+    """
+
+    __slots__ = ("_names", "kind", "read")
+
+    def __init__(self, what: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self._names = tuple(kwargs)
+        self.read: list[tuple[Spec | None, Any]] = [
+            (None, value)
+            if isinstance(value, bool)
+            else read_value(value, f"argument {i} of {what}")
+            for i, value in enumerate((*args, *kwargs.values()))
+        ]
+        parts = [(type(value), value) if found is None else found for found, value in self.read]
+        self.kind = (self._names, *parts)
+        try:
+            hash(self.kind)
+        except TypeError:
+            kinds = [type(v).__name__ for found, v in self.read if found is None]
+            raise DTypeError(
+                f"{what} was called with {' and '.join(kinds)}: arguments are numbers and arrays, "
+                "or hashable objects that stay the same. Pass what is in a container as arguments "
+                "of their own."
+            ) from None
+
+    def own(self) -> None:
+        """Copy the arrays, which the caller may change."""
+        self.read = [
+            (found, value)
+            if found is None or found.weak is not None
+            else (found, device_of_kind(found.kind).reshape(own_copy(found, value), found.shape))  # type: ignore[arg-type]
+            for found, value in self.read
+        ]
+
+    def call(self, function: Build, operands: Sequence[Any]) -> Any:
+        """Call a function with other objects in place of these arguments."""
+        split = len(operands) - len(self._names)
+        return function(*operands[:split], **dict(zip(self._names, operands[split:], strict=True)))
+
+
+@contextmanager
+def traced(function: Any, transform: Hashable, build: Build, arguments: Arguments) -> Iterator[Any]:
+    """What `build` makes of the arguments, as Vars that hold their values, for a block.
+
+    Parameters
+    ----------
+    function
+        What is transformed; its traces are kept as long as it lives.
+    transform
+        What `build` does with it: another transform, another trace.
+    build
+        From Vars, in the place of numbers and arrays, to Vars or tuples of Vars.
+    """
+    key = (transform, arguments.kind)
+    trace = _taken(function, key)
+    if trace is None:
+        trace = Trace(build, arguments)
+    else:
+        trace.set(arguments)
+    yield trace.result
+    # Not if the block raised: then the next call builds its own.
+    if trace.reusable:
+        _give(function, key, trace)
+
+
+def _taken(function: Any, key: Hashable) -> Trace | None:
+    """An idle trace, now of the caller alone: threads and calls inside of calls share none."""
+    with _lock:
+        try:
+            kinds = _kept.get(function)
+        except TypeError:  # a function that is not hashable, or not weakly referable
+            return None
+        idle = None if kinds is None else kinds.get(key)
+        return idle.pop() if idle else None
+
+
+def _give(function: Any, key: Hashable, trace: Trace) -> None:
+    with _lock:
+        try:
+            kinds = _kept.setdefault(function, OrderedDict())
+        except TypeError:
+            return
+        idle = kinds.setdefault(key, [])
+        kinds.move_to_end(key)
+        if len(idle) < MAX_IDLE:
+            idle.append(trace)
+        while len(kinds) > MAX_KINDS:
+            kinds.popitem(last=False)
+
+
+def values(result: Any) -> Any:
+    """The values of Vars in tuples, all of one moment."""
+    leaves: list[Any] = []
+    _collect(result, leaves)
+    if leaves:
+        leaves[0].graph.forward(*leaves)
+    return _read(result)
+
+
+def _collect(result: Any, leaves: list[Any]) -> None:
+    if isinstance(result, tuple):
+        for one in result:
+            _collect(one, leaves)
+    else:
+        leaves.append(result)
+
+
+def _read(result: Any) -> Any:
+    return tuple(_read(one) for one in result) if isinstance(result, tuple) else result.value

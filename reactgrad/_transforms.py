@@ -1,0 +1,658 @@
+"""Derivatives of nodes, and of functions of arrays: ``rg.grad``, ``vjp``, ``jvp`` and so on.
+
+The first argument decides. A Var: the derivatives are Vars of its graph. A function: what is
+returned is a function of arrays (see ``_trace``), or, called with Vars, of Vars; so transforms of
+transforms work to any order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from reactgrad import autodiff
+from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad._trace import Arguments, traced, values
+from reactgrad.backend import device_of_kind, read_value, spec
+from reactgrad.ops import Handle, alias
+
+Mode = Literal["forward", "reverse"]
+
+
+def grad(
+    y: Any,
+    xs: Any = None,
+    gradient: Any = None,
+    allow_unused: bool = False,
+    *,
+    argnums: int | Sequence[int] = 0,
+) -> Any:
+    """Gradient of `y` with respect to `xs`, as live nodes; or the gradient of a function.
+
+    The results follow every change of the inputs, recompute only what is stale, and can be
+    differentiated again. Asking again gives the same Vars.
+
+    Parameters
+    ----------
+    y : Var or callable
+        Of a float dtype; with one element, unless `gradient` is given.
+    xs : Var or sequence of Var
+        Float nodes: leaves or intermediate ones, frozen or not.
+    gradient : Var or array_like, optional
+        The gradient of what follows, in the shape of `y`; by default 1.
+    allow_unused : bool
+        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+    argnums : int or sequence of int
+        For a function: the arguments to differentiate for.
+
+    Returns
+    -------
+    Var or tuple of Var
+        A Var for a Var, a tuple for a sequence; each of the shape and dtype of its `x`.
+    callable
+        For a function: takes what it takes, numbers and arrays, and returns arrays, which are
+        read-only; zeros for arguments without a part in the result.
+
+    Raises
+    ------
+    ShapeError
+        If `y` has several elements and `gradient` is missing, or has another shape.
+    DTypeError
+        If `y` or an `x` is not of a float dtype.
+    GradientError
+        If `y` does not depend on an `x` over edges that gradients pass, or a node between has no
+        derivative rule.
+
+    Notes
+    -----
+    A function is called with Vars, once for each kind of arguments (shapes and dtypes of arrays,
+    types of numbers, values of other objects); later calls only set and recompute what the
+    arguments change. So it must be pure: what it does besides computing its result is done
+    once, and what it takes from outside is that of the first call. If it looks at a value (``if
+    x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
+    but slower. ``rg.where`` and ``rg.switch`` choose without looking.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(3.0)
+    >>> dy = rg.grad(x * x, x)
+    >>> dy.value
+    np.float64(6.0)
+    >>> x.set(4.0)
+    >>> dy.value, rg.grad(dy, x).value
+    (np.float64(8.0), np.float64(2.0))
+
+    Of a function, once and twice:
+
+    >>> slope = rg.grad(rg.sin)
+    >>> slope(0.0), rg.grad(slope)(1.0)
+    (np.float64(1.0), np.float64(-0.8414709848078965))
+    """
+    if _is_function(y):
+        _refuse(gradient is not None, "rg.grad", "gradient=", "use rg.vjp(fn, *primals)")
+        return _gradient_function(y, _second_argnums(xs, argnums), "rg.grad")
+    return autodiff.grad(y, _nodes(xs, "rg.grad"), gradient, allow_unused)
+
+
+def value_and_grad(
+    y: Any,
+    xs: Any = None,
+    gradient: Any = None,
+    allow_unused: bool = False,
+    *,
+    argnums: int | Sequence[int] = 0,
+) -> Any:
+    """A node and its gradient; or a function that returns its value and its gradient.
+
+    Parameters
+    ----------
+    y, xs, gradient, allow_unused, argnums
+        As for ``rg.grad``.
+
+    Returns
+    -------
+    tuple
+        `y`, and what ``rg.grad`` returns.
+    callable
+        For a function: returns the value and the gradient, from one run.
+
+    Raises
+    ------
+    ShapeError, DTypeError, GradientError
+        As ``rg.grad``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> rg.value_and_grad(lambda w, x: (w * x).sum())(2.0, [1.0, 3.0])
+    (np.float64(8.0), np.float64(4.0))
+    """
+    if _is_function(y):
+        _refuse(gradient is not None, "rg.value_and_grad", "gradient=", "use rg.vjp(fn, *primals)")
+        return _gradient_function(y, _second_argnums(xs, argnums), "rg.value_and_grad")
+    return y, autodiff.grad(y, _nodes(xs, "rg.value_and_grad"), gradient, allow_unused)
+
+
+def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
+    """Vector times Jacobian, ``vjp(y, xs, v)``: gradients of `xs` if that of `y` is `v`.
+
+    One pass of reverse mode. ``vjp(fn, *primals)`` gives the value of a function and the function
+    of `v`.
+
+    Parameters
+    ----------
+    y : Var or callable
+        Of a float dtype and any shape.
+    xs : Var or sequence of Var
+        Float nodes.
+    v : Var or array_like
+        In the shape of `y`. A Var: the results follow it, and asking again gives the same ones.
+    allow_unused : bool
+        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+
+    Returns
+    -------
+    Var or tuple of Var
+        A Var for a Var, a tuple for a sequence.
+    tuple
+        For a function: its value, and a function from `v` to a tuple of arrays, one for each
+        argument.
+
+    Raises
+    ------
+    ShapeError, DTypeError, GradientError
+        As ``rg.grad``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0])
+    >>> rg.vjp(x * x, x, [1.0, 10.0]).value
+    array([ 2., 40.])
+    >>> value, pullback = rg.vjp(rg.square, [1.0, 2.0])
+    >>> value, pullback([1.0, 10.0])
+    (array([1., 4.]), (array([ 2., 40.]),))
+    """
+    if _is_function(y):
+        _refuse(allow_unused, "rg.vjp", "allow_unused=", "unused arguments get zeros")
+        for name in named:
+            _refuse(True, "rg.vjp", f"{name}=", "differentiate lambda x: fn(x, ...)")
+        return _pullback(y, args)
+    if len(args) + len(named) != 2 or not named.keys() <= {"xs", "v"}:
+        raise GradientError(
+            f"rg.vjp was given {len(args) + len(named) + 1} arguments; of a node write "
+            "rg.vjp(y, xs, v), of a function rg.vjp(fn, *primals)."
+        )
+    return autodiff.vjp(y, *args, allow_unused=allow_unused, **named)
+
+
+def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
+    """Jacobian times vector: how `y` moves when `xs` move along `ts`.
+
+    One pass of forward mode, by the ops' own forward rules. The result is a live node as gradients
+    are.
+
+    Parameters
+    ----------
+    y : Var or callable
+        Of a float dtype and any shape.
+    xs : Var or sequence of Var
+        Float nodes: leaves or intermediate ones. For a function: a tuple of its arguments.
+    ts : Var, array_like, or sequence of these
+        For each `x` its direction, in its shape. Vars: the result follows them, and asking again
+        gives the same one.
+    allow_unused : bool
+        Whether nodes that `y` does not depend on add nothing, instead of raising.
+
+    Returns
+    -------
+    Var
+        Of the shape and dtype of `y`.
+    tuple
+        For a function: its value and how it moves, as arrays.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        If a direction has not the shape of its node, or something is not of a float dtype.
+    GradientError
+        If `y` does not depend on an `x`, or a node between has no forward rule.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0])
+    >>> t = g.input([1.0, 0.0])
+    >>> dy = rg.jvp(x * x, x, t)
+    >>> dy.value
+    array([2., 0.])
+    >>> t.set([0.0, 1.0])
+    >>> dy.value
+    array([0., 4.])
+    >>> rg.jvp(rg.square, (3.0,), (1.0,))
+    (np.float64(9.0), np.float64(6.0))
+    """
+    if _is_function(y):
+        _refuse(allow_unused, "rg.jvp", "allow_unused=", "unused arguments add nothing")
+        return _along("rg.jvp", y, xs, ts, _value_and_tangent)
+    return autodiff.jvp(y, xs, ts, allow_unused)
+
+
+def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
+    """Hessian of `y` times `vs`, without the Hessian: one pass of each mode.
+
+    Parameters
+    ----------
+    y : Var or callable
+        Of a float dtype and one element.
+    xs : Var or sequence of Var
+        Float nodes. For a function: a tuple of its arguments.
+    vs : Var, array_like, or sequence of these
+        For each `x` its direction, in its shape.
+    allow_unused : bool
+        Whether nodes that `y` does not depend on get zeros, instead of raising.
+
+    Returns
+    -------
+    Var or tuple of Var
+        For each `x`, in its shape, how its gradient moves when all `xs` move along `vs`.
+    tuple
+        For a function: the same as arrays, one for each argument.
+
+    Raises
+    ------
+    ShapeError, DTypeError, GradientError
+        As ``rg.grad`` and ``rg.jvp``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0])
+    >>> rg.hvp((x**3).sum(), x, [1.0, 0.5]).value
+    array([6., 6.])
+    >>> rg.hvp(lambda a, b: a * b * b, (2.0, 3.0), (1.0, 0.0))
+    (np.float64(0.0), np.float64(6.0))
+    """
+    if _is_function(y):
+        _refuse(allow_unused, "rg.hvp", "allow_unused=", "unused arguments get zeros")
+        return _along("rg.hvp", y, xs, vs, _hessian_product)
+    return autodiff.hvp(y, xs, vs, allow_unused)
+
+
+def jacobian(
+    y: Any,
+    xs: Any = None,
+    mode: Mode | None = None,
+    allow_unused: bool = False,
+    *,
+    argnums: int | Sequence[int] = 0,
+) -> Any:
+    """The derivative of every element of `y` by every element of `xs`, as a live node.
+
+    One pass carries all directions along an axis of their own, so the number of nodes does not
+    depend on the sizes; time and memory grow with the size of what lies between, times the number
+    of directions.
+
+    Parameters
+    ----------
+    y : Var or callable
+        Of a float dtype and any shape.
+    xs : Var or sequence of Var
+        Float nodes whose lengths are known.
+    mode : {"forward", "reverse"}, optional
+        Forward has a direction for each element of `x`, reverse one for each element of `y`. By
+        default the one that has fewer, forward if both have as many; but the other one if a node
+        between has rules for that only.
+    allow_unused : bool
+        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+    argnums : int or sequence of int
+        For a function: the arguments to differentiate for.
+
+    Returns
+    -------
+    Var or tuple of Var
+        Of the shape of `y` followed by that of `x`, in the dtype of `x`.
+    callable
+        For a function: takes what it takes and returns arrays.
+
+    Raises
+    ------
+    DTypeError, ShapeError, GradientError
+        As ``rg.grad``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0, 3.0])
+    >>> rg.jacobian(x[1:] * x[:-1], x).value
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
+    >>> rg.jacobian(rg.square)([1.0, 2.0])
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    if _is_function(y):
+        _refuse(allow_unused, "rg.jacobian", "allow_unused=", "unused arguments get zeros")
+        return _jacobian_function(y, _second_argnums(xs, argnums), mode)
+    return autodiff.jacobian(y, _nodes(xs, "rg.jacobian"), mode, allow_unused)
+
+
+def hessian(
+    y: Any,
+    xs: Any = None,
+    mode: Mode | None = None,
+    allow_unused: bool = False,
+    *,
+    argnums: int | Sequence[int] = 0,
+) -> Any:
+    """All second derivatives of `y`: the Jacobian of its gradient, as a live node.
+
+    Parameters
+    ----------
+    y : Var or callable
+        Of a float dtype and one element.
+    xs : Var or sequence of Var
+        Float nodes whose lengths are known.
+    mode : {"forward", "reverse"}, optional
+        How the gradient is differentiated; see ``rg.jacobian``.
+    allow_unused : bool
+        Whether nodes that `y` does not depend on get zeros, instead of raising.
+    argnums : int or sequence of int
+        For a function: the arguments to differentiate for.
+
+    Returns
+    -------
+    Var or tuple of tuple of Var
+        For a Var, of its shape twice; for a sequence, by rows.
+    callable
+        For a function: takes what it takes and returns arrays.
+
+    Raises
+    ------
+    DTypeError, ShapeError, GradientError
+        As ``rg.grad``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0])
+    >>> rg.hessian(x[0] * x[1] ** 2, x).value
+    array([[0., 4.],
+           [4., 2.]])
+    >>> rg.hessian(lambda a, b: a * b, argnums=(0, 1))(2.0, 3.0)
+    ((np.float64(0.0), np.float64(1.0)), (np.float64(1.0), np.float64(0.0)))
+    """
+    if _is_function(y):
+        _refuse(allow_unused, "rg.hessian", "allow_unused=", "unused arguments get zeros")
+        return _hessian_function(y, _second_argnums(xs, argnums), mode)
+    return autodiff.hessian(y, _nodes(xs, "rg.hessian"), mode, allow_unused)
+
+
+# --- functions: what they build of Vars ----------------------------------------------------------
+
+
+def _gradient_function(fn: Callable[..., Any], argnums: Any, what: str) -> Callable[..., Any]:
+    def build(xs: Sequence[Any], y: Any) -> Any:
+        _check_single(fn, y, what)
+        found = _or_zeros(autodiff.grad(y, xs, allow_unused=True), xs)
+        gradient = found[0] if isinstance(argnums, int) else found
+        return gradient if what == "rg.grad" else (y, gradient)
+
+    return _transformed(fn, argnums, what, build)
+
+
+def _jacobian_function(
+    fn: Callable[..., Any], argnums: Any, mode: Mode | None
+) -> Callable[..., Any]:
+    def build(xs: Sequence[Any], y: Any) -> Any:
+        found = tuple(
+            x._graph._zeros(spec((*y.shape, *x.shape), x.dtype, x.device)) if j is None else j
+            for j, x in zip(autodiff.jacobian(y, xs, mode, allow_unused=True), xs, strict=True)
+        )
+        return found[0] if isinstance(argnums, int) else found
+
+    return _transformed(fn, argnums, "rg.jacobian", build, mode)
+
+
+def _hessian_function(
+    fn: Callable[..., Any], argnums: Any, mode: Mode | None
+) -> Callable[..., Any]:
+    def build(xs: Sequence[Any], y: Any) -> Any:
+        _check_single(fn, y, "rg.hessian")
+        found = autodiff.hessian(y, xs, mode, allow_unused=True)
+        return found[0][0] if isinstance(argnums, int) else found
+
+    return _transformed(fn, argnums, "rg.hessian", build, mode)
+
+
+def _value_and_tangent(fn: Callable[..., Any], y: Any, xs: Any, ts: Any) -> Any:
+    return y, autodiff.jvp(y, xs, ts, allow_unused=True)
+
+
+def _hessian_product(fn: Callable[..., Any], y: Any, xs: Any, ts: Any) -> Any:
+    _check_single(fn, y, "rg.hvp")
+    return autodiff.hvp(y, xs, ts, allow_unused=True)
+
+
+# --- functions: from arrays to Vars and back -------------------------------------------------------
+
+
+def _transformed(
+    fn: Callable[..., Any],
+    argnums: Any,
+    what: str,
+    build: Callable[[Sequence[Any], Any], Any],
+    *options: Any,
+) -> Callable[..., Any]:
+    """A function of the arguments of `fn`: what `build` makes of some of them and the result."""
+    what = f"{what}({_name(fn)})"
+
+    def on_vars(*args: Any, **kwargs: Any) -> Any:
+        xs = [args[i] for i in _positions(argnums, len(args), what)]
+        return build(xs, _result(fn, what, xs, args, kwargs))
+
+    @functools.wraps(fn)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        positions = _positions(argnums, len(args), what)
+        graph = _graph_of((*args, *kwargs.values()))
+        if graph is not None:
+            return on_vars(*_entered(graph, args, positions), **kwargs)
+        arguments = Arguments(what, args, kwargs)
+        _check_floats(arguments, positions, what)
+        with traced(fn, (what, argnums, *options), on_vars, arguments) as result:
+            return values(result)
+
+    return derivative
+
+
+def _along(what: str, fn: Callable[..., Any], primals: Any, tangents: Any, build: Any) -> Any:
+    """What `build` makes of a function, its arguments and their directions."""
+    what = f"{what}({_name(fn)})"
+    for name, given in (("arguments", primals), ("directions", tangents)):
+        if not isinstance(given, tuple | list):
+            raise DTypeError(
+                f"{what} takes a tuple of the function's {name}, not {type(given).__name__}. For "
+                "one argument write (x,)."
+            )
+    count = len(primals)
+    if count != len(tangents) or not count:
+        raise GradientError(
+            f"{what} was given {count} arguments and {len(tangents)} directions; each argument "
+            "needs one, of its shape."
+        )
+
+    def on_vars(*both: Any) -> Any:
+        xs, ts = both[:count], both[count:]
+        return build(fn, _result(fn, what, xs, xs, {}), xs, ts)
+
+    graph = _graph_of((*primals, *tangents))
+    if graph is not None:
+        return on_vars(*_entered(graph, primals, range(count)), *tangents)
+    arguments = Arguments(what, primals, {})
+    _check_floats(arguments, range(count), what)
+    directions = [
+        _like(found, t, f"{what}: direction {i}")
+        for i, ((found, _), t) in enumerate(zip(arguments.read, tangents, strict=True))
+    ]
+    with traced(fn, what, on_vars, Arguments(what, (*primals, *directions), {})) as result:
+        return values(result)
+
+
+def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
+    """The value of a function, and the function of `v`."""
+    what = f"rg.vjp({_name(fn)})"
+    if not primals:
+        raise GradientError(f"{what} was given no arguments: rg.vjp(fn, *primals).")
+    graph = _graph_of(primals)
+    if graph is not None:
+        xs = _entered(graph, primals, range(len(primals)))
+        y = _result(fn, what, xs, xs, {})
+        return y, lambda v: _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
+
+    def on_vars(*xs: Any) -> Any:
+        y = _result(fn, what, xs, xs, {})
+        device = device_of_kind(y.device.partition(":")[0])
+        v = y._graph.input(device.asarray(np.zeros(y.shape), y.dtype))
+        return y, v, _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
+
+    arguments = Arguments(what, primals, {})
+    arguments.own()  # the pullback is that of these values, whatever becomes of the caller's arrays
+    _check_floats(arguments, range(len(primals)), what)
+
+    def pullback(v: Any) -> Any:
+        with traced(fn, what, on_vars, arguments) as (_, seed, gradients):
+            seed.set(_like(read_value(seed.value, what)[0], v, f"{what}: v"))
+            return values(gradients)
+
+    with traced(fn, what, on_vars, arguments) as (y, _, _):
+        return y.value, pullback
+
+
+def _result(
+    fn: Callable[..., Any], what: str, xs: Sequence[Any], args: Sequence[Any], kwargs: Any
+) -> Any:
+    """The Var that a function returns."""
+    y = fn(*args, **kwargs)
+    if isinstance(y, Handle):
+        return y
+    if y is None or isinstance(y, tuple | list | dict):
+        raise DTypeError(
+            f"{what}: the function returned {type(y).__name__}; it must return one Var. Return "
+            "the one to differentiate, or rg.stack or rg.concatenate several."
+        )
+    return xs[0]._graph.const(y)
+
+
+def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+    """Arguments for a function, those to differentiate for as nodes of their own.
+
+    The same node may be another argument, too, or be used by the function itself: these count as
+    constants here.
+    """
+    return [
+        arg if i not in positions else alias(arg if isinstance(arg, Handle) else graph.const(arg))
+        for i, arg in enumerate(args)
+    ]
+
+
+def _graph_of(args: Sequence[Any]) -> Any:
+    """The graph of the first Var among arguments, if there is one."""
+    return next((arg._graph for arg in args if isinstance(arg, Handle)), None)
+
+
+def _or_zeros(found: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(
+        x._graph._zeros_like(x) if one is None else one for one, x in zip(found, xs, strict=True)
+    )
+
+
+def _like(like: Any, given: Any, what: str) -> Any:
+    """What was given for a value of the spec `like`, in its dtype and on its device."""
+    found, value = read_value(given, what)
+    if found is None or found.dtype.kind not in "fiub":
+        raise DTypeError(f"{what} is {found or type(given).__name__}; directions are floats.")
+    if found.shape != like.shape:
+        raise ShapeError(
+            f"{what} has shape {found.shape}; it must have that of what it is for, {like.shape}."
+        )
+    device = device_of_kind(like.kind)
+    return device.asarray(value if device.owns(value) else np.asarray(value), like.dtype)
+
+
+def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> None:
+    for i in positions:
+        found, value = arguments.read[i]
+        if found is None or found.dtype.kind != "f":
+            raise DTypeError(
+                f"{what}: argument {i} is {found or type(value).__name__}, and only floats have "
+                "derivatives. Write 3.0 instead of 3, convert with .astype, or differentiate for "
+                "another argument, argnums=."
+            )
+
+
+def _check_single(fn: Callable[..., Any], y: Any, what: str) -> None:
+    if any(n != 1 for n in y.shape):
+        name = _name(fn)
+        raise ShapeError(
+            f"{what}({name}): the function returned shape {y.shape}, and only a single number has "
+            f"a gradient. Reduce it first, with .sum(), or use rg.jacobian({name}) or "
+            f"rg.vjp({name}, *primals)."
+        )
+
+
+def _positions(argnums: Any, count: int, what: str) -> tuple[int, ...]:
+    wanted = (argnums,) if isinstance(argnums, int) else argnums
+    for i in wanted:
+        if not -count <= i < count:
+            raise GradientError(
+                f"{what}: argnums={argnums!r}, and it was called with {count} positional "
+                "arguments; they count from 0."
+            )
+    return tuple(i % count for i in wanted)
+
+
+def _second_argnums(second: Any, argnums: Any) -> Any:
+    """``argnums``, also where it was written second: ``rg.grad(fn, 1)``."""
+    given = argnums if second is None else second
+    many = [given] if isinstance(given, int) else given
+    if (
+        isinstance(given, Handle | str)
+        or not isinstance(many, tuple | list)
+        or not many
+        or any(isinstance(i, bool) or not isinstance(i, int) for i in many)
+    ):
+        raise DTypeError(
+            f"argnums={given!r:.60}: say by position which arguments of the function to "
+            "differentiate for, argnums=0 or argnums=(0, 2). To differentiate for a node, pass a "
+            "Var first: rg.grad(fn(x), x)."
+        )
+    return given if isinstance(given, int) else tuple(given)
+
+
+def _nodes(xs: Any, what: str) -> Any:
+    if xs is None:
+        raise GradientError(f"{what} of a node needs the nodes to differentiate for: {what}(y, x).")
+    return xs
+
+
+def _refuse(given: bool, what: str, option: str, instead: str) -> None:
+    if given:
+        raise GradientError(f"{what} of a function takes no {option}; {instead}.")
+
+
+def _is_function(y: Any) -> bool:
+    return not isinstance(y, Handle) and callable(y)
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)

@@ -1,0 +1,284 @@
+"""A linear computation for many seeds at once: along a new last axis.
+
+A derivative is linear in its seed. Built for one seed it is a pattern, which is never computed;
+built once more with an axis of seeds behind all others it gives the derivatives for all of them in
+one pass, as ordinary nodes. Last, and not first: broadcasting, indices and axes counted from the
+front stay what they are.
+
+What an op does with the axis stands in a table, one line an op; an op that is not listed there, or
+whose shapes are only known when it has run, computes seed by seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reactgrad.autodiff._program import operand_vars, sources
+from reactgrad.flow import no_grad
+from reactgrad.ops import (
+    Handle,
+    Index,
+    Op,
+    Output,
+    apply,
+    expand_dims,
+    known_shape,
+    reshape_to,
+    spread_to,
+    stack,
+    transpose,
+)
+
+
+def batch(seed: Any, result: Any, seeds: Any) -> Any:
+    """`result`, which is linear in `seed`, for all `seeds`.
+
+    Parameters
+    ----------
+    seed, result : Var
+        The pattern.
+    seeds : Var
+        Of the shape of `seed` with one axis more, the last one, as long as there are seeds.
+
+    Returns
+    -------
+    Var
+        Of the shape of `result` with that axis.
+    """
+    graph, length = seed._graph, seeds.shape[-1]
+    wide = {seed._slot: seeds}
+    thin: dict[Any, Any] = {}
+    for slot in _between(graph, seed._slot, result._slot):
+        operands = operand_vars(graph, slot)
+        part = _Part(
+            graph._host.ops[slot],
+            graph._host.attrs[slot],
+            known_shape(graph._handle(slot)),
+            operands,
+            [wide.get(operand._slot) for operand in operands],
+            length,
+            thin,
+        )
+        closed = graph._host.closed.get(slot, ()) is None
+        with no_grad() if closed else nullcontext():
+            wide[slot] = part.built()
+    found = wide.get(result._slot)
+    return _repeated(result, length) if found is None else found
+
+
+def _between(graph: Any, start: int, end: int) -> list[int]:
+    """The nodes from behind `start` to `end`, in topological order."""
+    topology, users = graph._scheduler.topology, graph._host.branch_users
+    found, stack = {start}, [start]
+    while stack:
+        slot = stack.pop()
+        for child in (*topology.children[slot], *users.get(slot, ())):
+            if child not in found:
+                found.add(child)
+                stack.append(child)
+    needed = {end}
+    for slot in reversed(order := topology.sort(found)):
+        if slot in needed:
+            needed.update(sources(graph, slot))
+    return [slot for slot in order[1:] if slot in needed]
+
+
+def _repeated(x: Any, length: int) -> Any:
+    """`x` with a last axis along which it does not change."""
+    return spread_to(expand_dims(x, -1), (*x.shape, length))
+
+
+@dataclass(slots=True)
+class _Part:
+    """One node of the pattern."""
+
+    op: Any
+    attrs: tuple[Any, ...]
+    shape: Any  # of its result; None: not known
+    operands: tuple[Any, ...]
+    wides: list[Any]  # the operands that have the axis, None for the others
+    length: int
+    _thin: dict[Any, Any]  # operands that were given an axis of length 1 before
+
+    def built(self) -> Any:
+        """The node with the axis; of a function with several outputs these, for each seed."""
+        if isinstance(self.op, Output):
+            return stack([self._output(outputs) for outputs in self.wides[0]], axis=-1)
+        found = None
+        if isinstance(self.op, Op):
+            rule = _elementwise if self.op.elementwise else RULES.get(self.op.name)
+            found = None if rule is None else rule(self)
+        return self.one_by_one() if found is None else found
+
+    def one_by_one(self) -> Any:
+        """The node for each seed by itself."""
+        parts: list[Any] = []
+        for i in range(self.length):
+            operands = [
+                operand if wide is None else wide[..., i]
+                for operand, wide in zip(self.operands, self.wides, strict=True)
+            ]
+            parts.append(
+                apply(self.op, operands, self.attrs)
+                if isinstance(self.op, Op)
+                else self.op.again(operands)
+            )
+        return stack(parts, axis=-1) if isinstance(parts[0], Handle) else parts
+
+    def _output(self, outputs: tuple[Any, ...]) -> Any:
+        return outputs[0]._graph._output(outputs[0].parents[0], self.op.index)
+
+    @property
+    def only_first(self) -> bool:
+        """Whether the first operand has the axis and no other one."""
+        return self.wides[0] is not None and all(wide is None for wide in self.wides[1:])
+
+    def thin(self, i: int) -> Any:
+        """Operand `i` so that it broadcasts along the axis."""
+        operand = self.operands[i]
+        if self.wides[i] is not None:
+            return self.wides[i]
+        if known_shape(operand) == ():
+            return operand
+        key = (operand._slot, type(operand))
+        found = self._thin.get(key)
+        if found is None:
+            found = self._thin[key] = expand_dims(operand, -1)
+        return found
+
+    def full(self, i: int) -> Any:
+        """Operand `i` with the whole axis."""
+        return _repeated(self.operands[i], self.length) if self.wides[i] is None else self.wides[i]
+
+    def on_first(self, attrs: tuple[Any, ...]) -> Any:
+        """The op on its first operand with the axis, with other attributes."""
+        return apply(self.op, (self.wides[0], *self.operands[1:]), attrs)
+
+
+Rule = Callable[[_Part], Any]
+
+
+def _elementwise(part: _Part) -> Any:
+    return apply(part.op, [part.thin(i) for i in range(len(part.operands))], part.attrs)
+
+
+def _transpose(part: _Part) -> Any:
+    shape, axes = known_shape(part.operands[0]), part.attrs[0]
+    if shape is None:
+        return None
+    ndim = len(shape)
+    order = range(ndim)[::-1] if axes is None else [axis % ndim for axis in axes]
+    return transpose(part.wides[0], (*order, ndim))
+
+
+def _reshape(part: _Part) -> Any:
+    return None if part.shape is None else reshape_to(part.wides[0], (*part.shape, part.length))
+
+
+def _to_shape(part: _Part) -> Any:
+    return part.on_first(((*part.attrs[0], part.length),))
+
+
+def _reduce(part: _Part) -> Any:
+    shape, (axis, keepdims) = known_shape(part.operands[0]), part.attrs
+    if shape is None:
+        return None
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return part.on_first((tuple(i % len(shape) for i in axes), keepdims))
+
+
+def _unbind(part: _Part) -> Any:
+    axis, *rest = part.attrs
+    shape = known_shape(part.operands[0])
+    return None if shape is None else part.on_first((axis % len(shape), *rest))
+
+
+def _split(part: _Part) -> Any:
+    cuts, axis, which = part.attrs
+    shape = known_shape(part.operands[0])
+    return None if shape is None else part.on_first((cuts, axis % len(shape), which))
+
+
+def _join(part: _Part) -> Any:
+    axis, ndim = part.attrs[0], None if part.shape is None else len(part.shape)
+    if ndim is None:
+        return None
+    operands = [part.full(i) for i in range(len(part.operands))]
+    return apply(part.op, operands, (axis % ndim,))
+
+
+def _with_all(index: Index | None) -> Index | None:
+    """An index that leaves a new last axis as it is."""
+    if index is None or not any(one is Ellipsis for one in index.parts):
+        return index  # what it does not name stays behind what it does
+    return Index((*index.parts, slice(None)))
+
+
+def _getitem(part: _Part) -> Any:
+    return part.on_first((_with_all(part.attrs[0]),)) if part.only_first else None
+
+
+def _scatter(part: _Part) -> Any:
+    if not part.only_first:
+        return None
+    index, shape = part.attrs
+    return part.on_first((_with_all(index), (*shape, part.length)))
+
+
+def _accumulate(part: _Part) -> Any:
+    shape, places = part.attrs
+    operands = [part.full(i) for i in range(len(part.operands))]
+    whole = None if shape is None else (*shape, part.length)
+    return apply(part.op, operands, (whole, tuple(_with_all(place) for place in places)))
+
+
+def _matmul(part: _Part) -> Any:
+    """The axis joins the columns of the second matrix: products with the other one stay whole."""
+    (a, b), (wide_a, wide_b) = part.operands, part.wides
+    shape_a, shape_b = known_shape(a), known_shape(b)
+    if shape_a is None or shape_b is None or part.shape is None:
+        return None
+    if wide_a is not None and wide_b is not None:
+        return None
+    if wide_a is not None:  # (a @ b).T = b.T @ a.T, row by row
+        matrix = expand_dims(b, 0) if len(shape_b) == 1 else _swapped(b)
+        if len(shape_a) > 1 and len(shape_b) > 2:
+            matrix = expand_dims(matrix, -3)
+        product = matrix @ wide_a
+    elif len(shape_b) == 1:
+        return a @ wide_b
+    else:
+        columns = None if shape_b[-1] is None else shape_b[-1] * part.length
+        product = a @ reshape_to(wide_b, (*shape_b[:-1], columns))
+    return reshape_to(product, (*part.shape, part.length))
+
+
+def _swapped(x: Any) -> Any:
+    ndim = len(x.shape)
+    return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+# By the name of the op.
+RULES: Final[dict[str, Rule]] = {
+    "accumulate": _accumulate,
+    "alias": lambda part: part.wides[0],
+    "broadcast_to": _to_shape,
+    "concatenate": _join,
+    "expand_dims": _reshape,
+    "gather": _getitem,
+    "getitem": _getitem,
+    "matmul": _matmul,
+    "mean": _reduce,
+    "reshape": _reshape,
+    "scatter": _scatter,
+    "split": _split,
+    "squeeze": _reshape,
+    "stack": _join,
+    "sum": _reduce,
+    "sum_to": _to_shape,
+    "transpose": _transpose,
+    "unbind": _unbind,
+}

@@ -1,0 +1,167 @@
+"""Derivatives from rules of users, held against the values that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError, ShapeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops import LINEAR, Attrs, Op, Share, apply, astype, shares
+
+
+def custom_gradients(
+    program: Any, slot: int, g: Any, operands: tuple[Any, ...], edges: Sequence[int]
+) -> dict[int, Any]:
+    """What the rule of a Python function contributes to its operands at these positions."""
+    graph = program._graph
+    op = graph._host.ops[slot]
+    arguments, places = op.arguments(operands)
+    needed = [False] * len(arguments)
+    for i in edges:
+        needed[places[i]] = True
+    if op.outputs is not None:
+        g = _of_outputs(graph, slot, op, g)
+    parts = op.gradients(graph._handle(slot), g, arguments, needed, program)
+    name = graph._host.name(slot)
+    parts = _one_for_each(op, name, parts, len(arguments))
+    return {
+        i: checked(
+            parts[places[i]],
+            operands[i],
+            f"the {op.RULE} of node {name!r} for operand {i + 1} ({operands[i].name!r})",
+        )
+        for i in edges
+    }
+
+
+def custom_tangents(
+    program: Any, slot: int, operands: tuple[Any, ...], tangents: dict[int, Any]
+) -> Iterator[Any]:
+    """What the forward rule of a Python function says: the tangent, or the share of each output.
+
+    `tangents` are those of the operands that move, by position.
+    """
+    graph = program._graph
+    op, node = graph._host.ops[slot], graph._handle(slot)
+    arguments, places = op.arguments(operands)
+    moving: list[Any] = [None] * len(arguments)
+    for i, tangent in tangents.items():
+        moving[places[i]] = tangent
+    parts = op.tangents(node, moving, arguments, program)
+    who = f"the jvp of node {node.name!r}"
+    if op.outputs is None:
+        if parts is not None:
+            yield checked(parts, node, who, TANGENT)
+        return
+    outputs = graph._outputs(node)
+    if not isinstance(parts, tuple | list) or len(parts) != len(outputs):
+        returned = len(parts) if isinstance(parts, tuple | list) else type(parts).__name__
+        raise GradientError(
+            f"{who} returned {returned} tangents for {len(outputs)} outputs. Return one for each, None "
+            "where there is none."
+        )
+    for i, (part, y) in enumerate(zip(parts, outputs, strict=True)):
+        if part is not None:
+            yield Share(checked(part, y, f"{who} for output {i + 1}", TANGENT), i)
+
+
+def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:
+    """The gradients of all outputs, ``None`` for those that nothing depends on."""
+    given = shares(g)
+    count = len(op.outputs)
+    if max(given) >= count:
+        raise GradientError(
+            f"the gradient of node {graph._host.name(slot)!r} uses an array that its forward has "
+            "saved and that is neither an argument nor an output, so it cannot be differentiated "
+            "again. Save arguments and outputs only and compute the rest from them in the rule; or "
+            "return that array as one more output; or detach it in the rule, saved.detach(), where it "
+            "counts as constant."
+        )
+    return tuple([given.get(i) for i in range(count)])
+
+
+def _one_for_each(op: Any, name: str, parts: Any, count: int) -> Sequence[Any]:
+    if count == 1 and not isinstance(parts, tuple | list):
+        return (parts,)
+    if not isinstance(parts, tuple | list) or len(parts) != count:
+        returned = len(parts) if isinstance(parts, tuple | list) else type(parts).__name__
+        raise GradientError(
+            f"the {op.RULE} of function {op.name!r} (node {name!r}) returned {returned} gradients for "
+            f"{count} operands. Return one for each, None where there is none."
+        )
+    return parts
+
+
+# What a derivative is called, and the value whose shape it has.
+Kind = tuple[str, str]
+GRADIENT: Kind = ("gradient", "operand's")
+TANGENT: Kind = ("tangent", "result's")
+
+
+def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
+    """A derivative that `who` has returned for `var`, in its dtype.
+
+    What shows only when it is computed is checked then, each time.
+
+    Raises
+    ------
+    ShapeError, DTypeError, DeviceError, GraphError
+        If it cannot be one.
+    """
+    if part is None:
+        return None
+    graph = var._graph
+    if not hasattr(part, "_slot"):
+        part = graph.const(part)
+    if part._graph is not graph:
+        raise GraphError(f"{who} returned a Var of another graph.")
+    given, wanted = (graph._host.specs[one._slot] for one in (part, var))
+    if given is None or wanted is None:
+        return apply(CHECKED, (part, var), (who, kind))
+    _check(given, wanted, who, kind)
+    return part if given.dtype == wanted.dtype else astype(part, wanted.dtype)
+
+
+def _check(given: Spec, wanted: Spec, who: str, kind: Kind) -> None:
+    word, owner = kind
+    if len(given.shape) != len(wanted.shape) or any(
+        m != n and m is not None and n is not None
+        for m, n in zip(given.shape, wanted.shape, strict=True)
+    ):
+        raise ShapeError(
+            f"{who} returned a {word} of shape {given.shape}; it must have the {owner}, "
+            f"{wanted.shape}. Sum over axes that were broadcast, or reshape."
+        )
+    if given.dtype.kind != "f":
+        raise DTypeError(f"{who} returned a {word} of {given.dtype}; {word}s are floats.")
+    if given.device != wanted.device and given.weak is None and wanted.weak is None:
+        raise DeviceError(
+            f"{who} returned a {word} on {given.device}; it must be on the {owner} device, "
+            f"{wanted.device}. Compute it from the Vars that the rule is given."
+        )
+
+
+def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    given, wanted = specs
+    _check(given, wanted, *attrs)
+    return spec(given.shape, wanted.dtype, wanted.device)
+
+
+# The first operand, if it is a derivative for the second one.
+CHECKED = Op("checked", _infer, (lambda g, ans, part, var, who, kind: g, None), (LINEAR, None))
+
+
+class MissingRuleError(GradientError):
+    """A node on the way has no derivative rule for the mode that was asked for."""
+
+
+def no_rule(graph: Any, slot: int) -> MissingRuleError:
+    """What a node says that no gradient passes."""
+    host = graph._host
+    op = host.ops[slot]
+    return MissingRuleError(
+        f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
+        f"gradient passes it. Give one, {getattr(op, 'HOW', 'rg.extend.defvjp(op, rule)')}, or detach "
+        "its operands, x.detach(), if none shall pass."
+    )

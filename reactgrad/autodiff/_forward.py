@@ -1,0 +1,184 @@
+"""Tangents: forward mode, as nodes of the same graph.
+
+The tangent of a node is how its value moves when some nodes move along given directions: the sum
+of what each operand's tangent contributes by the op's own forward rule. A forward program is a
+program that goes the other way: from the sources to the output, over the same edges, only through
+nodes that lie between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from reactgrad._errors import ShapeError
+from reactgrad.autodiff._custom import MissingRuleError, custom_tangents
+from reactgrad.autodiff._program import ZERO, Program, Redefine, operand_vars
+from reactgrad.ops import (
+    LINEAR,
+    Op,
+    Output,
+    Placed,
+    Share,
+    accumulate,
+    apply,
+    astype,
+    shares,
+    spread,
+)
+
+
+class Tangents(Program):
+    """The tangents of the nodes between sources and an output.
+
+    ``adjoint`` holds tangents here. A source that depends on another one moves along its own
+    direction and with what it depends on. Unlike adjoints, tangents stay while the program lives,
+    also where nothing uses them: only so does an edit know which nodes move.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, output: Any, xs: Sequence[Any], directions: Sequence[Any]) -> None:
+        self._open(output, {x._slot: t for x, t in zip(xs, directions, strict=True)})
+
+    def tangent(self) -> Any:
+        """The Var of the output's tangent."""
+        return self.adjoint_or_zeros(self._output)
+
+    def _is_end(self, slot: int) -> bool:
+        return slot in self.seeds
+
+    def _leading_to(self, wanted: Iterable[int]) -> set[int]:
+        return self._needed(slot for slot in self.seeds if slot in self._edges)
+
+    def _sweep(
+        self, totals: set[int], anew: set[int], redefine: Redefine | None
+    ) -> dict[int, None]:
+        """From the sources on: give nodes that have none their tangent, and these anew."""
+        rank = self._graph._scheduler.topology.rank
+        queue = [(rank[slot], slot) for slot in totals | anew]
+        heapify(queue)
+        anew, moved, last = set(anew), dict[int, None](), -1
+        while queue:
+            slot = heappop(queue)[1]
+            if slot == last or (slot not in anew and self._known(slot) is not None):
+                continue
+            last = slot
+            if self._push(slot, redefine):
+                moved[slot] = None
+                for child in self._consumers(slot):
+                    if self._positions(child, slot):
+                        anew.add(child)
+                        heappush(queue, (rank[child], child))
+        return moved
+
+    def _push(self, slot: int, redefine: Redefine | None) -> bool:
+        """Give a node its tangent; returns whether that is another node than before."""
+        graph, topology, before = self._graph, self._graph._scheduler.topology, self._known(slot)
+        first = topology.next_serial
+        parts = [self._direction(slot)] if slot in self.seeds else []
+        self._drop(self.seen, slot)
+        moving = {i: t for i, s in self._edges[slot] if (t := self._known(s)) not in (None, ZERO)}
+        op = graph._host.ops[slot]
+        if moving:
+            parts += self._contributions_of(slot, moving)
+        adjoint: Any = ZERO
+        alone = several = False
+        if len(parts) == 1 and not isinstance(parts[0], Placed | Share):
+            adjoint = parts[0]._slot
+            # The rule of a function may return a node that it also uses elsewhere.
+            alone = isinstance(op, Op) and topology.serial[adjoint] >= first
+        elif parts:
+            several = isinstance(parts[0], Share)
+            adjoint, alone = accumulate(parts, self._shape_of(slot, parts))._slot, True
+        if adjoint == before:
+            return False
+        own = before is not None and slot in self._own and not several
+        moved = self._enter(slot, adjoint, alone, own, adjoint is not ZERO, redefine)
+        return moved and (before is not None or adjoint is not ZERO)
+
+    def _direction(self, slot: int) -> Any:
+        """The direction in which a source moves, in its dtype."""
+        return self._in_dtype(slot, self.seeds[slot])
+
+    def _in_dtype(self, slot: int, part: Any) -> Any:
+        specs = self._graph._host.specs
+        found, given = specs[slot], specs[part._slot]
+        if found is None or (given is not None and given.dtype == found.dtype):
+            return part
+        return astype(part, found.dtype)
+
+    def _shape_of(self, slot: int, parts: Sequence[Any]) -> Any:
+        found = self._graph._host.specs[slot]
+        if found is None and any(isinstance(part, Placed) for part in parts):
+            # Where parts go depends on the shape of the value, which may change.
+            shape = self._graph._handle(slot).shape
+            self._put(self.observed, slot, shape)
+            return shape
+        return None if found is None else found.shape
+
+    def _contributions_of(self, slot: int, moving: dict[int, int]) -> Iterator[Any]:
+        """What the tangents of the operands at these positions contribute to that of this node."""
+        graph = self._graph
+        op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
+        tangents = {i: graph._handle(tangent) for i, tangent in moving.items()}
+        self._check_rule(slot, [edge for edge in self._edges[slot] if edge[0] in moving])
+        ans, operands = graph._handle(slot), operand_vars(graph, slot)
+        if isinstance(op, Output):
+            share = shares(tangents[0]).get(op.index)
+            if share is not None:
+                yield share
+        elif not isinstance(op, Op):
+            for part in custom_tangents(self, slot, operands, tangents):
+                yield part if isinstance(part, Share) else self._like_result(slot, part, False)
+        else:
+            for i, t in tangents.items():
+                part = _by_rule(op, i, t, ans, operands, attrs)
+                if part is not None:
+                    yield self._like_result(slot, part, op.broadcasts)
+
+    def _like_result(self, slot: int, part: Any, broadcasts: bool) -> Any:
+        """A contribution in the shape and dtype of the node that it belongs to."""
+        if isinstance(part, Placed):
+            part.gradient = self._in_dtype(slot, part.gradient)
+            return part
+        # Of several operands one may be smaller than the result.
+        if broadcasts and len(self._edges[slot]) > 1:
+            part = spread(part, self._graph._handle(slot))
+        return self._in_dtype(slot, part)
+
+    def _check_rules(self, slots: set[int], needed: set[int]) -> None:
+        """Only what moves needs a rule, which shows on the way."""
+
+    def _has_rule(self, op: Any) -> bool:
+        return op.has_forward_rules
+
+    def _no_rule(self, slot: int) -> MissingRuleError:
+        host = self._graph._host
+        op = host.ops[slot]
+        how = "rg.extend.defjvp(op, rule)" if isinstance(op, Op) else op.HOW_FORWARD
+        return MissingRuleError(
+            f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no forward rule, so no tangent "
+            f"passes it. Give one, {how}, use reverse mode, rg.grad or rg.vjp, or detach "
+            "its operands, x.detach(), if none shall pass."
+        )
+
+    def _check_seed(self) -> None:
+        for var, shape, seed in self._misfits():
+            raise ShapeError(
+                f"{var.name!r} would get the shape {shape}, and tangents exist that were asked for "
+                f"with a direction of shape {seed} for it. Drop these tangents first, or set the "
+                "direction together with it, g.set({x: ..., t: ...})."
+            )
+
+
+def _by_rule(op: Op, i: int, t: Any, ans: Any, operands: Any, attrs: Any) -> Any:
+    """What the tangent of operand `i` contributes."""
+    if op.jvps is None:
+        assert op.variadic_jvp is not None
+        return op.variadic_jvp(i, t, ans, operands, attrs)
+    rule: Any = op.jvps[i]
+    if rule is LINEAR:
+        return apply(op, (*operands[:i], t, *operands[i + 1 :]), attrs)
+    return None if rule is None else rule(t, ans, *operands, *attrs)

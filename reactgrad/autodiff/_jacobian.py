@@ -1,0 +1,126 @@
+"""Jacobians: the derivative of every element of a node by every element of another one.
+
+One pass, forward or reverse, carries the derivatives along all directions in a last axis (see
+``_batch``), so the number of nodes does not depend on the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from reactgrad.autodiff._batch import batch
+from reactgrad.autodiff._forward import Tangents
+from reactgrad.autodiff._program import ZERO, Program, Redefine
+from reactgrad.backend import device_of_kind, spec
+from reactgrad.ops import astype, known_shape, reshape_to, transpose
+
+Mode = Literal["forward", "reverse"]
+
+
+class Jacobian(Program):
+    """The derivative of `output` by `x`, along every direction at once.
+
+    The derivative for one direction is built by a program of its own, as a pattern, and let go;
+    ``adjoint`` knows the Jacobian only. A change of what the pattern was built for builds it anew.
+    """
+
+    __slots__ = ("_mode", "_x")
+
+    def __init__(self, output: Any, x: Any, mode: Mode) -> None:
+        self._x: int = x._slot
+        self._mode: Mode = mode
+        self._open(output, self._direction(output, x))
+        self._anchors.append(output._graph._host.anchor(x._slot))
+
+    def _direction(self, output: Any, x: Any) -> dict[int, Any]:
+        """What the pattern is built for: the source of the derivatives, and one direction."""
+        source = x if self._mode == "forward" else output
+        return {source._slot: source._graph._zeros_like(source)}
+
+    def twin(self, graph: Any) -> Program:
+        """The same program in a fork of the graph."""
+        program: Any = super().twin(graph)
+        program._x, program._mode = self._x, self._mode
+        program._anchors.append(graph._host.anchor(self._x))
+        return program
+
+    def jacobian(self) -> Any:
+        """The Var of the Jacobian."""
+        return self.adjoint_or_zeros(self._target)
+
+    @property
+    def _target(self) -> int:
+        return self._output if self._mode == "forward" else self._x
+
+    @property
+    def _ends(self) -> tuple[Any, Any]:
+        return self._graph._handle(self._output), self._graph._handle(self._x)
+
+    def _leading_to(self, wanted: Iterable[int]) -> set[int]:
+        return set(wanted)
+
+    def _check_seed(self) -> None:
+        """The direction follows the shape of the source."""
+
+    def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
+        self._restart(redefine)
+
+    def _restart(self, redefine: Redefine) -> None:
+        self._note(self, "seeds", self.seeds)
+        self.seeds = self._direction(*self._ends)
+        super()._restart(redefine)
+
+    def _zero(self, slot: int) -> Any:
+        y, x = self._ends
+        return self._graph._zeros(spec((*y.shape, *x.shape), x.dtype, x.device))
+
+    def _sweep(
+        self, totals: set[int], anew: set[int], redefine: Redefine | None
+    ) -> dict[int, None]:
+        y, x = self._ends
+        (seed,) = self.seeds.values()
+        pattern = Tangents(y, [x], [seed]) if self._mode == "forward" else Program(y, seed)
+        one = pattern.adjoints([self._target])[0]
+        zero = one is None or pattern.adjoint.get(self._target) is ZERO
+        for name in ("observed", "seen"):
+            self._note(self, name, getattr(self, name))
+            setattr(self, name, getattr(pattern, name))
+        self.reads |= pattern.reads
+        found = None if zero else self._all(seed, one)
+        del pattern
+        if found is None:
+            self._enter(self._target, ZERO, False, False, False, None)
+        else:
+            self._held.append(found)
+            self._enter(self._target, found._slot, True, False, False, None)
+        return {self._target: None}
+
+    def _all(self, seed: Any, one: Any) -> Any:
+        """The Jacobian, by the pattern for one direction; ``None`` where it has no elements."""
+        (source,) = self.seeds
+        of = self._graph._handle(source)
+        count = prod(seed.shape)
+        if not count:
+            return None
+        unit = np.eye(count, dtype=of.dtype).reshape(*of.shape, count)
+        device = device_of_kind(of.device.partition(":")[0])
+        found = batch(seed, one, self._graph.const(device.asarray(unit, of.dtype)))
+        if self._mode == "reverse" and (ndim := len(found.shape)) > 1:
+            found = transpose(found, (ndim - 1, *range(ndim - 1)))
+        return self._fitting(found, len(of.shape) != 1)
+
+    def _fitting(self, jacobian: Any, folded: bool) -> Any:
+        """The Jacobian in its shape and in the dtype of `x`, as every gradient."""
+        y, x = self._ends
+        if folded:
+            jacobian = reshape_to(jacobian, (*y.shape, *x.shape))
+        for var in (y, x):
+            if known_shape(var) is None:
+                self._put(self.observed, var._slot, var.shape)  # it goes with this shape only
+        if known_shape(jacobian) is None or jacobian.dtype != x.dtype:
+            jacobian = astype(jacobian, x.dtype)
+        return jacobian

@@ -1,0 +1,45 @@
+"""Which node of the forward computation a node of a gradient belongs to: for messages."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from reactgrad.autodiff._program import ZERO
+
+
+class Origin(NamedTuple):
+    """A forward node, and for which of its operands its rule was asked; ``None``: its adjoint."""
+
+    slot: int
+    operand: int | None
+
+
+def origin(graph: Any, slot: int) -> Origin | None:
+    """What `slot`, a node that a gradient program has built, computes; ``None`` for other nodes."""
+    topology, owners = graph._scheduler.topology, graph._host.owners
+    number = owners.get(slot)
+    program = next((p for p in graph._programs.in_order() if p.number == number), None)
+    if number is None or program is None:
+        return None
+    places = {
+        adjoint: Origin(node, None)
+        for node, adjoint in program.adjoint.items()
+        if adjoint is not ZERO and topology.serial[adjoint] == program._serials[node]
+    }
+    for (node, position), part in program._parts.items():
+        if part is not None and topology.serial[part.slot] == part.serial:
+            place = Origin(node, next(s for i, s in program._edges[node] if i == position))
+            # What a rule made says more than the sum that it is all of.
+            if part.own or part.slot not in places:
+                places[part.slot] = place
+    # A rule may be made of several nodes: follow them to what they contribute.
+    queue, seen = deque([slot]), {slot}
+    while queue:
+        at = queue.popleft()
+        if at in places:
+            return places[at]
+        more = [c for c in topology.children[at] if c not in seen and owners.get(c) == number]
+        seen.update(more)
+        queue += more
+    return None

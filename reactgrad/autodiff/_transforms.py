@@ -1,0 +1,211 @@
+"""Transforms of nodes: ``rg.vjp``, ``jvp``, ``hvp``, ``jacobian``, ``hessian``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+from reactgrad._errors import DTypeError, GradientError
+from reactgrad.autodiff._custom import MissingRuleError
+from reactgrad.autodiff._forward import Tangents
+from reactgrad.autodiff._grad import (
+    _check_gradient,
+    _check_output,
+    _check_scalar,
+    _check_wanted,
+    _gradient_array,
+    _ones,
+    grad,
+)
+from reactgrad.autodiff._jacobian import Jacobian, Mode
+from reactgrad.autodiff._program import Program
+from reactgrad.backend import spec
+from reactgrad.ops import Handle, accumulate, alias, multiply
+from reactgrad.ops import sum as total
+
+
+def vjp(y: Any, xs: Any, v: Any, allow_unused: bool = False) -> Any:
+    """The gradients of ``sum(v * y)``: one pass of reverse mode. See ``rg.vjp``."""
+    _check_output(y, "rg.vjp")
+    graph = y._graph
+    with graph._lock:
+        return grad(y, xs, _along(y, v, "v"), allow_unused)
+
+
+def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
+    """How `y` moves when `xs` move along `ts`: one pass of forward mode. See ``rg.jvp``."""
+    _check_output(y, "rg.jvp")
+    wanted, single = _wanted_vars(xs, "rg.jvp")
+    given: Sequence[Any] = [ts] if single else _several(ts)
+    if len(given) != len(wanted):
+        raise GradientError(
+            f"rg.jvp was given {len(wanted)} nodes in xs and {len(given)} directions in ts; each "
+            "node needs one, of its shape: rg.jvp(y, [a, b], [ta, tb])."
+        )
+    graph = y._graph
+    with graph._lock:
+        for x in wanted:
+            _check_wanted(graph, x)
+        if len({x._slot for x in wanted}) != len(wanted):
+            raise GradientError(
+                "rg.jvp was given one node twice in xs. It moves along one direction: add up the "
+                "two, rg.jvp(y, x, t1 + t2)."
+            )
+        directions = _directions(wanted, given)
+        serial = graph._scheduler.topology.serial
+        key = ("jvp", *[serial[one._slot] for one in (*wanted, *directions)])
+        program = graph._programs.find(y._slot, key)
+        if program is None:
+            program = Tangents(y, wanted, directions)
+            graph._programs.name(y._slot, key, program)
+        for x in wanted:
+            if not allow_unused and not program.depends_on(x._slot):
+                raise _independent(y, x)
+        return program.tangent()
+
+
+def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
+    """The Hessian of `y` times `vs`: reverse mode over forward mode. See ``rg.hvp``."""
+    _check_output(y, "rg.hvp")
+    _check_scalar(y, "(weights * y).sum()")
+    wanted, single = _wanted_vars(xs, "rg.hvp")
+    given: Sequence[Any] = [vs] if single else _several(vs)
+    graph = y._graph
+    with graph._lock:
+        try:
+            slope = jvp(y, wanted, given, allow_unused)
+        except MissingRuleError:  # twice reverse costs more, and needs no forward rules
+            slope = _slope(y, wanted, given, allow_unused)
+        program = graph._programs.find(slope._slot, "hvp")
+        if program is None:
+            # Not that of rg.grad: this one is kept by the products, which also keep the slope.
+            program = Program(slope, _ones(slope))
+            graph._programs.name(slope._slot, "hvp", program)
+        found = tuple(_keeping(program.adjoint_or_zeros(x._slot), slope) for x in wanted)
+    return found[0] if single else found
+
+
+def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
+    """The derivative of `y` along `vs`, from its gradient."""
+    pairs = zip(grad(y, xs, allow_unused=allow_unused), _directions(xs, vs), strict=True)
+    used = [(g, v) for g, v in pairs if g is not None]
+    parts = [total(multiply(g, v)) for g, v in used]
+    return _keeping(accumulate(parts, ()), *[g for g, _ in used])
+
+
+def jacobian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = False) -> Any:
+    """The derivative of every element of `y` by every element of `xs`. See ``rg.jacobian``."""
+    _check_output(y, "rg.jacobian")
+    wanted, single = _wanted_vars(xs, "rg.jacobian")
+    found: list[Any] = []
+    with y._graph._lock:
+        for x in wanted:
+            result, used = _jacobian(y, x, mode, "rg.jacobian")
+            if not used and not allow_unused:
+                raise _independent(y, x)
+            found.append(result if used else None)
+    return found[0] if single else tuple(found)
+
+
+def hessian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = False) -> Any:
+    """The second derivatives of `y`: Jacobians of its gradient. See ``rg.hessian``."""
+    _check_output(y, "rg.hessian")
+    _check_scalar(y, "(weights * y).sum()")
+    wanted, single = _wanted_vars(xs, "rg.hessian")
+    with y._graph._lock:
+        gradients = grad(y, wanted, allow_unused=allow_unused)
+        rows = tuple(
+            tuple(_second(gradient, like, x, mode) for x in wanted)
+            for gradient, like in zip(gradients, wanted, strict=True)
+        )
+    return rows[0][0] if single else rows
+
+
+def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
+    """The Jacobian of a gradient for `like`, which may be constant, or zero everywhere."""
+    if gradient is None:
+        return x._graph._zeros(spec((*like.shape, *x.shape), x.dtype, x.device))
+    return _keeping(_jacobian(gradient, x, mode, "rg.hessian")[0], gradient)
+
+
+def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
+    """The Jacobian, zeros where `y` does not depend on `x`; and whether it does."""
+    _check_wanted(y._graph, x)
+    if mode is not None:
+        if mode not in ("forward", "reverse"):
+            raise GradientError(
+                f"{what}(mode={mode!r}): modes are 'forward', which pays for each element of x, "
+                "and 'reverse', which pays for each element of y; None chooses."
+            )
+        return _by_mode(y, x, mode)
+    modes: tuple[Mode, Mode] = ("forward", "reverse")
+    cheaper, dearer = modes if _size(x) <= _size(y) else modes[::-1]
+    try:
+        return _by_mode(y, x, cheaper)
+    except MissingRuleError:
+        try:
+            return _by_mode(y, x, dearer)
+        except MissingRuleError:
+            pass
+        raise
+
+
+def _by_mode(y: Any, x: Any, mode: Mode) -> tuple[Any, bool]:
+    graph = y._graph
+    key = ("jacobian", mode, graph._scheduler.topology.serial[x._slot])
+    program = graph._programs.find(y._slot, key)
+    if program is None:
+        program = Jacobian(y, x, mode)
+        graph._programs.name(y._slot, key, program)
+    return program.jacobian(), program.depends_on(x._slot)
+
+
+def _size(x: Any) -> int:
+    if None in x.shape:
+        raise x._unknown_length()
+    return prod(x.shape)
+
+
+def _wanted_vars(xs: Any, what: str) -> tuple[Sequence[Any], bool]:
+    """The nodes to differentiate for, and whether it is a single one."""
+    if isinstance(xs, Handle):
+        return [xs], True
+    if not isinstance(xs, Iterable):
+        raise DTypeError(f"{what} takes Vars to differentiate for, not {type(xs).__name__}.")
+    return list(xs), False
+
+
+def _directions(xs: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
+    return [_along(x, t, f"the direction for {x.name!r}") for x, t in zip(xs, ts, strict=True)]
+
+
+def _along(like: Any, given: Any, what: str) -> Any:
+    """What was given for a node, in its shape, as a Var."""
+    if not isinstance(given, Handle):
+        return like._graph.const(_gradient_array(like, given, what))
+    _check_gradient(like, given, what)
+    return given if hasattr(given, "_programs_dict") else alias(given)
+
+
+def _several(values: Any) -> list[Any]:
+    if isinstance(values, Handle) or not isinstance(values, Iterable):
+        raise DTypeError(
+            f"several nodes move along several directions: pass a sequence of them, one for each "
+            f"node, not {type(values).__name__}."
+        )
+    return list(values)
+
+
+def _keeping(result: Any, *others: Any) -> Any:
+    """`result`, which keeps other nodes it was derived from up to date with it."""
+    result._programs_dict()["derived from"] = list(others)
+    return result
+
+
+def _independent(y: Any, x: Any) -> GradientError:
+    return GradientError(
+        f"{y.name!r} does not depend on {x.name!r} over edges that derivatives pass: the path is "
+        "detached, was built under no_grad, goes through integers or comparisons, or there is "
+        "none. Leave it out, or pass allow_unused=True if it may have no part in it."
+    )

@@ -1,0 +1,171 @@
+"""Parts of a graph whose intermediate values are computed again rather than kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from reactgrad._errors import DTypeError, GraphError
+from reactgrad.flow._transient import Transient
+from reactgrad.ops import Handle, current_graph
+
+
+class Segment(Transient):
+    """The nodes that one checkpointed function has built, but for its results.
+
+    A value stays where somebody outside of the segment can see it: by a handle, or by a node that
+    was built on it later and belongs to no gradient.
+
+    Parameters
+    ----------
+    limit
+        The serial of the first node that was built after the segment.
+    """
+
+    recomputed = True
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def let_go(self, host: Any, slot: int) -> bool:
+        topology, owners = host.scheduler.topology, host.owners
+        if host.holds(slot) or not host.recomputable(slot):
+            return False
+        serial = topology.serial
+        if any(serial[c] >= self._limit and c not in owners for c in topology.children[slot]):
+            return False
+        host.release([slot])
+        return True
+
+    def bring_back(self, host: Any, slot: int) -> None:
+        """The scheduler knows that it was released, and has it computed before it is read."""
+
+
+def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Build ``fn(*args, **kwargs)`` without keeping what it computes on the way.
+
+    `fn` builds nodes as always. Each value between its arguments and its results is released as soon
+    as the run that computed it does not read it any more. The first gradient that reads one computes
+    it again, at its version (``run.rebuilt``), once in a run however many gradients read it; then it
+    is released again. What is read and which versions nodes have is the same as without.
+
+    A value stays in memory while somebody holds its ``Var`` or observes it, where a node outside of
+    `fn` is built on it, and if it has a cutoff. Reading a result that is clean computes nothing.
+
+    Parameters
+    ----------
+    fn : callable
+        Builds its results from its arguments. Python functions among its nodes are called again, and
+        must return the same.
+    *args, **kwargs
+        For `fn`, as they are.
+
+    Returns
+    -------
+    object
+        What `fn` returns: a Var, or tuples, lists and dicts of Vars and of other things.
+
+    Raises
+    ------
+    DTypeError
+        If `fn` cannot be called, or returns no Var.
+    GraphError
+        If it returns Vars of several graphs.
+
+    Notes
+    -----
+    Unlike with ``torch.utils.checkpoint``, `fn` itself is called once: what runs again are its
+    nodes. So nothing has to be replayed, gradients of gradients work, and only what changed runs when an
+    input does. A checkpoint inside of another one becomes part of it. Reads of a graph with
+    checkpoints find their plan anew each time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param(np.ones(1000))
+    >>> def block(x):
+    ...     for _ in range(10):
+    ...         x = rg.tanh(x)
+    ...     return x.sum()
+    >>> y = rg.checkpoint(block, w)
+    >>> run = g.forward(y)
+    >>> len(run.ran), g.stats().bytes
+    (11, 8008)
+    >>> len(y.backward().rebuilt)
+    10
+    """
+    if not callable(fn):
+        raise DTypeError(
+            f"rg.checkpoint({fn!r:.60}, ...): it takes a function that builds nodes, and its "
+            "arguments: rg.checkpoint(block, x)."
+        )
+    given = next(_handles([args, kwargs]), None)
+    graph = current_graph() if given is None else given._graph
+    with graph._lock:
+        before = graph._scheduler.topology.next_serial
+    results = fn(*args, **kwargs)
+    outputs = list(_handles(results))
+    if not outputs:
+        raise DTypeError(
+            f"rg.checkpoint: {getattr(fn, '__name__', fn)!r} returned {type(results).__name__}, and no "
+            "Var. It has to return what it builds, a Var or a tuple of Vars."
+        )
+    if any(output._graph is not graph for output in outputs):
+        raise GraphError(
+            f"rg.checkpoint: {getattr(fn, '__name__', fn)!r} returned a Var of another graph than its "
+            "arguments'. Give it a Var of the graph in which it builds, or call it in `with graph:`."
+        )
+    with graph._lock:
+        limit = graph._scheduler.topology.next_serial
+        slots = {output._slot for output in outputs}
+        graph._host.let_pass(_between(graph, slots, before), Segment(limit))
+    return results
+
+
+def _handles(value: Any) -> Iterator[Any]:
+    """The Vars in a value: itself, or in tuples, lists and dicts, however deep."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Handle):
+            yield one
+        elif isinstance(one, tuple | list):
+            stack += one
+        elif isinstance(one, dict):
+            stack += one.values()
+
+
+def follow_segment(graph: Any, slot: int, operand: int, contribution: int, before: int) -> None:
+    """Let what a gradient computes inside of a segment go with the segment.
+
+    Parameters
+    ----------
+    slot, operand
+        A node, and the operand to whose gradient it contributes; the same for a sum of contributions.
+    contribution
+        The node that was built for that; with it those with serials from `before` on.
+    """
+    host = graph._host
+    how = host.transient.get(operand) or host.transient.get(slot)
+    if how is None or not how.recomputed:
+        return
+    slots = _between(graph, {contribution}, before)
+    if operand in host.transient and graph._scheduler.topology.serial[contribution] >= before:
+        slots.append(contribution)
+    host.let_pass(slots, how)
+
+
+def _between(graph: Any, results: set[int], before: int) -> list[int]:
+    """The computed nodes with serials from `before` on that these are computed from."""
+    topology, branches = graph._scheduler.topology, graph._host.branches
+    found, stack = set(results), list(results)
+    while stack:
+        slot = stack.pop()
+        for parent in (*topology.parents[slot], *branches.get(slot, ())):
+            if topology.serial[parent] >= before and parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    leaf = graph._scheduler.leaf
+    return [slot for slot in found if slot not in results and not leaf[slot]]

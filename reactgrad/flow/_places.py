@@ -1,0 +1,121 @@
+"""Ready-made places for values between runs: files, and the memory of the host."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reactgrad.backend import owner
+from reactgrad.flow._saved import SavedHooks
+
+
+class _Folder:
+    """A folder for temporary files: a given one, or one of its own that goes with the last file."""
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        if path is None:
+            self.path = Path(tempfile.mkdtemp(prefix="reactgrad-"))
+            weakref.finalize(self, _remove_folder, self.path)
+        else:
+            self.path = Path(path)
+            self.path.mkdir(parents=True, exist_ok=True)
+
+
+class _File:
+    """An array in a file, which goes with this object."""
+
+    def __init__(self, folder: _Folder, array: np.ndarray[Any, Any]) -> None:
+        handle, name = tempfile.mkstemp(".npy", "value-", folder.path)
+        self.path = Path(name)
+        self._folder = folder  # not before its files
+        weakref.finalize(self, _remove_file, self.path)
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, array, allow_pickle=False)
+
+    def load(self) -> np.ndarray[Any, Any]:
+        return np.load(self.path, allow_pickle=False)
+
+
+def _remove_file(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _remove_folder(path: Path) -> None:
+    if path.exists():
+        for file in path.iterdir():  # at the end of the interpreter, in no order
+            _remove_file(file)
+        path.rmdir()
+
+
+def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
+    """Keep the values of the nodes that are built in a block in files between the runs that read them.
+
+    See ``saved_tensors_hooks``. Files are NumPy's ``.npy``, one for each value; each is removed when
+    its node has another value, or is gone.
+
+    Parameters
+    ----------
+    folder : str or path-like, optional
+        Where; made if it is not there. By default a temporary folder, which goes with the last file.
+
+    Returns
+    -------
+    context manager
+
+    Raises
+    ------
+    OSError
+        From reads, if a file cannot be written, and the value stays in memory; or cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param(np.ones(1000))
+    >>> with rg.save_on_disk():
+    ...     h = rg.tanh(rg.exp(w))
+    >>> y = h.sum()
+    >>> run = y.backward()
+    >>> w.grad[0] > 0.04
+    np.True_
+    """
+    place = _Folder(folder)
+    return SavedHooks(lambda array: _File(place, _on_host(array)), _File.load)
+
+
+def save_on_cpu() -> SavedHooks:
+    """Keep the values of the nodes that are built in a block in the host's memory between runs.
+
+    See ``saved_tensors_hooks``. For nodes on another device; for those of the host it saves nothing.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param([1.0, 2.0])
+    >>> with rg.save_on_cpu():
+    ...     y = (w * w).sum()
+    >>> run = y.backward()
+    >>> w.grad
+    array([2., 4.])
+    """
+    return SavedHooks(_on_host, lambda array: array)
+
+
+def _on_host(array: Any) -> np.ndarray[Any, Any]:
+    """An array as one of NumPy's."""
+    if isinstance(array, np.ndarray):
+        return array
+    device = owner(array)
+    assert device is not None  # arrays come from nodes
+    return device.to_numpy(array)

@@ -1,0 +1,27 @@
+"""Nodes whose values stay only as long as a run reads them, and where the values go meanwhile."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+
+class Transient(ABC):
+    """How the values of some nodes go, and how they come back.
+
+    Attributes
+    ----------
+    recomputed : bool
+        Whether they come back by running the nodes again (rule E17), for which the values that they
+        are computed from are needed.
+    """
+
+    recomputed: bool
+
+    @abstractmethod
+    def let_go(self, host: Any, slot: int) -> bool:
+        """Release the value of a clean node, which no run needs now; ``False`` if it must stay."""
+
+    @abstractmethod
+    def bring_back(self, host: Any, slot: int) -> None:
+        """Give a clean node its value back, if it was not released to be computed again."""

@@ -1,0 +1,171 @@
+"""A value taken apart along an axis: split, unbind. Each part is a view of it, and a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
+from reactgrad.ops._apply import Handle, apply, current_graph, holds_handles, stacked
+from reactgrad.ops._index import Index, Placed
+from reactgrad.ops._op import LINEAR, Attrs, Op
+from reactgrad.ops._shapes import normal_axis
+
+
+def _infer_split(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (one,), (cuts, axis, part) = specs, attrs
+    at = normal_axis("split", axis, len(one.shape))
+    length = one.shape[at]
+    new = None
+    if length is not None:
+        if isinstance(cuts, int) and length % cuts:
+            raise ShapeError(
+                f"split of {one!r} into {cuts} equal parts along axis {axis}: its length {length} is "
+                f"no multiple of {cuts}. Say where to cut, rg.split(x, [2, 5]); the number is that of "
+                "the parts, not their size."
+            )
+        ends: Any = split_key(one.shape, cuts, axis, part)[at]
+        new = len(range(*ends.indices(length)))
+    return spec((*one.shape[:at], new, *one.shape[at + 1 :]), one.dtype, one.device)
+
+
+def _view(key: Callable[..., Key]) -> Callable[..., Any]:
+    # The ellipsis keeps a view where no axis is left.
+    return lambda x, *attrs: x[(*key(x.shape, *attrs), ...)]
+
+
+def _rule(key: Callable[..., Key]) -> Callable[..., Placed]:
+    return lambda g, ans, x, *attrs: Placed(g, Index(key(x.shape, *attrs)))
+
+
+SPLIT = Op("split", _infer_split, (_rule(split_key),), (LINEAR,), view=_view(split_key))
+
+
+def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) -> tuple[Any, ...]:
+    """Parts of `x` along an axis.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        With at least one axis.
+    indices_or_sections : int or sequence of int
+        The number of equal parts; or, as in NumPy, the indices at which to cut, which give one part
+        more.
+    axis : int
+        The axis to cut.
+
+    Returns
+    -------
+    tuple of Var
+        Views: they cost nothing. Each has its own version, and all follow a new length of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If the axis has no equal parts.
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        If `indices_or_sections` is no positive integer and no sequence of integers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0, 3.0, 4.0])
+    >>> a, b = rg.split(x, 2)
+    >>> b.value
+    array([3., 4.])
+    >>> [part.shape for part in rg.split(x, [1, 3])]
+    [(1,), (2,), (1,)]
+    """
+    cuts = _cuts(indices_or_sections)
+    x, at = _node(x), _axis("split", axis)
+    count = cuts if isinstance(cuts, int) else len(cuts) + 1
+    return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(count)])
+
+
+def _infer_unbind(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (one,), (axis, count, _) = specs, attrs
+    at = normal_axis("unbind", axis, len(one.shape))
+    if one.shape[at] != count:
+        raise ShapeError(
+            f"unbind took {count} parts, one for each element of axis {axis}, and {one!r} has "
+            f"{one.shape[at]}. Unbind it again, or index what is always there: x[0]."
+        )
+    return spec((*one.shape[:at], *one.shape[at + 1 :]), one.dtype, one.device)
+
+
+UNBIND = Op("unbind", _infer_unbind, (_rule(unbind_key),), (LINEAR,), view=_view(unbind_key))
+
+
+def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
+    """All elements of `x` along an axis, each without it.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        With at least one axis, of a known length; later values must have the same.
+    axis : int
+        The axis that goes.
+
+    Returns
+    -------
+    tuple of Var
+        Views: they cost nothing. Each has its own version.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If the length is not known before an input is set.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([[1.0, 2.0], [3.0, 4.0]])
+    >>> low, high = rg.unbind(x, axis=1)
+    >>> high.value
+    array([2., 4.])
+    """
+    x, at = _node(x), _axis("unbind", axis)
+    count = x.shape[normal_axis("unbind", at, x.ndim)]
+    if count is None:
+        raise ShapeError(
+            f"unbind: the length of axis {axis} of {x.name!r} is not known before its input is set, "
+            "and so not how many parts there are. Set it first, or declare the length."
+        )
+    return tuple([apply(UNBIND, (x,), (at, count, part)) for part in range(count)])
+
+
+def _node(x: Any) -> Any:
+    """`x` as one node that all parts share."""
+    x = stacked(x)
+    return x if isinstance(x, Handle) else current_graph().const(x)
+
+
+def _axis(name: str, axis: Any) -> int:
+    try:
+        return int(axis.__index__())
+    except AttributeError:
+        raise DTypeError(f"{name}: axis must be an integer, not {axis!r}.") from None
+
+
+def _cuts(given: Any) -> Cuts:
+    try:
+        if isinstance(given, Handle) or holds_handles([given]):
+            raise TypeError
+        if not hasattr(given, "__index__") or getattr(given, "ndim", 0):
+            return tuple([int(one.__index__()) for one in given])
+        number = int(given.__index__())
+    except (AttributeError, TypeError):
+        raise DTypeError(
+            f"split({given!r:.60}): say into how many parts, or at which indices to cut; a Var cannot "
+            "be one, since shapes would depend on its value."
+        ) from None
+    if number < 1:
+        raise DTypeError(f"split into {number} parts: it needs at least one.")
+    return number
