@@ -111,6 +111,7 @@ class Graph:
         self.seed = seed
         self._host = Host(self)
         self._programs = Programs()
+        self._rule: tuple[int, int] | None = None  # whose rule is asked, and in which thread
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
         self._observers = Observers()
         self._observed = self._observers.observed  # empty: nobody looks at what happens

@@ -21,7 +21,7 @@ from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
 from reactgrad._undo import note_cutoff, note_frozen
-from reactgrad.autodiff import backward, wanted_leaves
+from reactgrad.autodiff import backward, check_reading, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.ops import Handle
@@ -69,6 +69,8 @@ class Value(Handle):
             # Without the lock: the same before and after, so it was the value in between, too.
             or value is not handed.get(slot)
         ):
+            if graph._rule:
+                check_reading(graph, slot)
             return graph._value(slot)
         if type(value) is Lease:
             value = value()
@@ -153,13 +155,15 @@ class Value(Handle):
 
     def value_shape(self) -> tuple[int, ...]:
         """The shape of the present value, which is computed."""
-        return np.shape(self.value)
+        return np.shape(self._graph._value(self._slot))
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype, without computing; of a Python function's result it is computed."""
         found = self._graph._host.specs[self._slot]
-        return np.asarray(self.value).dtype if found is None else found.dtype
+        if found is None:
+            return np.asarray(self._graph._value(self._slot)).dtype
+        return found.dtype
 
     @property
     def ndim(self) -> int:

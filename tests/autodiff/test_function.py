@@ -804,13 +804,29 @@ def test_rule_that_asks_for_its_own_gradient_is_refused() -> None:
     g.check_invariants()
 
 
-def test_rule_that_reads_values_works_and_leaves_the_graph() -> None:
+@pytest.mark.parametrize(
+    "read",
+    [lambda a: a.value, float, bool, np.asarray, lambda a: a.item(), lambda a: a.detach().value],
+    ids=["value", "float", "bool", "asarray", "item", "detached"],
+)
+def test_rule_that_reads_values_is_refused(read: Callable[[Any], Any]) -> None:
+    """It would go on with what it has read once."""
     g = rg.Graph()
     x = g.input(3.0)
-    y = rg.lift(lambda a: a * a, vjp=lambda up, ans, a: up * (2.0 * float(a)))(x)
-    d = rg.grad(y, x)
-    assert d.value == 6.0
+    y = rg.lift(lambda a: a * a, vjp=lambda up, ans, a: up * 2.0 * read(a))(x)
+    assert y.value == 9.0
+    for _ in range(2):
+        with pytest.raises(rg.GradientError, match=r"read the value of 'input_1'.*rg\.where"):
+            rg.grad(y, x)
+    assert (x.value, y.value) == (3.0, 9.0)
     g.check_invariants()
+
+
+def test_rule_may_read_constants_and_shapes() -> None:
+    g = rg.Graph()
+    x, c = g.input([3.0, 4.0]), g.const(2.0)
+    y = rg.lift(lambda a: a * 2.0, vjp=lambda up, ans, a: up * float(c) * (a.shape == (2,)))(x)
+    np.testing.assert_array_equal(rg.grad(y.sum(), x).value, [2.0, 2.0])
 
 
 def test_running_function_that_calls_backward_is_refused() -> None:
