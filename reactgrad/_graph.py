@@ -563,10 +563,13 @@ class Graph:
             if slot is None:
                 slot = self._by_given_name(name)
             if slot is None:
-                known = ", ".join(sorted(self._host.named)[:12]) or "none yet"
+                from difflib import get_close_matches  # slow to import, and only for this
+
+                close = get_close_matches(str(name), self._host.named, 3)
+                known = ", ".join(close or sorted(self._host.named)[:12]) or "none yet"
                 raise UnknownNameError(
-                    f"no node of this graph has the name {name!r} (names: {known}). A name alone "
-                    "does not keep a node: hold its Var, or g.keep(var)."
+                    f"no node of this graph has the name {name!r} ({'close' if close else 'names'}: "
+                    f"{known}). A name alone does not keep a node: hold its Var, or g.keep(var)."
                 )
             return self._handle(slot)
 
@@ -658,16 +661,20 @@ class Graph:
             return f"<Graph: {len(self)} nodes; inputs {self.inputs!r}, params {self.params!r}>"
 
     def _own(self, var: Any, what: str) -> int:
-        """The slot of a Var of this graph."""
+        """The slot of a Var of this graph, or of the node of this name."""
+        if isinstance(var, str):
+            return self[var]._slot
         if not isinstance(var, Handle):
             several = isinstance(var, list | tuple | VarList)
             hint = " Pass them one by one, f(*vars)." if several else ""
             raise DTypeError(
-                f"{what} takes Vars of this graph, not {type(var).__name__}.{hint} A value becomes "
-                "a node with g.input(value) or g.const(value)."
+                f"{what} takes Vars of this graph, or names, not {type(var).__name__}.{hint} A value "
+                "becomes a node with g.input(value) or g.const(value)."
             )
         if var._graph is not self:
-            raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.")  # type: ignore[attr-defined]
+            origin = any(ref() is var._graph for ref, _ in self._lineage)
+            hint = " Its twin in this fork is fork[var]." if origin else ""
+            raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.{hint}")  # type: ignore[attr-defined]
         return var._slot
 
     # --- setting -----------------------------------------------------------------------------
@@ -699,10 +706,7 @@ class Graph:
                 raise DTypeError(
                     f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
                 )
-            pairs = [
-                (self._own(self[var] if isinstance(var, str) else var, "set"), value)
-                for var, value in values.items()
-            ]
+            pairs = [(self._own(var, "set"), value) for var, value in values.items()]
             if not pairs or not self._write_plainly(pairs):
                 self._set_many(pairs)
 
@@ -923,13 +927,15 @@ class Graph:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def forward(self, *targets: Var, retry: bool = False, timeout: float | None = None) -> Run:
+    def forward(
+        self, *targets: Var | str, retry: bool = False, timeout: float | None = None
+    ) -> Run:
         """Make nodes clean, running exactly their stale ancestors.
 
         Parameters
         ----------
-        *targets : Var
-            Nodes of this graph; none does nothing.
+        *targets : Var or str
+            Nodes of this graph, or their names; none does nothing.
         retry : bool
             Whether nodes that raised run again although their parents are unchanged; also those
             whose error a function handled that the targets need.
@@ -1051,8 +1057,8 @@ class Graph:
             self._scheduler.cancelled = False
         if stale:
             raise Cancelled(
-                f"the run was cancelled with {len(stale)} nodes still to run; what had run is kept. "
-                "Read again to go on."
+                f"the run was cancelled, or its time was up, with {len(stale)} nodes still to run; what "
+                "had run is kept. Read again to go on."
             )
 
     def _value(self, slot: int) -> Any:
@@ -1150,13 +1156,13 @@ class Graph:
         with self._lock:
             return Run(self, self._scheduler.last_run)
 
-    def plan(self, *targets: Var, gradient: bool = False) -> Plan:
+    def plan(self, *targets: Var | str, gradient: bool = False) -> Plan:
         """What a read would run; runs nothing.
 
         Parameters
         ----------
-        *targets : Var
-            What would be read.
+        *targets : Var or str
+            What would be read; nodes or their names.
         gradient : bool
             Whether to plan ``backward`` of one target instead: its stale adjoints, and the
             values they need.
@@ -1173,7 +1179,7 @@ class Graph:
         with self._lock:
             slots = [self._own(target, "plan") for target in targets]
             if gradient:
-                for target in targets:
+                for target in [self._handle(slot) for slot in slots]:
                     leaves = wanted_leaves(self, target._slot)
                     program, held = find_program(target, None)
                     slots += [var._slot for var in program.adjoints(leaves, held)]
@@ -1184,7 +1190,7 @@ class Graph:
 
     # --- explaining --------------------------------------------------------------------------
 
-    def why(self, var: Var) -> Why:
+    def why(self, var: Var | str) -> Why:
         """Why a node is clean or stale, ran, was cut off, failed, or has no gradient.
 
         Runs nothing. While ``events`` is on, it also knows the line of every set and edit, and
@@ -1192,8 +1198,8 @@ class Graph:
 
         Parameters
         ----------
-        var : Var
-            A node of this graph.
+        var : Var or str
+            A node of this graph, or its name.
 
         Returns
         -------
@@ -1222,7 +1228,7 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
-        return explain(self, var)
+        return explain(self, self._handle(self._own(var, "why")))
 
     def record(self) -> Recording:
         """Record every run of a ``with`` block, node by node.

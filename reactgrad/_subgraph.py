@@ -236,8 +236,16 @@ class Subgraph(Generic[P, R]):
         feeds = [_feed(graph, found) for found in specs]
         stand_ins = iter(feeds)
         args, kwargs = _mapped((args, kwargs), lambda one: next(stand_ins) if _feeds(one) else one)
-        with graph:
-            result = self._function(*args, **kwargs)
+        try:
+            with graph:
+                result = self._function(*args, **kwargs)
+        except GraphError as error:
+            if not any(isinstance(one, Handle) for one in arguments):
+                error.add_note(
+                    f"{self.__name__} was called without nodes, so what it builds belongs to the current "  # type: ignore[attr-defined]
+                    "graph. Call it inside of `with g:`, g being the graph of the nodes that it uses."
+                )
+            raise
         instance = Instance(graph, feeds, result, first)
         instance.feed(graph, dict(zip(instance.feeds, arguments, strict=True)))
         return instance
