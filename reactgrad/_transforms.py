@@ -310,7 +310,8 @@ def jacobian(
     mode : {"forward", "reverse"}, optional
         Forward has a direction for each element of `x`, reverse one for each element of `y`. By
         default the one that has fewer, forward if both have as many; but the other one if a node
-        between has rules for that only.
+        between has rules for that only. Gradient hooks are passed by reverse mode only, which is the
+        default in graphs that have some.
     allow_unused : bool
         Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
     argnums : int or sequence of int
@@ -363,7 +364,8 @@ def hessian(
     xs : Var or sequence of Var
         Float nodes whose lengths are known.
     mode : {"forward", "reverse"}, optional
-        How the gradient is differentiated; see ``rg.jacobian``.
+        How the gradient is differentiated; see ``rg.jacobian``. By default forward in graphs that have
+        gradient hooks: the gradient has passed them, its derivatives do not pass them again.
     allow_unused : bool
         Whether nodes that `y` does not depend on get zeros, instead of raising.
     argnums : int or sequence of int

@@ -155,12 +155,16 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
             )
         return _by_mode(y, x, mode)
     modes: tuple[Mode, Mode] = ("forward", "reverse")
-    cheaper, dearer = modes if _size(x) <= _size(y) else modes[::-1]
+    first, second = modes if _size(x) <= _size(y) else modes[::-1]
+    if y._graph._host.hooks:
+        # Hooks change what reverse mode computes, and a shape must not decide whether they count. They
+        # do for a Jacobian; for a Hessian they have had their say in the gradient.
+        first, second = modes if what == "rg.hessian" else modes[::-1]
     try:
-        return _by_mode(y, x, cheaper)
+        return _by_mode(y, x, first)
     except MissingRuleError:
         try:
-            return _by_mode(y, x, dearer)
+            return _by_mode(y, x, second)
         except MissingRuleError:
             pass
         raise

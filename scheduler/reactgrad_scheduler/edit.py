@@ -49,6 +49,15 @@ class Notes:
             self.open[-1][key] = before
 
     @contextmanager
+    def aside(self) -> Generator[None]:
+        """Note nothing in a block: for what belongs to nodes that were just made."""
+        former, self.open = self.open, []
+        try:
+            yield
+        finally:
+            self.open = former
+
+    @contextmanager
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
         """Keep what the block does if it ends normally; else give back what was noted in it.
 
