@@ -883,7 +883,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "jacobian: no Var": (
         lambda: rg.jacobian(vector(), [1.0]),
         TypeError,
-        r"takes Vars of this graph, not float",
+        r"takes Vars of this graph, or names, not float",
     ),
     "jacobian: integers": (
         lambda: (lambda n: rg.jacobian(n * 2.0, n))(rg.Graph().input(3, name="n")),
