@@ -1588,6 +1588,11 @@ class Graph:
         Copies tables, no array. ``fork[var]`` is the twin of a node of this graph; the twins are kept
         as long as the fork.
 
+        Python functions of the fork that read nodes of this graph by ``.value`` read their twins. A
+        thread of a pool that such a function waits for does so if it runs in a copy of the function's
+        context, as ``asyncio.to_thread`` does: ``contextvars.copy_context().run``; else it reads the
+        graph that it names.
+
         Returns
         -------
         Graph
