@@ -889,6 +889,10 @@ class Graph:
         and what is frozen, with new versions, and is passed on. Nodes that were built inside stay,
         without the names they got there. Transactions nest.
 
+        What was given back counts as changed: what depends on it runs again. The block belongs to its
+        thread and holds the graph: no ``await`` in it, which would let other tasks of the thread in,
+        and threads that need several graphs in transactions enter them in the same order.
+
         Raises
         ------
         BusyError
