@@ -429,8 +429,9 @@ class Store:
         cutoff = self.cutoffs.get(slot)
         if found is None or isinstance(op, Leaf):
             compute = self._compute_unknown if isinstance(op, Op) else self._call
-            direct = None if cutoff or isinstance(op, Op) else self._bind_direct(slot, op)
-            return direct or self._guarded(slot, partial(compute, slot), cutoff)
+            direct = None if isinstance(op, Op) else self._bind_direct(slot, op)
+            step = direct or self._assign(slot, partial(compute, slot))
+            return step if cutoff is None else self._guarded(slot, step, cutoff)
         if isinstance(op, Op):
             views = op.view is not None and device_of_kind(found.kind).views
             if views and cutoff is None and self._bind_view(slot, op, found):
@@ -607,22 +608,28 @@ class Store:
 
     # --- values whose spec is known only when they are there ------------------------------------
 
-    def _guarded(self, slot: int, compute: Callable[[], Any], cutoff: Cutoff | None) -> Step:
+    def _assign(self, slot: int, compute: Callable[[], Any]) -> Step:
         """A step for a value that is a new object at every run."""
         data = self.data
-        if cutoff is None:
 
-            def step() -> None:
-                data[slot] = compute()
+        def step() -> None:
+            data[slot] = compute()
 
-            return step
+        return step
+
+    def _guarded(self, slot: int, step: Step, cutoff: Cutoff) -> Step:
+        """Such a step, less what a cutoff calls unchanged: then the old value comes back."""
+        data = self.data
 
         def compare() -> object:
-            old, new = data[slot], compute()
-            if old is not MISSING and unchanged(cutoff, old, new):
-                return UNCHANGED
-            self.overwrite((slot,))
-            data[slot] = new
+            old = data[slot]
+            step()
+            if old is not MISSING:
+                new, data[slot] = data[slot], old  # which stays if the cutoff raises
+                if equal(old, new) if cutoff is equal else unchanged(cutoff, old, new):
+                    return UNCHANGED
+                data[slot] = new
+            self.handed.pop(slot, None)
             return None
 
         return compare

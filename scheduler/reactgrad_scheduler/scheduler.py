@@ -492,31 +492,35 @@ class Scheduler:
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
-        if not plan.certain:
-            self.versions.settle()
-            self.staleness.flush()
-            run = executors.serial.run_checked(self, plan.slots)
-            self._settle(targets, run)
-            self._count(run)
-            return run
-        run = executors.serial.run_certain(self, plan)
-        if run is None:  # it ended as planned
-            run = plan.finished
-            if plan.slots:
-                self.versions.journal.append(plan)
-                if len(self.versions.journal) > JOURNAL_LIMIT:
-                    self.versions.settle()
-            staleness = self.staleness
-            staleness.pending.clear()
-            if transition.marks:
-                for slot, mark in transition.marks:
-                    staleness.put(slot, mark)
-                for slot in self.dropped.intersection(plan.members):
-                    staleness.restore(slot)
+        if plan.certain:
+            run = executors.serial.run_certain(self, plan)
+            if run is None:  # it ended as planned
+                run = plan.finished
+                if plan.slots:
+                    self.versions.journal.append(plan)
+                    if len(self.versions.journal) > JOURNAL_LIMIT:
+                        self.versions.settle()
+                self._arrive(transition)
+                return run
         else:
-            self._settle(targets, run)
-            self._count(run)
+            run, straight = executors.compared.run_compared(self, plan)
+            if straight:
+                self.totals.add(run)
+                self._arrive(transition)
+                return run
+        self._settle(targets, run)
+        self._count(run)
         return run
+
+    def _arrive(self, transition: Transition) -> None:
+        """Mark what a plan leaves behind that went straight to its end."""
+        staleness = self.staleness
+        staleness.pending.clear()
+        if transition.marks:
+            for slot, mark in transition.marks:
+                staleness.put(slot, mark)
+            for slot in self.dropped.intersection(transition.plan.members):
+                staleness.restore(slot)
 
     def _settle(self, targets: tuple[int, ...], run: Run) -> None:
         """Go on where a node erased all marks while it ran: what was done has to be found again."""
