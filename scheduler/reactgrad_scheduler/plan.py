@@ -65,12 +65,18 @@ class PlanCache:
     """Transitions by key, oldest first; the second sight of a key fills it.
 
     A read that happens once (a new expression, an unusual set of changes) leaves only its key.
+
+    Attributes
+    ----------
+    get
+        ``get(key)``: the transition of `key`, if it was stored.
     """
 
-    __slots__ = ("_by_target", "_seen", "_transitions", "enabled", "nodes")
+    __slots__ = ("_by_target", "_seen", "_transitions", "enabled", "get", "nodes")
 
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
+        self.get = self._transitions.get
         self._seen: dict[Key, None] = {}
         self._by_target: dict[int, set[Key]] = {}
         self.nodes = 0
@@ -78,10 +84,6 @@ class PlanCache:
 
     def __len__(self) -> int:
         return len(self._transitions)
-
-    def get(self, key: Key) -> Transition | None:
-        """The transition of `key`, if it was stored."""
-        return self._transitions.get(key)
 
     def wants(self, key: Key) -> bool:
         """Whether `key` comes for the second time, so that storing its transition pays."""

@@ -36,28 +36,28 @@ class Frame:
     the index of the node whose step is under way, and the steps after it will not be called.
     """
 
-    __slots__ = ("_stopping", "_taken", "plan", "position", "steps")
+    __slots__ = ("_taken", "plan", "position", "steps", "stopping")
 
     def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
         self.plan = plan
         self.steps = steps
         self.position: int | None = None
         self._taken = 0  # steps that `stop` took away
-        self._stopping: Lock | None = None  # held while it takes them
+        self.stopping: Lock | None = None  # held while it takes them
 
     def stop(self) -> None:
         """Let no further step be called; from any thread: each step is taken by one of the two."""
         lock = Lock()
         with lock:
-            self._stopping = lock
+            self.stopping = lock
             self._taken += sum(1 for _ in self.steps)
 
     @property
     def stopped(self) -> bool:
         """Whether steps were taken away; asked when the loop over them has ended."""
-        if self._stopping is None:
+        if self.stopping is None:
             return False
-        with self._stopping:  # all that are to be taken are taken then
+        with self.stopping:  # all that are to be taken are taken then
             return self._taken > 0
 
     @property
@@ -107,7 +107,10 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
     scheduler.host.overwrite(plan.members)
     try:
-        steps = iter(bound_steps(scheduler, plan))
+        bound = plan.steps
+        if bound is None or plan.moves_seen != len(scheduler.moves):
+            bound = bound_steps(scheduler, plan)
+        steps = iter(bound)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
         scheduler.versions.settle()
         scheduler.staleness.flush()
@@ -137,7 +140,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         interrupt(scheduler, plan, error, run)
     else:
         frames.pop()
-        if frame.position is None and frame.stopped:
+        if frame.stopping is not None and frame.position is None and frame.stopped:
             if not frame.begun:
                 computing.pop()
                 scheduler.versions.settle()
