@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from reactgrad._names import remember
 from reactgrad.backend import owner
 
 Cutoff = Callable[[Any, Any], Any]
+
+# Types whose values are the same if, and only if, they compare equal.
+_EXACT = frozenset((int, bool, str, bytes))
 
 # Elements compared at a time: a difference near the front is found without reading the rest.
 _BLOCK = 1 << 15
@@ -36,6 +40,13 @@ def equal(old: Any, new: Any) -> bool:
     >>> equal(0.0, -0.0)
     False
     """
+    if type(old) is type(new):
+        if type(old) is float:
+            # Numbers that compare equal have the same bits, but for the sign of zero.
+            same = old == new and (old != 0.0 or copysign(1.0, old) == copysign(1.0, new))
+            return same or (old != old and new != new)
+        if type(old) in _EXACT:
+            return old == new
     if isinstance(old, float) and isinstance(new, float) and type(old) is type(new):
         return _same_bits(np.float64(old), np.float64(new))
     if isinstance(old, np.ndarray | np.generic) and isinstance(new, np.ndarray | np.generic):

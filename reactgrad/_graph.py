@@ -40,7 +40,7 @@ from reactgrad._site import user_site
 from reactgrad._sparing import is_sparing, sparing
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
-from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
+from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
 from reactgrad._tell import held
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
@@ -69,7 +69,8 @@ if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
 
 _UNSET = object()
-_NOTHING = nullcontext()
+# What runs are inside of: infinities and NaNs are values like others.
+_quietly = partial(np.errstate, all="ignore")
 
 
 class Graph:
@@ -712,24 +713,40 @@ class Graph:
 
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
-        host, scheduler = self._host, self._scheduler
-        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
+        host = self._host
+        if self._noted or self._computing or self._observers.calling is not None:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
                 return False
         slots = [slot for slot, _ in values]
-        host.overwrite(slots if len(slots) == 1 else set(slots))
+        host.overwrite(set(slots))
         data = host.data
         for slot, value in values:
             buffer = data[slot]
-            if buffer is MISSING:  # a caller still looks at the former one
-                host.write_leaf(slot, host.specs[slot], value, adopt=False)
-            else:
+            if type(buffer) is np.ndarray:
                 buffer[...] = value
-        scheduler.changed(*slots)
+            else:
+                host.write_plainly(slot, value)
+        self._scheduler.changed(*slots)
         if self._observed:
             announce(self, slots)
+        return True
+
+    def _write_one_plainly(self, slot: int, value: Any) -> bool:
+        """As ``_write_plainly``, for the one leaf of ``Var.set``."""
+        host = self._host
+        if (
+            self._noted
+            or self._computing
+            or self._observers.calling is not None
+            or not host.plain_write(slot, value)
+        ):
+            return False
+        host.write_plainly(slot, value)
+        self._scheduler.changed(slot)
+        if self._observed:
+            announce(self, (slot,))
         return True
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
@@ -1016,8 +1033,8 @@ class Graph:
             with sparing(self, slots):
                 return self._refresh(slots, retry=retry)
         try:
-            with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
-                run = self._scheduler.refresh(slots, retry=retry)
+            around = self._as_fork if self._lineage else _quietly
+            run = self._scheduler.refresh(slots, retry=retry, around=around)
         except BaseException as error:
             if self._observed and not isinstance(error, Exception):  # interrupted in the middle
                 collect(self, self._scheduler.last_run)
@@ -1036,6 +1053,12 @@ class Graph:
             return run
         finally:
             del failure  # its traceback holds this frame
+
+    @contextmanager
+    def _as_fork(self) -> Iterator[None]:
+        """What runs of a fork are inside of."""
+        with _quietly(), following(self):
+            yield
 
     def _follow_rules(self) -> bool:
         """Build gradients anew whose rules saw what is no more so; whether there were any."""
@@ -1071,11 +1094,34 @@ class Graph:
             fork = computed_fork(self)
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
+        if self._computing:
+            value = self._value_inside(slot)
+            if value is not MISSING:
+                return value
         while True:
             try:
                 return self._value_now(slot)
             except Later as later:  # another thread computes what this one needs
                 self._lock.wait_after(later)
+
+    def _value_inside(self, slot: int) -> Any:
+        """What the function under way reads, if it is clean and nobody else is inside of its gate.
+
+        ``MISSING``: this is another thread, or there is more to be done.
+        """
+        gate = self._lock.knock()
+        if gate is None:
+            return MISSING
+        try:
+            if self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
+                return MISSING
+            value = self._handed.get(slot, MISSING)
+            if value is MISSING or type(value) is Lease:
+                value = self._clean_value(slot)
+                self._handed.setdefault(slot, value)
+            return value
+        finally:
+            gate.lock.release()
 
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
@@ -1151,7 +1197,6 @@ class Graph:
         2.0 -> 6.0
         """
         with self._lock:
-            self._scheduler.check_idle()
             return stabilize(self)
 
     @property

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from reactgrad.backend import (
     read_value,
     spec,
     storage_shape,
+    weak_spec,
 )
 from reactgrad.flow import Transient
 from reactgrad.ops import CONST as CONST
@@ -54,6 +56,14 @@ class Lease(weakref.ref[Any]):
 
 
 MISSING = object()  # the place of a value that was never computed, or was released
+
+
+class Literal(NamedTuple):
+    """How a kernel takes a Python number."""
+
+    dtype: Any
+    elementwise: bool
+    kind: str
 
 
 class Taken(NamedTuple):
@@ -92,7 +102,9 @@ class Store:
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._shared: set[int] = set()  # slots whose memory a fork may look at
         self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
-        self._literals: dict[int, dict[tuple[Any, bool, str], Any]] = {}
+        self.patterns: dict[int, Spec] = {}  # what was declared for inputs
+        # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
+        self._literals: dict[int, dict[Literal, Any]] = {}
         # Nodes whose values stay only while a run reads them; those whose values are there; what
         # became of the values of others.
         self.transient: dict[int, Transient] = {}
@@ -108,7 +120,6 @@ class Store:
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
-        twin._literals = {slot: known.copy() for slot, known in self._literals.items()}
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -303,8 +314,12 @@ class Store:
         """
         handed = self.handed
         if handed:
-            for slot in _common(slots, handed):
-                del handed[slot]
+            if len(slots) <= len(handed):
+                for slot in slots:
+                    handed.pop(slot, None)
+            else:
+                for slot in [slot for slot in handed if slot in slots]:
+                    del handed[slot]
         if self._shared:
             for slot in _common(slots, self._shared):
                 self._shared.discard(slot)
@@ -359,27 +374,44 @@ class Store:
             self.moved(slot)
 
     def plain_write(self, slot: int, value: Any) -> bool:
-        """Whether `value` only has to be copied into the buffer of this leaf."""
+        """Whether `value` only has to be copied into the buffer of this leaf, or put in its place."""
         buffer = self.data[slot]
-        if type(buffer) is not np.ndarray or slot in self.cutoffs:
-            return False
         op = self.ops[slot]
-        if op is not INPUT and op is not PARAM:
+        if (op is not INPUT and op is not PARAM) or slot in self.cutoffs:
             return False
         found = self.specs[slot]
+        if type(buffer) is not np.ndarray:
+            kind = type(value)
+            plain = kind is type(buffer) and found is _WEAK.get(kind)
+            return plain and slot not in self.patterns
         if type(value) is np.ndarray:
             return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
         return type(value) in _FLOATS and found is _FLOAT_SPEC
 
+    def write_plainly(self, slot: int, value: Any) -> None:
+        """Replace the value of a leaf by one that is ``plain_write``."""
+        buffer = self.data[slot]
+        if type(buffer) is np.ndarray:
+            self.overwrite((slot,))
+            buffer = self.data[slot]
+        if type(buffer) is np.ndarray:
+            buffer[...] = value
+        elif buffer is MISSING:  # a caller still looks at the former one
+            self.write_leaf(slot, self.specs[slot], value, adopt=False)
+        else:  # a number has no memory that somebody could look at
+            self.handed.pop(slot, None)
+            self.data[slot] = value
+            self._renumber(slot, buffer, value)
+
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
         self.overwrite((slot,))
-        self._forget_literals(slot)
         buffer = self.data[slot]
         if found is None or found.weak is not None:
             self.data[slot] = value
             if found is self.specs[slot]:
-                return  # steps look such values up at every run
+                self._renumber(slot, buffer, value)
+                return
         elif (
             adopt
             and found.kind == "cpu"
@@ -398,6 +430,7 @@ class Store:
             return
         else:
             self.data[slot] = own_copy(found, value)
+        self._forget_literals(slot)
         self.specs[slot] = found
         self.moved(slot)
 
@@ -429,8 +462,9 @@ class Store:
         cutoff = self.cutoffs.get(slot)
         if found is None or isinstance(op, Leaf):
             compute = self._compute_unknown if isinstance(op, Op) else self._call
-            direct = None if cutoff or isinstance(op, Op) else self._bind_direct(slot, op)
-            return direct or self._guarded(slot, partial(compute, slot), cutoff)
+            direct = None if isinstance(op, Op) else self._bind_direct(slot, op)
+            step = direct or self._assign(slot, partial(compute, slot))
+            return step if cutoff is None else self._guarded(slot, step, cutoff)
         if isinstance(op, Op):
             views = op.view is not None and device_of_kind(found.kind).views
             if views and cutoff is None and self._bind_view(slot, op, found):
@@ -499,18 +533,15 @@ class Store:
             found = specs[parent]
             if found is not None and found.weak is None:
                 return None
-        function, keep, check = op.function, op.keep, op.check
+        function, keep, check, plain = op.function, op.keep, op.check, _PLAIN
         if len(parents) == 1:
             (a,) = parents
 
             def unary() -> None:
-                x = data[a]
-                result = function(x)
-                kind = type(result)
-                if kind is np.ndarray:
-                    result = keep(result, (x,))
-                elif kind not in _PLAIN:
-                    check(result)
+                result = function(data[a])
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, (data[a],)) if array else check(result)
                 data[slot] = result
 
             return unary
@@ -518,13 +549,10 @@ class Store:
             a, b = parents
 
             def binary() -> None:
-                x, y = data[a], data[b]
-                result = function(x, y)
-                kind = type(result)
-                if kind is np.ndarray:
-                    result = keep(result, (x, y))
-                elif kind not in _PLAIN:
-                    check(result)
+                result = function(data[a], data[b])
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, (data[a], data[b])) if array else check(result)
                 data[slot] = result
 
             return binary
@@ -532,16 +560,25 @@ class Store:
             a, b, c = parents
 
             def ternary() -> None:
-                x, y, z = data[a], data[b], data[c]
-                result = function(x, y, z)
-                kind = type(result)
-                if kind is np.ndarray:
-                    result = keep(result, (x, y, z))
-                elif kind not in _PLAIN:
-                    check(result)
+                result = function(data[a], data[b], data[c])
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, (data[a], data[b], data[c])) if array else check(result)
                 data[slot] = result
 
             return ternary
+        if len(parents) > 3:
+            gather = itemgetter(*parents)
+
+            def variadic() -> None:
+                values = gather(data)
+                result = function(*values)
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, values) if array else check(result)
+                data[slot] = result
+
+            return variadic
         return None
 
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
@@ -570,7 +607,9 @@ class Store:
         dtypes = self._loop(op, tuple(specs), found)  # type: ignore[arg-type]
         changing = False
         for i in numbers:
-            changing = changing or not self._is_const(parents[i])
+            changing = changing or not (
+                self._is_const(parents[i]) or _stays(self.data[parents[i]], dtypes[i], found.kind)
+            )
             inputs[i] = self._literal(op, parents[i], dtypes[i], found)
         if not changing:
             return binder(inputs, target, attrs)
@@ -588,7 +627,7 @@ class Store:
 
     def _literal(self, op: Op, slot: int, dtype: Any, found: Spec) -> Any:
         """A Python number as an array of the dtype in which the kernel computes."""
-        key = (dtype, op.elementwise, found.kind)
+        key = Literal(dtype, op.elementwise, found.kind)
         known = self._literals.setdefault(slot, {})
         array = known.get(key)
         if array is None:
@@ -599,30 +638,50 @@ class Store:
             known[key] = array
         return array
 
+    def _renumber(self, slot: int, old: Any, new: Any) -> None:
+        """A leaf holds another Python number (or object): steps look it up, or have its array."""
+        known = self._literals.get(slot)
+        if not known:
+            return
+        for key, array in list(known.items()):
+            if _stays(old, key.dtype, key.kind):
+                if type(new) is float:
+                    array[...] = new
+                    continue
+                self.moved(slot)  # for steps that have the array
+            del known[key]
+
     def _forget_literals(self, slot: int) -> None:
-        self._literals.pop(slot, None)
+        if self._literals.pop(slot, None):
+            self.moved(slot)  # steps may have them
 
     def _is_const(self, slot: int) -> bool:
         return self.ops[slot] is CONST
 
     # --- values whose spec is known only when they are there ------------------------------------
 
-    def _guarded(self, slot: int, compute: Callable[[], Any], cutoff: Cutoff | None) -> Step:
+    def _assign(self, slot: int, compute: Callable[[], Any]) -> Step:
         """A step for a value that is a new object at every run."""
         data = self.data
-        if cutoff is None:
 
-            def step() -> None:
-                data[slot] = compute()
+        def step() -> None:
+            data[slot] = compute()
 
-            return step
+        return step
+
+    def _guarded(self, slot: int, step: Step, cutoff: Cutoff) -> Step:
+        """Such a step, less what a cutoff calls unchanged: then the old value comes back."""
+        data = self.data
 
         def compare() -> object:
-            old, new = data[slot], compute()
-            if old is not MISSING and unchanged(cutoff, old, new):
-                return UNCHANGED
-            self.overwrite((slot,))
-            data[slot] = new
+            old = data[slot]
+            step()
+            if old is not MISSING:
+                new, data[slot] = data[slot], old  # which stays if the cutoff raises
+                if equal(old, new) if cutoff is equal else unchanged(cutoff, old, new):
+                    return UNCHANGED
+                data[slot] = new
+            self.handed.pop(slot, None)
             return None
 
         return compare
@@ -688,7 +747,9 @@ class Store:
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _FLOATS = (float, np.float64)
-_FLOAT_SPEC = spec((), np.dtype(np.float64))
+_FLOAT64 = np.dtype(np.float64)
+_FLOAT_SPEC = spec((), _FLOAT64)
+_WEAK = {kind: weak_spec(kind) for kind in (int, float)}
 
 
 def _always_held() -> bool:
@@ -701,6 +762,11 @@ def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
     if len(slots) <= len(table):
         return [slot for slot in slots if slot in table]
     return [slot for slot in table if slot in slots]
+
+
+def _stays(number: Any, dtype: Any, kind: str) -> bool:
+    """Whether a leaf's literal is one array that is written in place: no float is refused by it."""
+    return type(number) is float and dtype is _FLOAT64 and kind == "cpu"
 
 
 def _shaped(buffer: Any, found: Spec) -> Any:

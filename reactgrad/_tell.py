@@ -130,8 +130,10 @@ def _make_sets(graph: Graph, problems: list[Exception]) -> None:
 def _due(graph: Graph) -> Calls:
     """Whom to call, and with what."""
     observers = graph._observers
-    calls: Calls = [(observer, (observer.var,)) for observer in observers.gone]
-    observers.gone.clear()
+    calls: Calls = []
+    if observers.gone:
+        calls += [(observer, (observer.var,)) for observer in observers.gone]
+        observers.gone.clear()
     if observers.ran:
         observers.ran = False
         calls += _outcomes(graph)
@@ -156,7 +158,7 @@ def _outcomes(graph: Graph) -> Calls:
                     observer.last = number
                     calls.append((observer, (error,)))
         if slot in due:
-            before, new = observers.news.pop(slot), graph._value(slot)
+            before, new = observers.news.pop(slot), graph._clean_value(slot)
             for observer in observers.of["changed"][slot]:
                 if observer.number < before:
                     calls.append((observer, (observer.last, new)))

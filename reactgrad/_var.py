@@ -472,9 +472,8 @@ class Var(Value):
         """
         graph = self._graph
         with graph._lock:
-            pairs = ((self._slot, value),)
-            if not copy or not graph._write_plainly(pairs):
-                graph._set_many(pairs, adopt=not copy)
+            if not copy or not graph._write_one_plainly(self._slot, value):
+                graph._set_many(((self._slot, value),), adopt=not copy)
 
     def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
         """Call a function when something has happened to this node.
