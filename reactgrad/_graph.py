@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
 from reactgrad._tell import held
+from reactgrad._together import FEW
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
 
 _UNSET = object()
+_slot_of: Callable[[Any], int] = attrgetter("_slot")
+_graph_of: Callable[[Any], Any] = attrgetter("_graph")
 _NOTHING = nullcontext()
 
 
@@ -523,6 +527,7 @@ class Graph:
                         slots.append(ref.slot)
                 elif self._host.handles[ref.slot] is ref:
                     self._host.handles[ref.slot] = None
+                    self._host.part(ref.slot)
                     slots.append(ref.slot)
             self._scheduler.release(slots)
 
@@ -669,6 +674,15 @@ class Graph:
             raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.")  # type: ignore[attr-defined]
         return var._slot
 
+    def _own_all(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
+        """The slots of Vars of this graph, each once."""
+        try:
+            if set(map(_graph_of, variables)) == {self}:
+                return tuple(dict.fromkeys(map(_slot_of, variables)))
+        except AttributeError:
+            pass  # what is no Var is named below
+        return tuple(dict.fromkeys(self._own(var, what) for var in variables))
+
     # --- setting -----------------------------------------------------------------------------
 
     def set(self, values: Mapping[Any, Any]) -> None:
@@ -698,12 +712,33 @@ class Graph:
                 raise DTypeError(
                     f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
                 )
+            if len(values) > FEW and self._host.together and self._write_together(values):
+                return
             pairs = [
                 (self._own(self[var] if isinstance(var, str) else var, "set"), value)
                 for var, value in values.items()
             ]
             if not pairs or not self._write_plainly(pairs):
                 self._set_many(pairs)
+            elif len(pairs) > FEW:
+                self._host.remember(values, [slot for slot, _ in pairs])
+
+    def _write_together(self, values: Mapping[Any, Any]) -> bool:
+        """Set leaves that were set together before; ``False``: nothing done, look at each."""
+        host, scheduler = self._host, self._scheduler
+        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
+            return False
+        self._tidy()  # so that no other handle has the place of one that died
+        first, given = next(iter(values)), values.values()
+        together = host.together.get(id(first))
+        if host.dropped or together is None or not together.takes(host, values, given):
+            return False
+        host.overwrite(together.members)
+        together.write(host, given)
+        scheduler.changed_again(together.leaves)
+        if self._observed:
+            announce(self, together.leaves.slots)
+        return True
 
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
@@ -956,7 +991,7 @@ class Graph:
         >>> len(g.forward(a, b).ran)
         2
         """
-        slots = tuple(dict.fromkeys(self._own(target, "forward") for target in targets))
+        slots = self._own_all(targets, "forward")
         with self._lock:
             self._tidy()
             if timeout is None:
@@ -1099,6 +1134,11 @@ class Graph:
                     "computed again. Read again to go on."
                 )
         return value
+
+    def _clean_values(self, slots: Iterable[int]) -> list[Any]:
+        """The values of clean nodes; those that were released are computed again."""
+        hand_out, again = self._host.hand_out, self._clean_value
+        return [again(slot) if (value := hand_out(slot)) is MISSING else value for slot in slots]
 
     def stabilize(self) -> int:
         """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
