@@ -36,6 +36,7 @@ from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
+from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._sparing import is_sparing, sparing
@@ -116,6 +117,7 @@ class Graph:
         self._host = Host(self)
         self._programs = Programs()
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
+        self._reuse: Reuse | None = None  # what reuse blocks have built, once there was one
         self._observers = Observers()
         self._observed = self._observers.observed  # empty: nobody looks at what happens
         self._events: EventLog | None = None
@@ -364,10 +366,82 @@ class Graph:
                     slots.append(-1)
                     specs.append(found)
                     constants.append((i, found, value))
+            reuse = self._reuse
+            if reuse is not None and reuse.blocks:
+                return self._reused(reuse, op, attrs, slots, specs, constants, detached)
             result = None if None in specs else op.result(tuple(specs), attrs)
             for i, found, value in constants:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
+
+    def _reused(
+        self,
+        reuse: Reuse,
+        op: Op,
+        attrs: Attrs,
+        slots: list[int],
+        specs: list[Any],
+        constants: Sequence[tuple[int, Spec, Any]],
+        detached: list[int],
+    ) -> Var:
+        """The node that computes an op already, or a new one."""
+        for i, found, value in constants:
+            known = self._host.numbers.get(number_key(value)) if found.weak is not None else None
+            if known is not None:
+                slots[i] = known
+        key = None if -1 in slots else reuse.key(self, op, attrs, slots, detached)
+        var = None if key is None else reuse.find(self, key)
+        if var is not None:
+            return var
+        result = None if None in specs else op.result(tuple(specs), attrs)
+        for i, found, value in constants:
+            slots[i] = self._constant(found, value)
+        var = self._add_computed(op, attrs, result, slots, detached)
+        key = reuse.key(self, op, attrs, slots, detached)
+        if key is not None:
+            reuse.add(key, var)
+        return var
+
+    def reuse(self) -> ReuseBlock:
+        """Let the same op on the same operands give the node that is there already, in a block.
+
+        For loops that write their model anew at every step: the second step builds nothing, and so
+        does its ``backward``, and the graph does not grow. In the block of one thread, an op with
+        the same attributes on the same nodes, detached in the same places and in the same grad
+        mode, returns the node that the same call has returned in this block or in one of the last
+        four of the graph, which are kept for that. Such nodes are shared: to edit, hook or pin one
+        means all who built it; one that was given a hook, a cutoff, a pin, ``retain_grad`` or
+        ``keep`` is not given to others any more, and is built anew.
+
+        Leaves are always new, and what is built on them, too: make inputs before the loop and set
+        them in it. Python numbers are no leaves in this sense; an array that is written into an
+        expression is one, so make it a const before the loop. Nodes of Python functions, of indices
+        that hold arrays and of ``detach_node``, and what gradients are built of, are never shared.
+
+        Returns
+        -------
+        context manager
+
+        See Also
+        --------
+        subgraph : Does the same for functions whose arguments are other nodes at each call.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x, w = g.input([1.0, 2.0]), g.param(0.5)
+        >>> for batch in ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]):
+        ...     x.set(batch)
+        ...     with g.reuse():
+        ...         loss = ((x * w) ** 2).sum()
+        ...         run = loss.backward()
+        ...     print(len(g), loss.value, w.grad)
+        12 1.25 5.0
+        12 6.25 30.0
+        12 15.25 91.0
+        """
+        return ReuseBlock(self)
 
     def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
         """A new node that calls a Python function; of several outputs the nodes of these."""
