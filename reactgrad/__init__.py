@@ -11,6 +11,7 @@ Map of the package:
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``_hooks``                       functions of the user on the way of gradients
 - ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
+- ``_reuse``, ``_together``        the same op on the same parents is one node; leaves that are set together
 - ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
+from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._sparing import is_sparing, sparing
@@ -42,6 +44,7 @@ from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
 from reactgrad._tell import held
+from reactgrad._together import FEW
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
@@ -69,6 +72,8 @@ if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
 
 _UNSET = object()
+_slot_of: Callable[[Any], int] = attrgetter("_slot")
+_graph_of: Callable[[Any], Any] = attrgetter("_graph")
 # What runs are inside of: infinities and NaNs are values like others.
 _quietly = partial(np.errstate, all="ignore")
 
@@ -114,6 +119,7 @@ class Graph:
         self._programs = Programs()
         self._rule: tuple[int, int] | None = None  # whose rule is asked, and in which thread
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
+        self._reuse: Reuse | None = None  # what reuse blocks have built, once there was one
         self._observers = Observers()
         self._observed = self._observers.observed  # empty: nobody looks at what happens
         self._events: EventLog | None = None
@@ -362,10 +368,82 @@ class Graph:
                     slots.append(-1)
                     specs.append(found)
                     constants.append((i, found, value))
+            reuse = self._reuse
+            if reuse is not None and reuse.blocks:
+                return self._reused(reuse, op, attrs, slots, specs, constants, detached)
             result = None if None in specs else op.result(tuple(specs), attrs)
             for i, found, value in constants:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
+
+    def _reused(
+        self,
+        reuse: Reuse,
+        op: Op,
+        attrs: Attrs,
+        slots: list[int],
+        specs: list[Any],
+        constants: Sequence[tuple[int, Spec, Any]],
+        detached: list[int],
+    ) -> Var:
+        """The node that computes an op already, or a new one."""
+        for i, found, value in constants:
+            known = self._host.numbers.get(number_key(value)) if found.weak is not None else None
+            if known is not None:
+                slots[i] = known
+        key = None if -1 in slots else reuse.key(self, op, attrs, slots, detached)
+        var = None if key is None else reuse.find(self, key)
+        if var is not None:
+            return var
+        result = None if None in specs else op.result(tuple(specs), attrs)
+        for i, found, value in constants:
+            slots[i] = self._constant(found, value)
+        var = self._add_computed(op, attrs, result, slots, detached)
+        key = reuse.key(self, op, attrs, slots, detached)
+        if key is not None:
+            reuse.add(key, var)
+        return var
+
+    def reuse(self) -> ReuseBlock:
+        """Let the same op on the same operands give the node that is there already, in a block.
+
+        For loops that write their model anew at every step: the second step builds nothing, and so
+        does its ``backward``, and the graph does not grow. In the block of one thread, an op with
+        the same attributes on the same nodes, detached in the same places and in the same grad
+        mode, returns the node that the same call has returned in this block or in one of the last
+        four of the graph, which are kept for that. Such nodes are shared: to edit, hook or pin one
+        means all who built it; one that was given a hook, a cutoff, a pin, ``retain_grad`` or
+        ``keep`` is not given to others any more, and is built anew.
+
+        Leaves are always new, and what is built on them, too: make inputs before the loop and set
+        them in it. Python numbers are no leaves in this sense; an array that is written into an
+        expression is one, so make it a const before the loop. Nodes of Python functions, of indices
+        that hold arrays and of ``detach_node``, and what gradients are built of, are never shared.
+
+        Returns
+        -------
+        context manager
+
+        See Also
+        --------
+        subgraph : Does the same for functions whose arguments are other nodes at each call.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x, w = g.input([1.0, 2.0]), g.param(0.5)
+        >>> for batch in ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]):
+        ...     x.set(batch)
+        ...     with g.reuse():
+        ...         loss = ((x * w) ** 2).sum()
+        ...         run = loss.backward()
+        ...     print(len(g), loss.value, w.grad)
+        12 1.25 5.0
+        12 6.25 30.0
+        12 15.25 91.0
+        """
+        return ReuseBlock(self)
 
     def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
         """A new node that calls a Python function; of several outputs the nodes of these."""
@@ -525,6 +603,7 @@ class Graph:
                         slots.append(ref.slot)
                 elif self._host.handles[ref.slot] is ref:
                     self._host.handles[ref.slot] = None
+                    self._host.part(ref.slot)
                     slots.append(ref.slot)
             self._scheduler.release(slots)
 
@@ -678,6 +757,15 @@ class Graph:
             raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.{hint}")  # type: ignore[attr-defined]
         return var._slot
 
+    def _own_all(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
+        """The slots of Vars of this graph, each once."""
+        try:
+            if set(map(_graph_of, variables)) == {self}:
+                return tuple(dict.fromkeys(map(_slot_of, variables)))
+        except AttributeError:
+            pass  # what is no Var is named below
+        return tuple(dict.fromkeys(self._own(var, what) for var in variables))
+
     # --- setting -----------------------------------------------------------------------------
 
     def set(self, values: Mapping[Any, Any]) -> None:
@@ -707,9 +795,30 @@ class Graph:
                 raise DTypeError(
                     f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
                 )
+            if len(values) > FEW and self._host.together and self._write_together(values):
+                return
             pairs = [(self._own(var, "set"), value) for var, value in values.items()]
             if not pairs or not self._write_plainly(pairs):
                 self._set_many(pairs)
+            elif len(pairs) > FEW:
+                self._host.remember(values, [slot for slot, _ in pairs])
+
+    def _write_together(self, values: Mapping[Any, Any]) -> bool:
+        """Set leaves that were set together before; ``False``: nothing done, look at each."""
+        host, scheduler = self._host, self._scheduler
+        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
+            return False
+        self._tidy()  # so that no other handle has the place of one that died
+        first, given = next(iter(values)), values.values()
+        together = host.together.get(id(first))
+        if host.dropped or together is None or not together.takes(host, values, given):
+            return False
+        host.overwrite(together.members)
+        together.write(host, given)
+        scheduler.changed_again(together.leaves)
+        if self._observed:
+            announce(self, together.leaves.slots)
+        return True
 
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
@@ -984,7 +1093,7 @@ class Graph:
         >>> len(g.forward(a, b).ran)
         2
         """
-        slots = tuple(dict.fromkeys(self._own(target, "forward") for target in targets))
+        slots = self._own_all(targets, "forward")
         with self._lock:
             self._tidy()
             if timeout is None:
@@ -1156,6 +1265,11 @@ class Graph:
                     "computed again. Read again to go on."
                 )
         return value
+
+    def _clean_values(self, slots: Iterable[int]) -> list[Any]:
+        """The values of clean nodes; those that were released are computed again."""
+        hand_out, again = self._host.hand_out, self._clean_value
+        return [again(slot) if (value := hand_out(slot)) is MISSING else value for slot in slots]
 
     def stabilize(self) -> int:
         """Bring all observed nodes up to date, and call their observers, until nothing is left to do.

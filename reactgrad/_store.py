@@ -12,7 +12,7 @@ replaced before the next write.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
@@ -22,6 +22,7 @@ import numpy as np
 
 from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
     Spec,
     device_of_kind,
@@ -110,6 +111,9 @@ class Store:
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
+        self.together: dict[
+            int, Together
+        ] = {}  # leaves that were set together, by the first handle
 
     def share_with(self, twin: Store) -> None:
         """Give a fork the same values; whoever writes first moves to memory of its own."""
@@ -154,6 +158,8 @@ class Store:
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
+        if self.together:
+            self.part(slot)
         self.data[slot] = MISSING
         self.handed.pop(slot, None)
         self._leases.pop(slot, None)
@@ -254,6 +260,11 @@ class Store:
     def check(self) -> None:
         """Raise ``InvariantError`` if a clean node has neither a value nor is known to be released."""
         scheduler = self.scheduler
+        if not all(together.check(self) for together in self.together.values()):
+            raise InvariantError(
+                "leaves that were set together lie elsewhere now. This is a bug in reactgrad; please "
+                "report it."
+            )
         for slot in scheduler.topology.slots():
             missing = (
                 self.data[slot] is MISSING and not scheduler.leaf[slot] and slot not in self.away
@@ -288,14 +299,13 @@ class Store:
         found = self.specs[slot]
         if found is None or found.weak is not None or value is MISSING:
             return value
-        device = device_of_kind(found.kind)
         if not found.shape:
             if found.kind == "cpu":
                 value = value[0]
                 self.handed[slot] = value
                 return value
             value = _shaped(value, found)
-        value, shared = device.hand_out(value)
+        value, shared = device_of_kind(found.kind).hand_out(value)
         if shared:
             lease = Lease(value)
             self.handed[slot] = lease
@@ -344,6 +354,25 @@ class Store:
         return slot
 
     # --- leaves --------------------------------------------------------------------------------
+
+    def remember(self, handles: Mapping[Any, Any], slots: Sequence[int]) -> None:
+        """Expect these leaves, which were just set by plain copies, to be set together again."""
+        if any(isinstance(handle, str) for handle in handles) or len(set(slots)) < len(slots):
+            return
+        if len(self.together) >= MAX_GROUPS:
+            self.together.clear()
+        self.together[id(next(iter(handles)))] = Together(self, handles, slots)
+
+    def part(self, slot: int) -> None:
+        """This leaf is not any more what it was when it was set together with others."""
+        together = self.together
+        for first in [first for first, one in together.items() if slot in one.members]:
+            del together[first]
+
+    def lent_out(self, slots: Collection[int]) -> bool:
+        """Whether callers or forks may see the memory in which these values lie."""
+        leases, shared = self._leases, self._shared
+        return bool((leases and _common(slots, leases)) or (shared and _common(slots, shared)))
 
     @staticmethod
     def _fits(buffer: Any, found: Spec) -> bool:
@@ -438,6 +467,8 @@ class Store:
 
     def moved(self, slot: int) -> None:
         """The value of `slot` lives elsewhere now, or is computed otherwise: bind anew."""
+        if self.together:
+            self.part(slot)
         steps = self._steps
         steps.pop(slot, None)
         for child in self.scheduler.topology.children[slot]:

@@ -305,8 +305,7 @@ class Value(Handle):
             raise DTypeError(f"~ negates booleans; {self.name!r} is of {self.dtype}.")
         return ops.logical_not(self)
 
-    def __hash__(self) -> int:
-        return id(self) >> 4
+    __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Any:
         return ops.getitem(self, key)

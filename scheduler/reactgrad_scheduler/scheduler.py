@@ -26,7 +26,7 @@ from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import Topology
-from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
+from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves, Versions
 
 # Longest log of moved storage before it, and the plans that have read from it, are dropped.
 MAX_MOVES = 4096
@@ -188,6 +188,14 @@ class Scheduler:
             if mark[leaf]:  # it had no value
                 self.staleness.put(leaf, CLEAN)
                 self.forget_failure(leaf)
+        if len(journal) > JOURNAL_LIMIT:
+            self.versions.settle()
+
+    def changed_again(self, leaves: Leaves) -> None:
+        """As ``changed``, of leaves with values of which it was told before, all of them alive."""
+        journal = self.versions.journal
+        journal.append(leaves)
+        self.staleness.pending.update(leaves.slots)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
 

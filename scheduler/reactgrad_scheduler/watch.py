@@ -18,6 +18,7 @@ from reactgrad_scheduler.edit import Former
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.scheduler import Around, Scheduler
+from reactgrad_scheduler.versions import Leaves
 
 # What may happen to one node; "touch": someone says that it changed.
 Happening = Literal["new", "set", "touch", "pin", "unpin", "edit", "dropped"]
@@ -87,6 +88,9 @@ class Watched(Scheduler):
         for leaf, version in zip(leaves, before, strict=True):
             kind = self._saying or ("set" if self.leaf[leaf] else "pin")
             self._tell(kind, leaf, version, version + 1)
+
+    def changed_again(self, leaves: Leaves) -> None:
+        self.changed(*leaves.slots)
 
     def touched(self, leaf: int) -> None:
         self._saying = "touch"
