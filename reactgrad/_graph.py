@@ -813,9 +813,11 @@ class Graph:
         together = host.together.get(id(first))
         if host.dropped or together is None or not together.takes(host, values, given):
             return False
-        host.overwrite(together.members)
-        together.write(host, given)
-        scheduler.changed_again(together.leaves)
+        try:
+            host.overwrite(together.members)
+            together.write(host, given)
+        finally:
+            scheduler.changed_again(together.leaves)
         if self._observed:
             announce(self, together.leaves.slots)
         return True
@@ -829,15 +831,17 @@ class Graph:
             if not host.plain_write(slot, value):
                 return False
         slots = [slot for slot, _ in values]
-        host.overwrite(set(slots))
-        data = host.data
-        for slot, value in values:
-            buffer = data[slot]
-            if type(buffer) is np.ndarray:
-                buffer[...] = value
-            else:
-                host.write_plainly(slot, value)
-        self._scheduler.changed(*slots)
+        try:
+            host.overwrite(set(slots))
+            data = host.data
+            for slot, value in values:
+                buffer = data[slot]
+                if type(buffer) is np.ndarray:
+                    buffer[...] = value
+                else:
+                    host.write_plainly(slot, value)
+        finally:  # whatever interrupts this, no leaf has another value at its old version
+            self._scheduler.changed(*slots)
         if self._observed:
             announce(self, slots)
         return True
@@ -852,8 +856,10 @@ class Graph:
             or not host.plain_write(slot, value)
         ):
             return False
-        host.write_plainly(slot, value)
-        self._scheduler.changed(slot)
+        try:
+            host.write_plainly(slot, value)
+        finally:
+            self._scheduler.changed(slot)
         if self._observed:
             announce(self, (slot,))
         return True
@@ -877,9 +883,11 @@ class Graph:
             respec(self, reshaped)
         for slot, before in former.items():
             note_leaf(self, slot, before)
-        for slot, found, new in ready:
-            self._host.write_leaf(slot, found, new, adopt=adopt)
-        self._scheduler.changed(*[slot for slot, _, _ in ready])
+        try:
+            for slot, found, new in ready:
+                self._host.write_leaf(slot, found, new, adopt=adopt)
+        finally:
+            self._scheduler.changed(*[slot for slot, _, _ in ready])
         if self._observed:
             announce(self, [slot for slot, _, _ in ready])
 
@@ -1145,8 +1153,11 @@ class Graph:
             around = self._as_fork if self._lineage else _quietly
             run = self._scheduler.refresh(slots, retry=retry, around=around)
         except BaseException as error:
-            if self._observed and not isinstance(error, Exception):  # interrupted in the middle
-                collect(self, self._scheduler.last_run)
+            if not isinstance(error, Exception):  # interrupted in the middle
+                if not self._computing and not isinstance(error, Later):
+                    self._scheduler.forget()  # versions tell how far it got
+                if self._observed:
+                    collect(self, self._scheduler.last_run)
             raise
         if self._observed:
             collect(self, run)
