@@ -762,8 +762,6 @@ class Graph:
         observers, specs = self._observers, self._host.specs
         ready = [(slot, *self._read_set(slot, value)) for slot, value in values]
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        if reshaped:
-            _respec.check(self, reshaped)
         sets: Sets = []
         for slot, found, new in ready:
             if found is not None and found.weak is None:
@@ -771,6 +769,9 @@ class Graph:
                 if not found.shape:
                     new = device_of_kind(found.kind).reshape(new, ())
             sets.append((self._handle(slot), new))
+        if reshaped:
+            self._tidy()
+            _respec.check(self, reshaped)
         assert observers.calling is not None
         observers.queue.append((observers.calling, sets))
 
