@@ -865,7 +865,11 @@ class Graph:
             return False
         if found is not None and found.weak is None and found.kind == "cpu":
             new = np.asarray(new, found.dtype)[()]
-        return unchanged(rule, self._host.hand_out(slot), new)
+        try:
+            return unchanged(rule, self._host.hand_out(slot), new)
+        except Exception as error:  # no node runs here that would say so
+            error.add_note(self._host.explain(slot))
+            raise
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
         self._scheduler.attend()
