@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -64,6 +64,7 @@ from reactgrad.ops import (
 )
 from reactgrad.scheduler import Later, Scheduler, check_invariants
 from reactgrad.scheduler import Run as RawRun
+from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
@@ -945,7 +946,7 @@ class Graph:
             Whether nodes that raised run again although their parents are unchanged; also those
             whose error a function handled that the targets need.
         timeout : float, optional
-            Seconds after which no further node is begun.
+            Seconds after which no further node is begun; 0 or less: none is begun at all.
 
         Returns
         -------
@@ -955,6 +956,8 @@ class Graph:
         ------
         Cancelled
             After `timeout`, or by ``cancel``; what had not run is stale, the rest is done.
+        DTypeError
+            If `timeout` is no number.
         Exception
             The first error of a node, after all that does not depend on it has run.
             ``last_run.failed`` has all.
@@ -969,11 +972,18 @@ class Graph:
         2
         """
         slots = tuple(dict.fromkeys(self._own(target, "forward") for target in targets))
+        limit = _read_timeout(timeout)
         with self._lock:
             self._tidy()
-            if timeout is None:
+            if limit is None:
                 return Run(self, self._refresh(slots, retry=retry))
-            timer = threading.Timer(timeout, self._scheduler.cancel)
+            if limit <= 0.0:
+                left = self._left_to_run(slots, retry)
+                if left:
+                    self._scheduler.cancel()  # also the run that this is read in
+                    self._raise_cancelled(left)
+                return Run(self, self._refresh(slots))
+            timer = threading.Timer(limit, self._scheduler.cancel)
             timer.daemon = True
             timer.start()
             try:
@@ -1061,10 +1071,26 @@ class Graph:
         if not self._computing:
             self._scheduler.cancelled = False
         if stale:
-            raise Cancelled(
-                f"the run was cancelled, or its time was up, with {len(stale)} nodes still to run; what "
-                "had run is kept. Read again to go on."
-            )
+            self._raise_cancelled(len(stale))
+
+    def _raise_cancelled(self, left: int) -> NoReturn:
+        if not self._computing:
+            self._scheduler.cancelled = False
+        raise Cancelled(
+            f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
+            "had run is kept. Read again to go on."
+        )
+
+    def _left_to_run(self, slots: Sequence[int], retry: bool) -> int:
+        """How many nodes a read of these would run at least; runs nothing."""
+        scheduler = self._scheduler
+        left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
+        if retry:  # also what functions handled
+            ancestors = scheduler.topology.ancestors(slots)
+            left.update([slot for slot in ancestors if self._mark[slot] == FAILED])
+        else:
+            left = {slot for slot in left if self._mark[slot] != FAILED}
+        return len(left)
 
     def _value(self, slot: int) -> Any:
         """The clean value of a node, for callers."""
@@ -1768,6 +1794,18 @@ def _not_float(what: str, found: object) -> DTypeError:
         f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
         "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
     )
+
+
+def _read_timeout(timeout: Any) -> float | None:
+    """A time limit in seconds; ``None`` for none."""
+    if timeout is None:
+        return None
+    number = isinstance(timeout, int | float | np.integer | np.floating)
+    if not number or isinstance(timeout, bool) or math.isnan(timeout):
+        raise DTypeError(
+            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
+        )
+    return None if timeout >= threading.TIMEOUT_MAX else float(timeout)
 
 
 def _read_dtype(what: str, dtype: Any) -> Any:
