@@ -26,6 +26,7 @@ Map of the package:
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
+- ``_paths``                       what errors of the system call a file
 - ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
 - ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
 """

@@ -1654,6 +1654,11 @@ class Graph:
         context manager
             Gives the fork.
 
+        Raises
+        ------
+        DTypeError
+            If `changes` is no mapping.
+
         Examples
         --------
         >>> import reactgrad as rg
@@ -1666,6 +1671,11 @@ class Graph:
         >>> x.value
         1.0
         """
+        if changes is not None and not isinstance(changes, Mapping):
+            raise DTypeError(
+                "g.whatif takes a mapping, g.whatif({x: 1.0, y: 2.0}), not "
+                f"{type(changes).__name__}."
+            )
         return WhatIf(self, dict(changes or {}))
 
     # --- files ---------------------------------------------------------------------------------
