@@ -33,6 +33,7 @@ from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
+from reactgrad._plan import planned
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
@@ -1190,6 +1191,10 @@ class Graph:
     def plan(self, *targets: Var | str, gradient: bool = False) -> Plan:
         """What a read would run; runs nothing.
 
+        Of a choice whose condition is up to date, the branch that it takes is planned. What else a
+        function reads while it runs nobody knows before: the plan takes it to read what it read the
+        last time, and is a guess where it does not.
+
         Parameters
         ----------
         *targets : Var or str
@@ -1214,7 +1219,7 @@ class Graph:
                     leaves = wanted_leaves(self, target._slot)
                     program, held = find_program(target, None)
                     slots += [var._slot for var in program.adjoints(leaves, held)]
-            stale = self._scheduler.truly_stale(slots)
+            stale = planned(self, slots)
             serial, mean = self._scheduler.topology.serial, self._measured.mean
             times = [mean(slot, serial[slot]) for slot in stale]
             return Plan([self._handle(slot) for slot in stale], times)
