@@ -746,7 +746,9 @@ def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
     try:
         outcome = cutoff(old, new)
     except Exception as error:
-        error.add_note(f"in {_cutoff_name(cutoff)}, which was asked whether the new value is a change")
+        error.add_note(
+            f"in {_cutoff_name(cutoff)}, which was asked whether the new value is a change"
+        )
         raise
     if outcome is True or outcome is False or isinstance(outcome, np.bool_):
         return bool(outcome)

@@ -57,7 +57,7 @@ class Change:
     parent: str
     before: int | None
     after: int | None
-    raised: bool = False
+    raised: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
         if self.raised:
@@ -75,8 +75,8 @@ class Cause:
     ----------
     kind : str
         What was done to the node: ``"set"`` (or touched, or given back by a rollback, if ``g.events``
-        was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"rollback"``; or what it is: ``"new"``, ``"unset"``, ``"failed"``;
-        ``"retry"``: it had raised and ran again; ``"ran"``: another read computed it since;
+        was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"rollback"``; or what it is:
+        ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``: another read computed it since;
         ``"unknown"``: a change before an earlier read.
     node : str
         Its name.
@@ -559,9 +559,7 @@ class _History:
         self.how = {(e.serial, e.after): e for e in self._entries if e.after != e.before}
         self._slots: dict[int, int] | None = None
 
-    def last_call(
-        self, serial: int, kinds: Container[str] = ("ran", "cut_off")
-    ) -> Event | None:
+    def last_call(self, serial: int, kinds: Container[str] = ("ran", "cut_off")) -> Event | None:
         """The latest call of a node that ended in one of these ways."""
         for event in reversed(self._entries):
             if event.serial == serial and event.kind in kinds:
