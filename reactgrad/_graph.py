@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
+from reactgrad._plan import planned
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
@@ -67,6 +68,7 @@ from reactgrad.ops import (
 )
 from reactgrad.scheduler import Later, Scheduler, check_invariants
 from reactgrad.scheduler import Run as RawRun
+from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
@@ -896,8 +898,6 @@ class Graph:
         observers, specs = self._observers, self._host.specs
         ready = [(slot, *self._read_set(slot, value)) for slot, value in values]
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        if reshaped:
-            _respec.check(self, reshaped)
         sets: Sets = []
         for slot, found, new in ready:
             if found is not None and found.weak is None:
@@ -905,6 +905,9 @@ class Graph:
                 if not found.shape:
                     new = device_of_kind(found.kind).reshape(new, ())
             sets.append((self._handle(slot), new))
+        if reshaped:
+            self._tidy()
+            _respec.check(self, reshaped)
         assert observers.calling is not None
         observers.queue.append((observers.calling, sets))
 
@@ -998,7 +1001,11 @@ class Graph:
             return False
         if found is not None and found.weak is None and found.kind == "cpu":
             new = np.asarray(new, found.dtype)[()]
-        return unchanged(rule, self._host.hand_out(slot), new)
+        try:
+            return unchanged(rule, self._host.hand_out(slot), new)
+        except Exception as error:  # no node runs here that would say so
+            error.add_note(self._host.explain(slot))
+            raise
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
         self._scheduler.attend()
@@ -1078,7 +1085,7 @@ class Graph:
             Whether nodes that raised run again although their parents are unchanged; also those
             whose error a function handled that the targets need.
         timeout : float, optional
-            Seconds after which no further node is begun.
+            Seconds after which no further node is begun; 0 or less: none is begun at all.
 
         Returns
         -------
@@ -1088,6 +1095,8 @@ class Graph:
         ------
         Cancelled
             After `timeout`, or by ``cancel``; what had not run is stale, the rest is done.
+        DTypeError
+            If `timeout` is no number.
         Exception
             The first error of a node, after all that does not depend on it has run.
             ``last_run.failed`` has all.
@@ -1102,11 +1111,18 @@ class Graph:
         2
         """
         slots = self._own_all(targets, "forward")
+        limit = _read_timeout(timeout)
         with self._lock:
             self._tidy()
-            if timeout is None:
+            if limit is None:
                 return Run(self, self._refresh(slots, retry=retry))
-            timer = threading.Timer(timeout, self._scheduler.cancel)
+            if limit <= 0.0:
+                left = self._left_to_run(slots, retry)
+                if left:
+                    self._scheduler.cancel()  # also the run that this is read in
+                    self._raise_cancelled(left)
+                return Run(self, self._refresh(slots))
+            timer = threading.Timer(limit, self._scheduler.cancel)
             timer.daemon = True
             timer.start()
             try:
@@ -1203,10 +1219,26 @@ class Graph:
         if not self._computing:
             self._scheduler.cancelled = False
         if stale:
-            raise Cancelled(
-                f"the run was cancelled, or its time was up, with {len(stale)} nodes still to run; what "
-                "had run is kept. Read again to go on."
-            )
+            self._raise_cancelled(len(stale))
+
+    def _raise_cancelled(self, left: int) -> NoReturn:
+        if not self._computing:
+            self._scheduler.cancelled = False
+        raise Cancelled(
+            f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
+            "had run is kept. Read again to go on."
+        )
+
+    def _left_to_run(self, slots: Sequence[int], retry: bool) -> int:
+        """How many nodes a read of these would run at least; runs nothing."""
+        scheduler = self._scheduler
+        left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
+        if retry:  # also what functions handled
+            ancestors = scheduler.topology.ancestors(slots)
+            left.update([slot for slot in ancestors if self._mark[slot] == FAILED])
+        else:
+            left = {slot for slot in left if self._mark[slot] != FAILED}
+        return len(left)
 
     def _value(self, slot: int) -> Any:
         """The clean value of a node, for callers."""
@@ -1333,6 +1365,10 @@ class Graph:
     def plan(self, *targets: Var | str, gradient: bool = False) -> Plan:
         """What a read would run; runs nothing.
 
+        Of a choice whose condition is up to date, the branch that it takes is planned. What else a
+        function reads while it runs nobody knows before: the plan takes it to read what it read the
+        last time, and is a guess where it does not.
+
         Parameters
         ----------
         *targets : Var or str
@@ -1357,7 +1393,7 @@ class Graph:
                     leaves = wanted_leaves(self, target._slot)
                     program, held = find_program(target, None)
                     slots += [var._slot for var in program.adjoints(leaves, held)]
-            stale = self._scheduler.truly_stale(slots)
+            stale = planned(self, slots)
             serial, mean = self._scheduler.topology.serial, self._measured.mean
             times = [mean(slot, serial[slot]) for slot in stale]
             return Plan([self._handle(slot) for slot in stale], times)
@@ -1802,6 +1838,11 @@ class Graph:
         context manager
             Gives the fork.
 
+        Raises
+        ------
+        DTypeError
+            If `changes` is no mapping.
+
         Examples
         --------
         >>> import reactgrad as rg
@@ -1814,6 +1855,11 @@ class Graph:
         >>> x.value
         1.0
         """
+        if changes is not None and not isinstance(changes, Mapping):
+            raise DTypeError(
+                "g.whatif takes a mapping, g.whatif({x: 1.0, y: 2.0}), not "
+                f"{type(changes).__name__}."
+            )
         return WhatIf(self, dict(changes or {}))
 
     # --- files ---------------------------------------------------------------------------------
@@ -1942,6 +1988,18 @@ def _not_float(what: str, found: object) -> DTypeError:
         f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
         "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
     )
+
+
+def _read_timeout(timeout: Any) -> float | None:
+    """A time limit in seconds; ``None`` for none."""
+    if timeout is None:
+        return None
+    number = isinstance(timeout, int | float | np.integer | np.floating)
+    if not number or isinstance(timeout, bool) or math.isnan(timeout):
+        raise DTypeError(
+            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
+        )
+    return None if timeout >= threading.TIMEOUT_MAX else float(timeout)
 
 
 def _read_dtype(what: str, dtype: Any) -> Any:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
-from reactgrad._observers import Observer
+from reactgrad._observers import Calls
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-
-Calls = list[tuple[Observer, tuple[Any, ...]]]
 
 # Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
 # off for ever.
@@ -78,15 +76,16 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
     observers = graph._observers
     if observers.held or graph._computing:
         return None
-    if not (observers or observers.gone):
+    if not (observers or observers.gone or observers.calls):
         observers.ran = False
         return None
     observers.held += 1
     try:
         for _ in range(MAX_ROUNDS):
-            calls = _due(graph)
-            if calls:
-                _call(graph, calls, problems)
+            if not observers.calls:
+                observers.calls = _due(graph)[::-1]
+            if observers.calls:
+                _call(graph, problems)
             elif observers.queue:
                 _make_sets(graph, problems)
             else:
@@ -98,11 +97,12 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
         observers.held -= 1
 
 
-def _call(graph: Graph, calls: Calls, problems: list[Exception]) -> None:
-    observers = graph._observers
+def _call(graph: Graph, problems: list[Exception]) -> None:
+    observers, calls = graph._observers, graph._observers.calls
     gate = graph._lock.open(0)  # for threads that they wait for
     try:
-        for observer, arguments in calls:
+        while calls:
+            observer, arguments = calls.pop()
             if observer.active or observer.kind == "removed":  # else cancelled by another one
                 observers.calling = observer
                 try:

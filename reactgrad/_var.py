@@ -538,7 +538,8 @@ class Var(Value):
         Parameters
         ----------
         value : array_like or object
-            Of the node's shape, and of a dtype that can be cast to its own.
+            Of the node's shape, and of a dtype that can be cast to its own; for a Python function
+            without a declared result any object, as the function might return it. Arrays are copied.
 
         Raises
         ------
