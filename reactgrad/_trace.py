@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -19,7 +20,7 @@ from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError
 from reactgrad._graph import Graph
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
-from reactgrad.flow import enable_grad
+from reactgrad.flow import Differentiable
 
 # Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
 # there is more than one where threads, or calls inside of calls, needed them at the same time.
@@ -29,6 +30,28 @@ MAX_IDLE: Final = 8
 Build = Callable[..., Any]
 _kept: WeakKeyDictionary[Any, OrderedDict[Hashable, list[Trace]]] = WeakKeyDictionary()
 _lock = threading.Lock()
+# The graph in which a function of this thread or task is being called to be differentiated.
+_called_in: ContextVar[Graph | None] = ContextVar("reactgrad_called_in", default=None)
+
+
+@contextmanager
+def called_in(graph: Graph) -> Iterator[None]:
+    """Call a function to differentiate what it builds here, whatever the switches around it say."""
+    token = _called_in.set(graph)
+    try:
+        with graph, Differentiable():
+            yield
+    finally:
+        _called_in.reset(token)
+
+
+def outer_graph() -> Graph | None:
+    """The graph of the call around, whose nodes a function may close over.
+
+    Not inside of a node that runs: it gets values, and builds nothing there.
+    """
+    graph = _called_in.get()
+    return None if graph is None or graph.running is not None else graph
 
 
 class TracedGraph(Graph):
@@ -63,7 +86,7 @@ class Trace:
             value if var is None else var
             for var, (_, value) in zip(self._inputs, arguments.read, strict=True)
         ]
-        with graph, enable_grad():
+        with called_in(graph):
             self.result = arguments.call(build, operands)
         self.reusable = not graph.looked_at
 

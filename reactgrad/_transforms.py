@@ -15,7 +15,7 @@ import numpy as np
 
 from reactgrad import autodiff
 from reactgrad._errors import DTypeError, GradientError, ShapeError
-from reactgrad._trace import Arguments, traced, values
+from reactgrad._trace import Arguments, called_in, outer_graph, traced, values
 from reactgrad.backend import device_of_kind, read_value, spec
 from reactgrad.ops import Handle, alias
 
@@ -466,7 +466,8 @@ def _transformed(
         positions = _positions(argnums, len(args), what)
         graph = _graph_of((*args, *kwargs.values()))
         if graph is not None:
-            return on_vars(*_entered(graph, args, positions), **kwargs)
+            with called_in(graph):
+                return on_vars(*_entered(graph, args, positions), **kwargs)
         arguments = Arguments(what, args, kwargs)
         _check_floats(arguments, positions, what)
         with traced(fn, (what, argnums, *options), on_vars, arguments) as result:
@@ -497,7 +498,8 @@ def _along(what: str, fn: Callable[..., Any], primals: Any, tangents: Any, build
 
     graph = _graph_of((*primals, *tangents))
     if graph is not None:
-        return on_vars(*_entered(graph, primals, range(count)), *tangents)
+        with called_in(graph):
+            return on_vars(*_entered(graph, primals, range(count)), *tangents)
     arguments = Arguments(what, primals, {})
     _check_floats(arguments, range(count), what)
     directions = [
@@ -515,8 +517,9 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
         raise GradientError(f"{what} was given no arguments: rg.vjp(fn, *primals).")
     graph = _graph_of(primals)
     if graph is not None:
-        xs = _entered(graph, primals, range(len(primals)))
-        y = _result(fn, what, xs, xs, {})
+        with called_in(graph):
+            xs = _entered(graph, primals, range(len(primals)))
+            y = _result(fn, what, xs, xs, {})
         return y, lambda v: _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
 
     def on_vars(*xs: Any) -> Any:
@@ -566,8 +569,9 @@ def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[
 
 
 def _graph_of(args: Sequence[Any]) -> Any:
-    """The graph of the first Var among arguments, if there is one."""
-    return next((arg._graph for arg in args if isinstance(arg, Handle)), None)
+    """The graph of the first Var among arguments, or of the call around; ``None``: arrays in, arrays out."""
+    found = next((arg._graph for arg in args if isinstance(arg, Handle)), None)
+    return outer_graph() if found is None else found
 
 
 def _or_zeros(found: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
