@@ -398,8 +398,8 @@ class Graph:
             if isinstance(op, Output) and op.index == index:
                 return self._handle(child)
         function = host.ops[slot]
-        op = function.output(index)
-        return self._add_computed(op, (), op.declared, [slot], [])
+        found = function.promised(index, [host.specs[p] for p in self._scheduler.operands(slot)])
+        return self._add_computed(function.output(index), (), found, [slot], [])
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
@@ -1072,6 +1072,10 @@ class Graph:
                 return self._value_now(slot)
             except Later as later:  # another thread computes what this one needs
                 self._lock.wait_after(later)
+
+    def _value_for_rule(self, slot: int) -> Any:
+        """The value of a function's node for a rule that is built anew when it is so no more."""
+        return self._value(slot)
 
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads

@@ -63,6 +63,9 @@ class TracedGraph(Graph):
         self.looked_at = True
         return super()._value(slot)
 
+    def _value_for_rule(self, slot: int) -> Any:
+        return super()._value(slot)
+
 
 class Trace:
     """One function, or what a transform makes of it, built for arguments of one kind.
