@@ -1728,7 +1728,7 @@ class Graph:
 
     def _retain_between(self, program: Program, root: int, retain: bool) -> None:
         """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
-        scheduler, host = self._scheduler, self._host
+        host = self._host
         owners = host.owners
         between = set(program.adjoint)
         between.update(slot for slot, number in owners.items() if number == program.number)
@@ -1737,12 +1737,17 @@ class Graph:
             host.spared |= between
             return
         host.spared -= between
+        self._release(between)
+
+    def _release(self, slots: Iterable[int]) -> None:
+        """Let go of those values that come back the same when they are needed (rule E17)."""
+        scheduler, host = self._scheduler, self._host
         scheduler.attend()
         mark = scheduler.staleness.mark
         host.release(
             [
                 slot
-                for slot in between
+                for slot in slots
                 if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
             ]
         )

@@ -75,6 +75,13 @@ def grad(
     x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
     but slower. ``rg.where`` and ``rg.switch`` choose without looking.
 
+    What was built is kept as long as the function, with its values: of the latest kinds of
+    arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay
+    between calls.
+
+    Inside of a call with Vars, or of another function that is being differentiated, transforms give
+    Vars of that graph for arrays, too: the function may close over the outer function's arguments.
+
     Examples
     --------
     >>> import reactgrad as rg

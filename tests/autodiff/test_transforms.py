@@ -601,6 +601,34 @@ def test_kinds_that_are_kept_are_bounded() -> None:
     assert calls[0] == MAX_KINDS + 20
 
 
+def test_memory_of_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, calls = counted(lambda x: rg.tanh(rg.exp(x) * x).sum())
+    gradient = rg.grad(f)
+
+    def held() -> int:
+        return sum(trace._graph.stats().bytes for trace in traces(f))
+
+    gradient(np.ones(1000))
+    one = held()
+    monkeypatch.setattr("reactgrad._trace.MAX_BYTES", 3 * one)
+    for n in range(1001, 1010):
+        gradient(np.ones(n))
+        assert held() <= 3 * one
+    assert len(traces(f)) == 2, "the oldest went"
+    expected = gradient(np.full(100_000, 0.5))
+    assert len(traces(f)) == 1
+    arguments = 100_000 * 8
+    assert arguments <= held() < 1.1 * arguments, "what can be computed again went"
+    count = calls[0]
+    for value in (0.5, 0.25, 0.5):
+        found = gradient(np.full(100_000, value))
+        assert (found == expected).all() == (value == 0.5)
+        assert held() < 1.1 * arguments
+    assert calls[0] == count
+    _, pullback = rg.vjp(lambda x: x * x, np.full(100_000, 3.0))
+    assert pullback(np.ones(100_000))[0][0] == 6.0
+
+
 def test_arguments_that_did_not_change_recompute_nothing() -> None:
     runs: list[Any] = []
     slow = rg.lift(lambda x: runs.append(x) or x.sum(), shape=())
