@@ -361,10 +361,31 @@ class Graph:
                     slots.append(-1)
                     specs.append(found)
                     constants.append((i, found, value))
-            result = None if None in specs else op.result(tuple(specs), attrs)
+            if None in specs:
+                result = None
+                for slot in slots:
+                    if slot >= 0:
+                        self._refuse_tuple(slot, op.name)
+            else:
+                result = op.result(tuple(specs), attrs)
             for i, found, value in constants:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
+
+    def _refuse_tuple(self, slot: int, what: str) -> None:
+        """Raise ``DTypeError`` for the node of a function that has several outputs."""
+        op = self._host.ops[slot]
+        if getattr(op, "outputs", None) is not None:
+            name = self._host.name
+            children = self._scheduler.topology.children[slot]
+            outputs = [
+                name(child) for child in children if isinstance(self._host.ops[child], Output)
+            ]
+            raise DTypeError(
+                f"{what}: {name(slot)!r} is the tuple of all outputs of function {op.name!r}, which is "
+                "no array and has no gradient. Use the outputs, which are nodes of their own, "
+                f"{' and '.join(map(repr, outputs))}."
+            )
 
     def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
         """A new node that calls a Python function; of several outputs the nodes of these."""

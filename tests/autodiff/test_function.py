@@ -616,7 +616,9 @@ def test_subgraph_asks_for_inferred_shapes_and_says_where_there_are_none(g: rg.G
 
     x = g.input([2.0, 4.0])
     assert np.array_equal(known(x).value, [2.0, 4.0])
-    with pytest.raises(rg.UnsetError, match=r"the shape of a node that only its value shows.*infer"):
+    with pytest.raises(
+        rg.UnsetError, match=r"the shape of a node that only its value shows.*infer"
+    ):
         unknown(x)
 
 
