@@ -22,7 +22,8 @@ class Function:
 
     ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward`` gets
     and returns Vars: it builds nodes once, which follow the values and can be differentiated again.
-    ``jvp`` is the rule of forward mode, ``infer`` says shapes. None of them is called on an instance: there is none.
+    ``jvp`` is the rule of forward mode, ``infer`` says shapes. None of them is called on an instance:
+    there is none.
 
     Parameters
     ----------
@@ -35,9 +36,10 @@ class Function:
     The interface is that of ``torch.autograd.Function``. What differs follows from gradients that
     stay alive: ``outputs`` is declared, since nothing is computed when ``apply`` builds the node;
     arrays that ``forward`` gets are read-only; rules run when a gradient is built, not when it is
-    computed, so what else they do (printing, or calling ``y.backward()``) is done then, and once; ``ctx.saved_tensors`` are nodes, so that what is
-    computed from them follows and higher orders are right, or refused where something was saved that
-    is neither argument nor output; and what is saved must be of the same kind at every run.
+    computed, so what else they do (printing, or calling ``y.backward()``) is done then, and once;
+    ``ctx.saved_tensors`` are nodes, so that what is computed from them follows and higher orders are
+    right, or refused where something was saved that is neither argument nor output; and what is
+    saved must be of the same kind at every run.
 
     Examples
     --------

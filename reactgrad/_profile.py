@@ -201,8 +201,9 @@ def profile() -> Profile:
     """Add up what nodes run, how long they take and what memory they compute, by op or by node.
 
     A context manager and a decorator, for the runs that this thread makes inside, of all graphs,
-    forward and backward alike; each is of one thread at a time. What is clean does not run, so it has no row. May be entered again, and then goes on; keeps
-    no graph alive. ``Graph.record`` has the single calls of one graph, from all threads.
+    forward and backward alike; each profile is of one thread at a time. What is clean does not run,
+    so it has no row. May be entered again, and then goes on; keeps no graph alive. ``Graph.record``
+    has the single calls of one graph, from all threads.
 
     Returns
     -------

@@ -554,7 +554,7 @@ def test_shapes_are_inferred_without_a_run_and_follow(g: rg.Graph) -> None:
     with pytest.raises(rg.ShapeError) as refused:
         x.set(np.ones((7, 3)))
     assert "Nothing was changed" in refused.value.__notes__[0]
-    assert x.shape == half.shape[:1] + (3,) == (5, 3)
+    assert x.shape == (*half.shape[:1], 3) == (5, 3)
     assert np.array_equal(wide.value, np.full((5, 4), 3.0))
     unknown = rg.Graph().input(shape=(None, 3), dtype="f4")
     later = Affine.apply(unknown, unknown.graph.const(np.ones((3, 4), "f4")))
@@ -602,6 +602,34 @@ def test_transform_of_a_function_that_asks_for_inferred_shapes_builds_it_once() 
     for value in (1.0, 2.0):
         assert np.array_equal(slope(np.full((2, 2), value)), np.ones((2, 2)))
     assert counted == 2
+
+
+def test_transform_follows_what_a_rule_has_read_of_forward() -> None:
+    class Signed(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.sign = 1.0 if np.sum(x) > 0 else -1.0
+            return ctx.sign * x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2.0 * ctx.sign
+
+        @staticmethod
+        def infer(x: Any) -> Any:
+            return x
+
+    calls = 0
+
+    def f(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return Signed.apply(x).sum()
+
+    slope = rg.grad(f)
+    for value in (1.0, 3.0, -1.0, -2.0, 4.0):
+        assert slope(np.array([value]))[0] == (2.0 if value > 0 else -2.0)
+    assert calls == 1
 
 
 def test_subgraph_asks_for_inferred_shapes_and_says_where_there_are_none(g: rg.Graph) -> None:
