@@ -578,6 +578,17 @@ def test_edits_and_forks_keep_what_is_inferred(g: rg.Graph) -> None:
     assert y.shape == y.value.shape == (2, 7)
 
 
+def test_loaded_graph_goes_on_to_infer(g: rg.Graph) -> None:
+    x, w = g.input(np.ones((2, 3)), name="x"), g.param(np.ones((3, 4)))
+    half = Halves.apply(Affine.apply(x, w, scale=2.0))[0]
+    half.name = "half"
+    half.value
+    loaded = there_and_back(g)
+    assert not loaded["half"].is_stale
+    loaded["x"].set(np.ones((5, 3)))
+    assert loaded["half"].shape == loaded["half"].value.shape == (5, 4)
+
+
 def test_transform_of_a_function_that_asks_for_inferred_shapes_builds_it_once() -> None:
     calls = 0
 
