@@ -370,6 +370,10 @@ class Graph:
                     slots.append(-1)
                     specs.append(found)
                     constants.append((i, found, value))
+            if None in specs:
+                for slot in slots:
+                    if slot >= 0:
+                        self._refuse_tuple(slot, op.name)
             reuse = self._reuse
             if reuse is not None and reuse.blocks:
                 return self._reused(reuse, op, attrs, slots, specs, constants, detached)
@@ -447,6 +451,21 @@ class Graph:
         """
         return ReuseBlock(self)
 
+    def _refuse_tuple(self, slot: int, what: str) -> None:
+        """Raise ``DTypeError`` for the node of a function that has several outputs."""
+        op = self._host.ops[slot]
+        if getattr(op, "outputs", None) is not None:
+            name = self._host.name
+            children = self._scheduler.topology.children[slot]
+            outputs = [
+                name(child) for child in children if isinstance(self._host.ops[child], Output)
+            ]
+            raise DTypeError(
+                f"{what}: {name(slot)!r} is the tuple of all outputs of function {op.name!r}, which is "
+                "no array and has no gradient. Use the outputs, which are nodes of their own, "
+                f"{' and '.join(map(repr, outputs))}."
+            )
+
     def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
         """A new node that calls a Python function; of several outputs the nodes of these."""
         with self._lock:
@@ -479,8 +498,8 @@ class Graph:
             if isinstance(op, Output) and op.index == index:
                 return self._handle(child)
         function = host.ops[slot]
-        op = function.output(index)
-        return self._add_computed(op, (), op.declared, [slot], [])
+        found = function.promised(index, [host.specs[p] for p in self._scheduler.operands(slot)])
+        return self._add_computed(function.output(index), (), found, [slot], [])
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
@@ -1275,6 +1294,10 @@ class Graph:
         finally:
             gate.lock.release()
 
+    def _value_for_rule(self, slot: int) -> Any:
+        """The value of a function's node for a rule that is built anew when it is so no more."""
+        return self._value(slot)
+
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
         if not lock.acquire(False):
@@ -1949,7 +1972,7 @@ class Graph:
 
     def _retain_between(self, program: Program, root: int, retain: bool) -> None:
         """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
-        scheduler, host = self._scheduler, self._host
+        host = self._host
         owners = host.owners
         between = set(program.adjoint)
         between.update(slot for slot, number in owners.items() if number == program.number)
@@ -1958,12 +1981,17 @@ class Graph:
             host.spared |= between
             return
         host.spared -= between
+        self._release(between)
+
+    def _release(self, slots: Iterable[int]) -> None:
+        """Let go of those values that come back the same when they are needed (rule E17)."""
+        scheduler, host = self._scheduler, self._host
         scheduler.attend()
         mark = scheduler.staleness.mark
         host.release(
             [
                 slot
-                for slot in between
+                for slot in slots
                 if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
             ]
         )

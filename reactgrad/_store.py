@@ -889,6 +889,6 @@ def declared(found: Spec, value: Any, who: str) -> Any:
     if not fits or (seen.weak is None and seen.dtype != found.dtype):  # type: ignore[union-attr]
         raise ShapeError(
             f"{who} declared to return {found!r} but returned {seen or type(value).__name__}. "
-            "Return what is declared, or leave shape= and dtype= out."
+            "Return what is declared, or leave shape= and dtype=, or infer, out."
         )
     return array

@@ -378,6 +378,55 @@ class Value(Handle):
         """Matrix product; see ``rg.matmul``."""
         return _protocols.dot(self, other)
 
+    def snapshot(self) -> Any:
+        """A constant with the present value."""
+        self._graph._refuse_tuple(self._slot, "snapshot")
+        return self._graph.const(self.value)
+
+    def detach_node(self) -> Var:
+        """A node of its own that has the same value and passes no gradient.
+
+        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
+        another operand by an edit and stop gradients there, too. Its value is a view.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([1.0, 2.0])
+        >>> h = w.detach_node()
+        >>> h.requires_grad, rg.grad((h * w).sum(), w).value
+        (False, array([1., 2.]))
+        """
+        return detach_node(self)
+
+    def scale_grad(self, factor: float) -> Var:
+        """A node with the same value whose gradient counts `factor` times.
+
+        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
+        is a view.
+
+        Parameters
+        ----------
+        factor : float
+            -1.0 reverses the gradient. For one that changes use ``register_hook``.
+
+        Raises
+        ------
+        DTypeError
+            If `factor` is no finite number.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(3.0)
+        >>> y = w.scale_grad(-1.0) ** 2
+        >>> y.value, rg.grad(y, w).value
+        (np.float64(9.0), np.float64(-6.0))
+        """
+        return scale_grad(self, factor)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _protocols.array_ufunc(ufunc, method, inputs, kwargs)
 
@@ -733,10 +782,6 @@ class Var(Value):
             gone = graph._host.removed
             return VarList([graph._handle(slot) for slot in slots if slot not in gone])
 
-    def snapshot(self) -> Any:
-        """A constant with the present value."""
-        return self._graph.const(self.value)
-
     # --- gradients -----------------------------------------------------------------------------
 
     def detach(self) -> DetachedVar:
@@ -757,50 +802,6 @@ class Var(Value):
             view._graph, view._slot, view.base = self._graph, self._slot, self
             self._detached = weakref.ref(view)
         return view
-
-    def detach_node(self) -> Var:
-        """A node of its own that has the same value and passes no gradient.
-
-        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
-        another operand by an edit and stop gradients there, too. Its value is a view.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param([1.0, 2.0])
-        >>> h = w.detach_node()
-        >>> h.requires_grad, rg.grad((h * w).sum(), w).value
-        (False, array([1., 2.]))
-        """
-        return detach_node(self)
-
-    def scale_grad(self, factor: float) -> Var:
-        """A node with the same value whose gradient counts `factor` times.
-
-        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
-        is a view.
-
-        Parameters
-        ----------
-        factor : float
-            -1.0 reverses the gradient. For one that changes use ``register_hook``.
-
-        Raises
-        ------
-        DTypeError
-            If `factor` is no finite number.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param(3.0)
-        >>> y = w.scale_grad(-1.0) ** 2
-        >>> y.value, rg.grad(y, w).value
-        (np.float64(9.0), np.float64(-6.0))
-        """
-        return scale_grad(self, factor)
 
     def freeze(self) -> Any:
         """Take a param out of training: no ``.grad``; gradients still pass to what is before it.
@@ -876,6 +877,7 @@ class Var(Value):
     def retain_grad(self) -> None:
         """Let every backward that passes this node leave its gradient in ``.grad``."""
         with self._graph._lock:
+            self._graph._refuse_tuple(self._slot, "retain_grad")
             self._graph._host.retained.add(self._slot)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:

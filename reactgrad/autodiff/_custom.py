@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError, ShapeError
-from reactgrad.backend import Spec, spec
-from reactgrad.ops import CONST, LINEAR, Attrs, Op, Share, apply, astype, shares
+from reactgrad.backend import Spec, read_value, spec
+from reactgrad.ops import CONST, LINEAR, Attrs, Op, Share, apply, astype, no_shares, shares
 
 
 def custom_gradients(
@@ -144,9 +144,16 @@ def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
         return None
     graph = var._graph
     if not hasattr(part, "_slot"):
+        if read_value(part, who)[0] is None:
+            raise DTypeError(
+                f"{who} returned {type(part).__name__} ({part!r:.60}). A {kind[0]} is a Var, built of "
+                "ops; or an array or number where it is constant, or None where it is zero."
+            )
         part = graph.const(part)
     if part._graph is not graph:
         raise GraphError(f"{who} returned a Var of another graph.")
+    if getattr(graph._host.ops[var._slot], "outputs", None) is not None:
+        raise no_shares()
     given, wanted = (graph._host.specs[one._slot] for one in (part, var))
     if given is None or wanted is None:
         return apply(CHECKED, (part, var), (who, kind))

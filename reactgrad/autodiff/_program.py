@@ -823,7 +823,7 @@ class Program:
         """The value that a rule has to see to be built; in the middle of a change the last one."""
         if self._updating:
             return self._graph._host.data[slot]
-        return self._graph._value(slot)
+        return self._graph._value_for_rule(slot)
 
     def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
         """A rule has read this of what its function has left; what was read first counts."""
