@@ -530,12 +530,13 @@ class Scheduler:
     def _arrive(self, transition: Transition) -> None:
         """Mark what a plan leaves behind that went straight to its end."""
         staleness = self.staleness
-        staleness.pending.clear()
         if transition.marks:
             for slot, mark in transition.marks:
                 staleness.put(slot, mark)
             for slot in self.dropped.intersection(transition.plan.members):
                 staleness.restore(slot)
+        # Last: who reads without the lock must never see a node that is neither pending nor marked.
+        staleness.pending.clear()
 
     def _settle(self, targets: tuple[int, ...], run: Run) -> None:
         """Go on where a node erased all marks while it ran: what was done has to be found again."""
