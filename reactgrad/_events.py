@@ -78,8 +78,8 @@ class Event:
         Grows by one with every event of the graph, also with those that the limit drops.
     kind : str
         ``"new"``, ``"set"``, ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"dropped"``,
-        ``"rollback"`` (a transaction that failed has given it back); for a read ``"run"``, followed by ``"ran"``, ``"cut_off"``, ``"rebuilt"`` or ``"failed"`` for
-        each node that was called, in order.
+        ``"rollback"`` (a transaction that failed has given it back); for a read ``"run"``, followed by
+        ``"ran"``, ``"cut_off"``, ``"rebuilt"`` or ``"failed"`` for each node that was called, in order.
     node : str
         Name of the node at that time; of a run, the names of what was read.
     before, after : int

@@ -76,8 +76,8 @@ class Cause:
     kind : str
         What was done to the node: ``"set"`` (or touched, or given back by a rollback, if ``g.events``
         was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"rollback"``; or what it is:
-        ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``: another read computed it since;
-        ``"unknown"``: a change before an earlier read.
+        ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
+        another read computed it since; ``"unknown"``: a change before an earlier read.
     node : str
         Its name.
     before, after : int or None
