@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -64,8 +63,7 @@ def read_torch(outputs: Any) -> Any:
 def redefined(dag: Dag, batch: int) -> Step:
     """The model of B1 written anew at every step, from the same leaves."""
     model = Model(dag, batch)
-    # Without `reuse` every step makes new nodes, and the old ones go.
-    reuse: Callable[[], Any] = getattr(model.graph, "reuse", nullcontext)
+    reuse = model.graph.reuse
 
     def step(rows: Any) -> Any:
         model.set_inputs(rows)
@@ -98,10 +96,9 @@ def cases(setting: Setting) -> list[Case]:
                 (_torch(lambda: Torch(dag).gradient(), 3.0, read_torch),),
             ),
         ]
-    how = "g.reuse()" if hasattr(rg.Graph, "reuse") else "new nodes: g.reuse() is not there yet"
     found.append(
         Contest(
-            f"model redefined every step ({how})",
+            "model redefined every step (g.reuse())",
             draw_inputs(1),
             Side("reactgrad", lambda: redefined(dag, 1), show=read),
             (_torch(lambda: Torch(dag).gradient(), 1.8, read_torch),),

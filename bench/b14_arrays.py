@@ -146,8 +146,7 @@ def by_hand(operation: Operation, shape: tuple[int, int], *, keep: bool) -> Step
 
 def in_torch(expression: Callable[[Any, Any, Any], Any]) -> Step:
     torch = load("torch")
-    torch.set_grad_enabled(False)
-    return lambda tensors: expression(torch, *tensors)
+    return torch.no_grad()(lambda tensors: expression(torch, *tensors))
 
 
 def tensors(arrays: Any) -> Any:

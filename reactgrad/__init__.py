@@ -11,10 +11,12 @@ Map of the package:
 - ``autodiff``, ``flow``           gradients as nodes; what gradients pass
 - ``_hooks``                       functions of the user on the way of gradients
 - ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
+- ``_reuse``, ``_together``        the same op on the same parents is one node; leaves that are set together
 - ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
+- ``_plan``                        what a read would run
 - ``_profile``                     where the time and the memory of a block went
 - ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
@@ -26,6 +28,7 @@ Map of the package:
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
+- ``_paths``                       what errors of the system call a file
 - ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
 - ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
 """

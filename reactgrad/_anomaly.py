@@ -156,11 +156,12 @@ class _Inspector(Through):
         outcome = None if step is None else step()
         if outcome is not UNCHANGED:
             if self._bad(slot):
+                message = self._message(slot)
                 if slot in host.cutoffs:  # what it is compared with stays what readers have seen
                     host.data[slot] = before
                     host.moved(slot)
                 self._raised.add(slot)
-                raise AnomalyError(self._message(slot))
+                raise AnomalyError(message)
             sums.computed(slot)
         return outcome
 

@@ -42,6 +42,11 @@ def close_block() -> None:
     open_blocks.discard(block)
 
 
+def is_open(block: Block) -> bool:
+    """Whether this thread or task is inside of the block."""
+    return block in _mine.get()
+
+
 def blocks_due(graph: Graph) -> list[Block]:
     """The blocks of this thread that are not around the present run of `graph` yet."""
     return [block for block in _mine.get() if id(graph) not in block.running]

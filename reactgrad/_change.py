@@ -254,6 +254,9 @@ def _write(graph: Graph, slot: int, definition: Definition) -> None:
 
 def respec(graph: Graph, sources: Specs) -> None:
     """Give leaves other shapes and dtypes, and all that depends on them, or nothing."""
+    leaves = [graph._handle(slot) for slot in sources]  # one that is named may have no other
+    graph._tidy()  # what nobody holds any more refuses nothing
     with Change(graph) as change:
         change.define({}, sources)
         change.follow()
+    del leaves

@@ -20,7 +20,17 @@ from . import __version__
 
 FINE, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
-_OPTIONAL = ("scipy", "cupy", "numba", "tqdm", "matplotlib", "ipywidgets", "dask", "threadpoolctl")
+_OPTIONAL = (
+    "safetensors",
+    "scipy",
+    "cupy",
+    "numba",
+    "tqdm",
+    "matplotlib",
+    "ipywidgets",
+    "dask",
+    "threadpoolctl",
+)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _GIB = 2**30
 

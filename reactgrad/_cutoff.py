@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import copysign
 from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad._names import remember
-from reactgrad.backend import owner
+from reactgrad.backend import cpu, owner
 
 Cutoff = Callable[[Any, Any], Any]
+
+# Types whose values are the same if, and only if, they compare equal.
+_EXACT = frozenset((int, bool, str, bytes))
 
 # Elements compared at a time: a difference near the front is found without reading the rest.
 _BLOCK = 1 << 15
@@ -20,8 +24,9 @@ _BLOCK = 1 << 15
 def equal(old: Any, new: Any) -> bool:
     """Whether two values are the same.
 
-    Arrays: same dtype and shape, and each element has the same bits or both are NaN. Other
-    objects: the same type and ``==`` returning exactly ``True``.
+    Arrays: same class, dtype and shape, and each element has the same bits or both are NaN; of
+    classes that may hold more than their elements, such as masked arrays, no two count as the same.
+    Other objects: the same type and ``==`` returning exactly ``True``.
 
     Parameters
     ----------
@@ -36,13 +41,20 @@ def equal(old: Any, new: Any) -> bool:
     >>> equal(0.0, -0.0)
     False
     """
-    if isinstance(old, float) and isinstance(new, float) and type(old) is type(new):
-        return _same_bits(np.float64(old), np.float64(new))
-    if isinstance(old, np.ndarray | np.generic) and isinstance(new, np.ndarray | np.generic):
+    if type(old) is type(new):
+        if type(old) is float:
+            # Numbers that compare equal have the same bits, but for the sign of zero.
+            same = old == new and (old != 0.0 or copysign(1.0, old) == copysign(1.0, new))
+            return same or (old != old and new != new)
+        if type(old) in _EXACT:
+            return old == new
+    if type(old) in _PYTHON_FLOATS and type(old) is type(new):
+        return _same_bits(np.asarray(old), np.asarray(new))
+    if isinstance(old, _ARRAYS) and isinstance(new, _ARRAYS) and _told_by_elements(old, new):
         a, b = np.asarray(old), np.asarray(new)
         return a.dtype == b.dtype and a.shape == b.shape and _same_bits(a, b)
     device = owner(old)
-    if device is not None and owner(new) is device:
+    if device is not None and device is not cpu and owner(new) is device:
         return equal(device.to_numpy(old), device.to_numpy(new))
     if old is None or new is None:
         return old is new
@@ -52,10 +64,24 @@ def equal(old: Any, new: Any) -> bool:
         return False
 
 
+_ARRAYS = (np.ndarray, np.generic)
+_PYTHON_FLOATS = (float, complex)
+# Classes of arrays that hold nothing but their elements; others may have a mask or a unit.
+_PLAIN_CLASSES = frozenset((np.ndarray, np.matrix, np.memmap, np.recarray))
+
+
+def _told_by_elements(old: Any, new: Any) -> bool:
+    """Whether two values are of one class, and the same if their elements are."""
+    kind = _class_of(old)
+    return kind is _class_of(new) and kind in _PLAIN_CLASSES
+
+
+def _class_of(value: Any) -> type:
+    return type(value) if isinstance(value, np.ndarray) else np.ndarray
+
+
 def _same_bits(old: Any, new: Any) -> bool:
-    a, b = np.ravel(old), np.ravel(new)
-    for start in range(0, a.size, _BLOCK):
-        x, y = a[start : start + _BLOCK], b[start : start + _BLOCK]
+    for x, y in _blocks(old, new):
         if x.tobytes() == y.tobytes():
             continue
         if x.dtype.kind not in "fc":
@@ -64,6 +90,14 @@ def _same_bits(old: Any, new: Any) -> bool:
         if x[~both_nan].tobytes() != y[~both_nan].tobytes():
             return False
     return True
+
+
+def _blocks(a: Any, b: Any) -> Iterable[tuple[Any, Any]]:
+    """The same elements of two arrays of one shape, piece by piece, in whatever order they lie."""
+    if a.size <= _BLOCK:
+        return ((a, b),)
+    flags = ["external_loop", "buffered", "refs_ok"]
+    return np.nditer([a, b], flags, order="K", buffersize=_BLOCK)  # type: ignore[return-value]
 
 
 class Tolerance:
@@ -76,16 +110,29 @@ class Tolerance:
         self.atol = atol
 
     def __call__(self, old: Any, new: Any) -> bool:
+        if not _told_by_elements(old, new):
+            return False
         a, b = np.asarray(old), np.asarray(new)
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
-        a, b = a.ravel(), b.ravel()
+        if a.dtype.kind not in "biufc":
+            raise DTypeError(
+                f"cutoff={self!r} compares numbers and arrays of numbers, and the value is "
+                f"{type(new).__name__} ({new!r:.60}). Write cutoff='equal', or a function of (old, "
+                "new) that returns whether the value counts as unchanged."
+            )
+        close = self._close if a.dtype.kind in "fc" else self._close_integers
         with np.errstate(all="ignore"):
-            for start in range(0, a.size, _BLOCK):
-                x, y = a[start : start + _BLOCK], b[start : start + _BLOCK]
-                if not np.isclose(y, x, rtol=self.rtol, atol=self.atol, equal_nan=True).all():
-                    return False
-        return True
+            return all(close(x, y).all() for x, y in _blocks(a, b))
+
+    def _close(self, old: Any, new: Any) -> Any:
+        return np.isclose(new, old, rtol=self.rtol, atol=self.atol, equal_nan=True)
+
+    def _close_integers(self, old: Any, new: Any) -> Any:
+        """As ``_close``, but float64 does not hold all integers: the difference is taken exactly."""
+        gap = np.maximum(old, new).astype(np.uint64) - np.minimum(old, new).astype(np.uint64)
+        limit = np.floor(self.atol + self.rtol * np.abs(old.astype(np.float64)))
+        return (gap == 0) | (limit >= 2.0**64) | (gap <= limit.astype(np.uint64))
 
     def __repr__(self) -> str:
         return f"rg.tolerance(rtol={self.rtol}, atol={self.atol})"

@@ -76,6 +76,7 @@ def edit(graph: Graph) -> Iterator[Edits]:
 
 
 def _commit(graph: Graph, edits: Edits) -> None:
+    graph._tidy()  # what nobody holds any more refuses nothing
     noting = graph._scheduler.notes
     before = {slot: Before.of(graph, slot) for slot in edits.operands} if noting else {}
     with Change(graph) as change:

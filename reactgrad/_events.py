@@ -22,6 +22,7 @@ Kind = Literal[
     "pin",
     "unpin",
     "edit",
+    "rollback",
     "dropped",
     "run",
     "ran",
@@ -34,7 +35,14 @@ KINDS: tuple[str, ...] = get_args(Kind)
 # Events kept where the caller names no limit.
 LIMIT = 10_000
 
-_WORDS = {"touch": "touched", "pin": "pinned", "unpin": "unpinned", "edit": "edited", "run": "read"}
+_WORDS = {
+    "touch": "touched",
+    "pin": "pinned",
+    "unpin": "unpinned",
+    "edit": "edited",
+    "rollback": "given back by a transaction that failed",
+    "run": "read",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +57,15 @@ class Moved:
         Its versions at the previous and at this computation; `before` is 0 if it had raised.
     serial : int
         The number of the operand's creation, never used again.
+    raised : bool
+        Whether it has raised, so that this computation saw its error.
     """
 
     node: str
     before: int
     after: int
     serial: int = field(repr=False)
+    raised: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +77,9 @@ class Event:
     number : int
         Grows by one with every event of the graph, also with those that the limit drops.
     kind : str
-        ``"new"``, ``"set"``, ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"dropped"``; for a
-        read ``"run"``, followed by ``"ran"``, ``"cut_off"``, ``"rebuilt"`` or ``"failed"`` for
-        each node that was called, in order.
+        ``"new"``, ``"set"``, ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"dropped"``,
+        ``"rollback"`` (a transaction that failed has given it back); for a read ``"run"``, followed by
+        ``"ran"``, ``"cut_off"``, ``"rebuilt"`` or ``"failed"`` for each node that was called, in order.
     node : str
         Name of the node at that time; of a run, the names of what was read.
     before, after : int
@@ -175,7 +186,9 @@ class EventLog:
             now = version[slot]
             error = errors.get(slot)
             if error is not None:
-                self._note("failed", slot, now, now, None, error=f"{type(error).__name__}: {error}")
+                text = f"{type(error).__name__}: {error}"
+                moved = self._moved(step)
+                self._note("failed", slot, now, now, None, moved=moved, error=text)
                 continue
             kind: Any = states.get(slot, "ran")
             before = now - 1 if kind == "ran" else now
@@ -188,9 +201,9 @@ class EventLog:
         scheduler = self._host.scheduler
         version, serial = scheduler.versions.version, scheduler.topology.serial
         return tuple(
-            Moved(self._host.name(source), max(known, 0), version[source], serial[source])
+            Moved(self._host.name(source), max(known, 0), version[source], serial[source], seen < 0)
             for source, known in dict(zip(step.sources, step.known)).items()
-            if serial[source] and scheduler.seen(source) != known
+            if serial[source] and (seen := scheduler.seen(source)) != known
         )
 
     def _admit(self) -> None:

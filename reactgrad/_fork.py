@@ -125,17 +125,24 @@ class WhatIf:
     def __init__(self, graph: Graph, changes: dict[Any, Any]) -> None:
         self._graph = graph
         self._changes = changes
+        self._fork: Graph | None = None
 
     def __enter__(self) -> Graph:
-        self._fork = self._graph.fork()
+        if self._fork is not None:
+            raise GraphError(
+                "this g.whatif(...) is open already, and its fork belongs to the block that opened it. "
+                "For another fork write g.whatif(...) again; inside the block use the one it gave."
+            )
+        fork = self._graph.fork()
         if self._changes:
-            self._fork.set(
+            fork.set(
                 {
-                    key if isinstance(key, str) else self._fork[key]: value
+                    key if isinstance(key, str) else fork[key]: value
                     for key, value in self._changes.items()
                 }
             )
-        return self._fork
+        self._fork = fork
+        return fork
 
     def __exit__(self, *exc: object) -> None:
-        del self._fork
+        self._fork = None

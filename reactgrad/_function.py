@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
+
+import numpy as np
 
 from reactgrad._context import Context, NotRun, Passed, Rule, RuleContext, distinct, take, unchanged
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad._names import remember
+from reactgrad.backend import Spec, spec
 from reactgrad.ops import Handle, current_graph, spread
 
 
@@ -18,7 +22,8 @@ class Function:
 
     ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward`` gets
     and returns Vars: it builds nodes once, which follow the values and can be differentiated again.
-    ``jvp`` is the rule of forward mode. None of the three is called on an instance: there is none.
+    ``jvp`` is the rule of forward mode, ``infer`` says shapes. None of them is called on an instance:
+    there is none.
 
     Parameters
     ----------
@@ -30,9 +35,11 @@ class Function:
     -----
     The interface is that of ``torch.autograd.Function``. What differs follows from gradients that
     stay alive: ``outputs`` is declared, since nothing is computed when ``apply`` builds the node;
-    arrays that ``forward`` gets are read-only; ``ctx.saved_tensors`` are nodes, so that what is
-    computed from them follows and higher orders are right, or refused where something was saved that
-    is neither argument nor output; and what is saved must be of the same kind at every run.
+    arrays that ``forward`` gets are read-only; rules run when a gradient is built, not when it is
+    computed, so what else they do (printing, or calling ``y.backward()``) is done then, and once;
+    ``ctx.saved_tensors`` are nodes, so that what is computed from them follows and higher orders are
+    right, or refused where something was saved that is neither argument nor output; and what is
+    saved must be of the same kind at every run.
 
     Examples
     --------
@@ -94,6 +101,27 @@ class Function:
             arguments as they are.
         """
         raise NotImplementedError("write forward(ctx, ...) in the subclass")
+
+    @staticmethod
+    def infer(*args: Any, **kwargs: Any) -> Any:
+        """Say which shapes and dtypes ``forward`` returns, without computing; need not be written.
+
+        With it, ops on the result check shapes when they are built, ``.shape`` needs no run, and
+        ``rg.grad(fn)`` builds an `fn` that asks for shapes once. Without it, values show it.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            What forward gets, with a *spec* in place of each array or number: it has ``.shape``, in
+            which ``None`` stands for a length that is not known yet, and ``.dtype``.
+
+        Returns
+        -------
+        spec, or tuple (shape, dtype)
+            One that it was given, for a result of the same shape and dtype; or what it is. With
+            ``outputs=``, a tuple with one for each.
+        """
+        raise NotImplementedError("write infer(...) in the subclass, or leave it out")
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -248,6 +276,30 @@ class Applied(Lifted):
         self._check_count(parts)
         count = len(arguments)
         return rule.finish((parts + [None] * count)[:count])
+
+    def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
+        """What ``infer`` says of an output."""
+        cls = self.function
+        if cls.infer is Function.infer or index >= len(self.outputs) or None in operands:
+            return None
+        positional, named = self.written(operands)
+        try:
+            result = cls.infer(*positional, **named)
+            each = (result,) if cls._outputs is None else tuple(result)
+            if len(each) != len(self.outputs):
+                raise ValueError(f"{len(self.outputs)} outputs, and {len(each)} results")
+            found = each[index]
+            if isinstance(found, Spec):
+                return spec(found.shape, found.dtype, found.device)  # a number is no weak one
+            shape, dtype = found
+            device = operands[0].device if operands and operands[0] is not None else "cpu"
+            return spec(tuple(shape), np.dtype(dtype), device)
+        except Exception as error:
+            raise ShapeError(
+                f"{self.name}.infer, of ({', '.join(map(repr, operands))}): {type(error).__name__}: "
+                f"{error}. It returns a spec that it was given, or (shape, dtype) as in ((2, 3), "
+                "'float64'); of several outputs a tuple of these."
+            ) from error
 
     def _check_count(self, parts: list[Any]) -> None:
         """Refuse gradients that belong to no argument, or are missing."""

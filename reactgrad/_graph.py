@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -33,15 +34,18 @@ from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
 from reactgrad._host import Host, number_key
 from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
+from reactgrad._plan import planned
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
+from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._sparing import is_sparing, sparing
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
-from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, frozen_copy, unchanged
+from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
 from reactgrad._tell import held
+from reactgrad._together import FEW
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
 from reactgrad._why import Why, explain
@@ -64,12 +68,16 @@ from reactgrad.ops import (
 )
 from reactgrad.scheduler import Later, Scheduler, check_invariants
 from reactgrad.scheduler import Run as RawRun
+from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
 
 _UNSET = object()
-_NOTHING = nullcontext()
+_slot_of: Callable[[Any], int] = attrgetter("_slot")
+_graph_of: Callable[[Any], Any] = attrgetter("_graph")
+# What runs are inside of: infinities and NaNs are values like others.
+_quietly = partial(np.errstate, all="ignore")
 
 
 class Graph:
@@ -111,7 +119,9 @@ class Graph:
         self.seed = seed
         self._host = Host(self)
         self._programs = Programs()
+        self._rule: tuple[int, int] | None = None  # whose rule is asked, and in which thread
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
+        self._reuse: Reuse | None = None  # what reuse blocks have built, once there was one
         self._observers = Observers()
         self._observed = self._observers.observed  # empty: nobody looks at what happens
         self._events: EventLog | None = None
@@ -360,10 +370,101 @@ class Graph:
                     slots.append(-1)
                     specs.append(found)
                     constants.append((i, found, value))
+            if None in specs:
+                for slot in slots:
+                    if slot >= 0:
+                        self._refuse_tuple(slot, op.name)
+            reuse = self._reuse
+            if reuse is not None and reuse.blocks:
+                return self._reused(reuse, op, attrs, slots, specs, constants, detached)
             result = None if None in specs else op.result(tuple(specs), attrs)
             for i, found, value in constants:
                 slots[i] = self._constant(found, value)
             return self._add_computed(op, attrs, result, slots, detached)
+
+    def _reused(
+        self,
+        reuse: Reuse,
+        op: Op,
+        attrs: Attrs,
+        slots: list[int],
+        specs: list[Any],
+        constants: Sequence[tuple[int, Spec, Any]],
+        detached: list[int],
+    ) -> Var:
+        """The node that computes an op already, or a new one."""
+        for i, found, value in constants:
+            known = self._host.numbers.get(number_key(value)) if found.weak is not None else None
+            if known is not None:
+                slots[i] = known
+        key = None if -1 in slots else reuse.key(self, op, attrs, slots, detached)
+        var = None if key is None else reuse.find(self, key)
+        if var is not None:
+            return var
+        result = None if None in specs else op.result(tuple(specs), attrs)
+        for i, found, value in constants:
+            slots[i] = self._constant(found, value)
+        var = self._add_computed(op, attrs, result, slots, detached)
+        key = reuse.key(self, op, attrs, slots, detached)
+        if key is not None:
+            reuse.add(key, var)
+        return var
+
+    def reuse(self) -> ReuseBlock:
+        """Let the same op on the same operands give the node that is there already, in a block.
+
+        For loops that write their model anew at every step: the second step builds nothing, and so
+        does its ``backward``, and the graph does not grow. In the block of one thread, an op with
+        the same attributes on the same nodes, detached in the same places and in the same grad
+        mode, returns the node that the same call has returned in this block or in one of the last
+        four of the graph, which are kept for that. Such nodes are shared: to edit, hook or pin one
+        means all who built it; one that was given a hook, a cutoff, a pin, ``retain_grad`` or
+        ``keep`` is not given to others any more, and is built anew.
+
+        Leaves are always new, and what is built on them, too: make inputs before the loop and set
+        them in it. Python numbers are no leaves in this sense; an array that is written into an
+        expression is one, so make it a const before the loop. Nodes of Python functions, of indices
+        that hold arrays and of ``detach_node``, and what gradients are built of, are never shared.
+
+        Returns
+        -------
+        context manager
+
+        See Also
+        --------
+        subgraph : Does the same for functions whose arguments are other nodes at each call.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x, w = g.input([1.0, 2.0]), g.param(0.5)
+        >>> for batch in ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]):
+        ...     x.set(batch)
+        ...     with g.reuse():
+        ...         loss = ((x * w) ** 2).sum()
+        ...         run = loss.backward()
+        ...     print(len(g), loss.value, w.grad)
+        12 1.25 5.0
+        12 6.25 30.0
+        12 15.25 91.0
+        """
+        return ReuseBlock(self)
+
+    def _refuse_tuple(self, slot: int, what: str) -> None:
+        """Raise ``DTypeError`` for the node of a function that has several outputs."""
+        op = self._host.ops[slot]
+        if getattr(op, "outputs", None) is not None:
+            name = self._host.name
+            children = self._scheduler.topology.children[slot]
+            outputs = [
+                name(child) for child in children if isinstance(self._host.ops[child], Output)
+            ]
+            raise DTypeError(
+                f"{what}: {name(slot)!r} is the tuple of all outputs of function {op.name!r}, which is "
+                "no array and has no gradient. Use the outputs, which are nodes of their own, "
+                f"{' and '.join(map(repr, outputs))}."
+            )
 
     def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
         """A new node that calls a Python function; of several outputs the nodes of these."""
@@ -397,8 +498,8 @@ class Graph:
             if isinstance(op, Output) and op.index == index:
                 return self._handle(child)
         function = host.ops[slot]
-        op = function.output(index)
-        return self._add_computed(op, (), op.declared, [slot], [])
+        found = function.promised(index, [host.specs[p] for p in self._scheduler.operands(slot)])
+        return self._add_computed(function.output(index), (), found, [slot], [])
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
@@ -523,6 +624,7 @@ class Graph:
                         slots.append(ref.slot)
                 elif self._host.handles[ref.slot] is ref:
                     self._host.handles[ref.slot] = None
+                    self._host.part(ref.slot)
                     slots.append(ref.slot)
             self._scheduler.release(slots)
 
@@ -562,10 +664,13 @@ class Graph:
             if slot is None:
                 slot = self._by_given_name(name)
             if slot is None:
-                known = ", ".join(sorted(self._host.named)[:12]) or "none yet"
+                from difflib import get_close_matches  # slow to import, and only for this
+
+                close = get_close_matches(str(name), self._host.named, 3)
+                known = ", ".join(close or sorted(self._host.named)[:12]) or "none yet"
                 raise UnknownNameError(
-                    f"no node of this graph has the name {name!r} (names: {known}). A name alone "
-                    "does not keep a node: hold its Var, or g.keep(var)."
+                    f"no node of this graph has the name {name!r} ({'close' if close else 'names'}: "
+                    f"{known}). A name alone does not keep a node: hold its Var, or g.keep(var)."
                 )
             return self._handle(slot)
 
@@ -657,17 +762,30 @@ class Graph:
             return f"<Graph: {len(self)} nodes; inputs {self.inputs!r}, params {self.params!r}>"
 
     def _own(self, var: Any, what: str) -> int:
-        """The slot of a Var of this graph."""
+        """The slot of a Var of this graph, or of the node of this name."""
+        if isinstance(var, str):
+            return self[var]._slot
         if not isinstance(var, Handle):
             several = isinstance(var, list | tuple | VarList)
             hint = " Pass them one by one, f(*vars)." if several else ""
             raise DTypeError(
-                f"{what} takes Vars of this graph, not {type(var).__name__}.{hint} A value becomes "
-                "a node with g.input(value) or g.const(value)."
+                f"{what} takes Vars of this graph, or names, not {type(var).__name__}.{hint} A value "
+                "becomes a node with g.input(value) or g.const(value)."
             )
         if var._graph is not self:
-            raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.")  # type: ignore[attr-defined]
+            origin = any(ref() is var._graph for ref, _ in self._lineage)
+            hint = " Its twin in this fork is fork[var]." if origin else ""
+            raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.{hint}")  # type: ignore[attr-defined]
         return var._slot
+
+    def _own_all(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
+        """The slots of Vars of this graph, each once."""
+        try:
+            if set(map(_graph_of, variables)) == {self}:
+                return tuple(dict.fromkeys(map(_slot_of, variables)))
+        except AttributeError:
+            pass  # what is no Var is named below
+        return tuple(dict.fromkeys(self._own(var, what) for var in variables))
 
     # --- setting -----------------------------------------------------------------------------
 
@@ -698,33 +816,73 @@ class Graph:
                 raise DTypeError(
                     f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
                 )
-            pairs = [
-                (self._own(self[var] if isinstance(var, str) else var, "set"), value)
-                for var, value in values.items()
-            ]
+            if len(values) > FEW and self._host.together and self._write_together(values):
+                return
+            pairs = [(self._own(var, "set"), value) for var, value in values.items()]
             if not pairs or not self._write_plainly(pairs):
                 self._set_many(pairs)
+            elif len(pairs) > FEW:
+                self._host.remember(values, [slot for slot, _ in pairs])
+
+    def _write_together(self, values: Mapping[Any, Any]) -> bool:
+        """Set leaves that were set together before; ``False``: nothing done, look at each."""
+        host, scheduler = self._host, self._scheduler
+        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
+            return False
+        self._tidy()  # so that no other handle has the place of one that died
+        first, given = next(iter(values)), values.values()
+        together = host.together.get(id(first))
+        if host.dropped or together is None or not together.takes(host, values, given):
+            return False
+        try:
+            host.overwrite(together.members)
+            together.write(host, given)
+        finally:
+            scheduler.changed_again(together.leaves)
+        if self._observed:
+            announce(self, together.leaves.slots)
+        return True
 
     def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
         """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
-        host, scheduler = self._host, self._scheduler
-        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
+        host = self._host
+        if self._noted or self._computing or self._observers.calling is not None:
             return False
         for slot, value in values:
             if not host.plain_write(slot, value):
                 return False
         slots = [slot for slot, _ in values]
-        host.overwrite(slots if len(slots) == 1 else set(slots))
-        data = host.data
-        for slot, value in values:
-            buffer = data[slot]
-            if buffer is MISSING:  # a caller still looks at the former one
-                host.write_leaf(slot, host.specs[slot], value, adopt=False)
-            else:
-                buffer[...] = value
-        scheduler.changed(*slots)
+        try:
+            host.overwrite(set(slots))
+            data = host.data
+            for slot, value in values:
+                buffer = data[slot]
+                if type(buffer) is np.ndarray:
+                    buffer[...] = value
+                else:
+                    host.write_plainly(slot, value)
+        finally:  # whatever interrupts this, no leaf has another value at its old version
+            self._scheduler.changed(*slots)
         if self._observed:
             announce(self, slots)
+        return True
+
+    def _write_one_plainly(self, slot: int, value: Any) -> bool:
+        """As ``_write_plainly``, for the one leaf of ``Var.set``."""
+        host = self._host
+        if (
+            self._noted
+            or self._computing
+            or self._observers.calling is not None
+            or not host.plain_write(slot, value)
+        ):
+            return False
+        try:
+            host.write_plainly(slot, value)
+        finally:
+            self._scheduler.changed(slot)
+        if self._observed:
+            announce(self, (slot,))
         return True
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
@@ -746,9 +904,11 @@ class Graph:
             respec(self, reshaped)
         for slot, before in former.items():
             note_leaf(self, slot, before)
-        for slot, found, new in ready:
-            self._host.write_leaf(slot, found, new, adopt=adopt)
-        self._scheduler.changed(*[slot for slot, _, _ in ready])
+        try:
+            for slot, found, new in ready:
+                self._host.write_leaf(slot, found, new, adopt=adopt)
+        finally:
+            self._scheduler.changed(*[slot for slot, _, _ in ready])
         if self._observed:
             announce(self, [slot for slot, _, _ in ready])
 
@@ -757,8 +917,6 @@ class Graph:
         observers, specs = self._observers, self._host.specs
         ready = [(slot, *self._read_set(slot, value)) for slot, value in values]
         reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        if reshaped:
-            _respec.check(self, reshaped)
         sets: Sets = []
         for slot, found, new in ready:
             if found is not None and found.weak is None:
@@ -766,6 +924,9 @@ class Graph:
                 if not found.shape:
                     new = device_of_kind(found.kind).reshape(new, ())
             sets.append((self._handle(slot), new))
+        if reshaped:
+            self._tidy()
+            _respec.check(self, reshaped)
         assert observers.calling is not None
         observers.queue.append((observers.calling, sets))
 
@@ -859,7 +1020,11 @@ class Graph:
             return False
         if found is not None and found.weak is None and found.kind == "cpu":
             new = np.asarray(new, found.dtype)[()]
-        return unchanged(rule, self._host.hand_out(slot), new)
+        try:
+            return unchanged(rule, self._host.hand_out(slot), new)
+        except Exception as error:  # no node runs here that would say so
+            error.add_note(self._host.explain(slot))
+            raise
 
     def _set_cutoff(self, slot: int, rule: Any) -> None:
         self._scheduler.attend()
@@ -883,6 +1048,10 @@ class Graph:
         inside gives back the values of leaves, the topology, removed nodes, pins, names, cutoffs
         and what is frozen, with new versions, and is passed on. Nodes that were built inside stay,
         without the names they got there. Transactions nest.
+
+        What was given back counts as changed: what depends on it runs again. The block belongs to its
+        thread and holds the graph: no ``await`` in it, which would let other tasks of the thread in,
+        and threads that need several graphs in transactions enter them in the same order.
 
         Raises
         ------
@@ -922,18 +1091,20 @@ class Graph:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def forward(self, *targets: Var, retry: bool = False, timeout: float | None = None) -> Run:
+    def forward(
+        self, *targets: Var | str, retry: bool = False, timeout: float | None = None
+    ) -> Run:
         """Make nodes clean, running exactly their stale ancestors.
 
         Parameters
         ----------
-        *targets : Var
-            Nodes of this graph; none does nothing.
+        *targets : Var or str
+            Nodes of this graph, or their names; none does nothing.
         retry : bool
             Whether nodes that raised run again although their parents are unchanged; also those
             whose error a function handled that the targets need.
         timeout : float, optional
-            Seconds after which no further node is begun.
+            Seconds after which no further node is begun; 0 or less: none is begun at all.
 
         Returns
         -------
@@ -943,6 +1114,8 @@ class Graph:
         ------
         Cancelled
             After `timeout`, or by ``cancel``; what had not run is stale, the rest is done.
+        DTypeError
+            If `timeout` is no number.
         Exception
             The first error of a node, after all that does not depend on it has run.
             ``last_run.failed`` has all.
@@ -956,12 +1129,19 @@ class Graph:
         >>> len(g.forward(a, b).ran)
         2
         """
-        slots = tuple(dict.fromkeys(self._own(target, "forward") for target in targets))
+        slots = self._own_all(targets, "forward")
+        limit = _read_timeout(timeout)
         with self._lock:
             self._tidy()
-            if timeout is None:
+            if limit is None:
                 return Run(self, self._refresh(slots, retry=retry))
-            timer = threading.Timer(timeout, self._scheduler.cancel)
+            if limit <= 0.0:
+                left = self._left_to_run(slots, retry)
+                if left:
+                    self._scheduler.cancel()  # also the run that this is read in
+                    self._raise_cancelled(left)
+                return Run(self, self._refresh(slots))
+            timer = threading.Timer(limit, self._scheduler.cancel)
             timer.daemon = True
             timer.start()
             try:
@@ -1005,11 +1185,14 @@ class Graph:
             with sparing(self, slots):
                 return self._refresh(slots, retry=retry)
         try:
-            with np.errstate(all="ignore"), following(self) if self._lineage else _NOTHING:
-                run = self._scheduler.refresh(slots, retry=retry)
+            around = self._as_fork if self._lineage else _quietly
+            run = self._scheduler.refresh(slots, retry=retry, around=around)
         except BaseException as error:
-            if self._observed and not isinstance(error, Exception):  # interrupted in the middle
-                collect(self, self._scheduler.last_run)
+            if not isinstance(error, Exception):  # interrupted in the middle
+                if not self._computing and not isinstance(error, Later):
+                    self._scheduler.forget()  # versions tell how far it got
+                if self._observed:
+                    collect(self, self._scheduler.last_run)
             raise
         if self._observed:
             collect(self, run)
@@ -1025,6 +1208,12 @@ class Graph:
             return run
         finally:
             del failure  # its traceback holds this frame
+
+    @contextmanager
+    def _as_fork(self) -> Iterator[None]:
+        """What runs of a fork are inside of."""
+        with _quietly(), following(self):
+            yield
 
     def _follow_rules(self) -> bool:
         """Build gradients anew whose rules saw what is no more so; whether there were any."""
@@ -1049,10 +1238,26 @@ class Graph:
         if not self._computing:
             self._scheduler.cancelled = False
         if stale:
-            raise Cancelled(
-                f"the run was cancelled with {len(stale)} nodes still to run; what had run is kept. "
-                "Read again to go on."
-            )
+            self._raise_cancelled(len(stale))
+
+    def _raise_cancelled(self, left: int) -> NoReturn:
+        if not self._computing:
+            self._scheduler.cancelled = False
+        raise Cancelled(
+            f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
+            "had run is kept. Read again to go on."
+        )
+
+    def _left_to_run(self, slots: Sequence[int], retry: bool) -> int:
+        """How many nodes a read of these would run at least; runs nothing."""
+        scheduler = self._scheduler
+        left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
+        if retry:  # also what functions handled
+            ancestors = scheduler.topology.ancestors(slots)
+            left.update([slot for slot in ancestors if self._mark[slot] == FAILED])
+        else:
+            left = {slot for slot in left if self._mark[slot] != FAILED}
+        return len(left)
 
     def _value(self, slot: int) -> Any:
         """The clean value of a node, for callers."""
@@ -1060,11 +1265,38 @@ class Graph:
             fork = computed_fork(self)
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
+        if self._computing:
+            value = self._value_inside(slot)
+            if value is not MISSING:
+                return value
         while True:
             try:
                 return self._value_now(slot)
             except Later as later:  # another thread computes what this one needs
                 self._lock.wait_after(later)
+
+    def _value_inside(self, slot: int) -> Any:
+        """What the function under way reads, if it is clean and nobody else is inside of its gate.
+
+        ``MISSING``: this is another thread, or there is more to be done.
+        """
+        gate = self._lock.knock()
+        if gate is None:
+            return MISSING
+        try:
+            if self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
+                return MISSING
+            value = self._handed.get(slot, MISSING)
+            if value is MISSING or type(value) is Lease:
+                value = self._clean_value(slot)
+                self._handed.setdefault(slot, value)
+            return value
+        finally:
+            gate.lock.release()
+
+    def _value_for_rule(self, slot: int) -> Any:
+        """The value of a function's node for a rule that is built anew when it is so no more."""
+        return self._value(slot)
 
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
@@ -1099,6 +1331,11 @@ class Graph:
                     "computed again. Read again to go on."
                 )
         return value
+
+    def _clean_values(self, slots: Iterable[int]) -> list[Any]:
+        """The values of clean nodes; those that were released are computed again."""
+        hand_out, again = self._host.hand_out, self._clean_value
+        return [again(slot) if (value := hand_out(slot)) is MISSING else value for slot in slots]
 
     def stabilize(self) -> int:
         """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
@@ -1140,7 +1377,6 @@ class Graph:
         2.0 -> 6.0
         """
         with self._lock:
-            self._scheduler.check_idle()
             return stabilize(self)
 
     @property
@@ -1149,13 +1385,17 @@ class Graph:
         with self._lock:
             return Run(self, self._scheduler.last_run)
 
-    def plan(self, *targets: Var, gradient: bool = False) -> Plan:
+    def plan(self, *targets: Var | str, gradient: bool = False) -> Plan:
         """What a read would run; runs nothing.
+
+        Of a choice whose condition is up to date, the branch that it takes is planned. What else a
+        function reads while it runs nobody knows before: the plan takes it to read what it read the
+        last time, and is a guess where it does not.
 
         Parameters
         ----------
-        *targets : Var
-            What would be read.
+        *targets : Var or str
+            What would be read; nodes or their names.
         gradient : bool
             Whether to plan ``backward`` of one target instead: its stale adjoints, and the
             values they need.
@@ -1172,18 +1412,18 @@ class Graph:
         with self._lock:
             slots = [self._own(target, "plan") for target in targets]
             if gradient:
-                for target in targets:
+                for target in [self._handle(slot) for slot in slots]:
                     leaves = wanted_leaves(self, target._slot)
                     program, held = find_program(target, None)
                     slots += [var._slot for var in program.adjoints(leaves, held)]
-            stale = self._scheduler.truly_stale(slots)
+            stale = planned(self, slots)
             serial, mean = self._scheduler.topology.serial, self._measured.mean
             times = [mean(slot, serial[slot]) for slot in stale]
             return Plan([self._handle(slot) for slot in stale], times)
 
     # --- explaining --------------------------------------------------------------------------
 
-    def why(self, var: Var) -> Why:
+    def why(self, var: Var | str) -> Why:
         """Why a node is clean or stale, ran, was cut off, failed, or has no gradient.
 
         Runs nothing. While ``events`` is on, it also knows the line of every set and edit, and
@@ -1191,8 +1431,8 @@ class Graph:
 
         Parameters
         ----------
-        var : Var
-            A node of this graph.
+        var : Var or str
+            A node of this graph, or its name.
 
         Returns
         -------
@@ -1221,7 +1461,7 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
-        return explain(self, var)
+        return explain(self, self._handle(self._own(var, "why")))
 
     def record(self) -> Recording:
         """Record every run of a ``with`` block, node by node.
@@ -1581,6 +1821,11 @@ class Graph:
         Copies tables, no array. ``fork[var]`` is the twin of a node of this graph; the twins are kept
         as long as the fork.
 
+        Python functions of the fork that read nodes of this graph by ``.value`` read their twins. A
+        thread of a pool that such a function waits for does so if it runs in a copy of the function's
+        context, as ``asyncio.to_thread`` does: ``contextvars.copy_context().run``; else it reads the
+        graph that it names.
+
         Returns
         -------
         Graph
@@ -1616,6 +1861,11 @@ class Graph:
         context manager
             Gives the fork.
 
+        Raises
+        ------
+        DTypeError
+            If `changes` is no mapping.
+
         Examples
         --------
         >>> import reactgrad as rg
@@ -1628,6 +1878,11 @@ class Graph:
         >>> x.value
         1.0
         """
+        if changes is not None and not isinstance(changes, Mapping):
+            raise DTypeError(
+                "g.whatif takes a mapping, g.whatif({x: 1.0, y: 2.0}), not "
+                f"{type(changes).__name__}."
+            )
         return WhatIf(self, dict(changes or {}))
 
     # --- files ---------------------------------------------------------------------------------
@@ -1717,7 +1972,7 @@ class Graph:
 
     def _retain_between(self, program: Program, root: int, retain: bool) -> None:
         """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
-        scheduler, host = self._scheduler, self._host
+        host = self._host
         owners = host.owners
         between = set(program.adjoint)
         between.update(slot for slot, number in owners.items() if number == program.number)
@@ -1726,12 +1981,17 @@ class Graph:
             host.spared |= between
             return
         host.spared -= between
+        self._release(between)
+
+    def _release(self, slots: Iterable[int]) -> None:
+        """Let go of those values that come back the same when they are needed (rule E17)."""
+        scheduler, host = self._scheduler, self._host
         scheduler.attend()
         mark = scheduler.staleness.mark
         host.release(
             [
                 slot
-                for slot in between
+                for slot in slots
                 if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
             ]
         )
@@ -1756,6 +2016,18 @@ def _not_float(what: str, found: object) -> DTypeError:
         f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
         "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
     )
+
+
+def _read_timeout(timeout: Any) -> float | None:
+    """A time limit in seconds; ``None`` for none."""
+    if timeout is None:
+        return None
+    number = isinstance(timeout, int | float | np.integer | np.floating)
+    if not number or isinstance(timeout, bool) or math.isnan(timeout):
+        raise DTypeError(
+            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
+        )
+    return None if timeout >= threading.TIMEOUT_MAX else float(timeout)
 
 
 def _read_dtype(what: str, dtype: Any) -> Any:

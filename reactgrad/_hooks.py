@@ -189,6 +189,7 @@ def register_hook(var: Var, hook: Callable[[Any], Any]) -> HookHandle:
     """Let gradients of `var` pass `hook`; see ``Var.register_hook``."""
     graph, found = var._graph, var._graph._host.specs[var._slot]
     _check_callable("register_hook", hook)
+    graph._refuse_tuple(var._slot, "register_hook")
     if found is not None and not found.differentiable:
         raise DTypeError(
             f"register_hook: {var.name!r} is of {found.dtype}, and only floats have gradients: the "

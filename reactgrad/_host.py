@@ -63,7 +63,6 @@ class Host(Store):
         self.spared: set[int] = set()  # whose values no memory budget may release
         self.frozen: set[int] = set()
         self.dtypes: dict[int, Any] = {}  # for inputs that were declared by dtype alone
-        self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
         self.pins: dict[int, Pin] = {}
         self.removed: set[int] = set()  # nodes that were removed and whose row is still needed

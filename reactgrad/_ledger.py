@@ -24,6 +24,14 @@ def memory_of(value: Any) -> Any:
         holder = base
 
 
+def size_of(memory: Any) -> int:
+    """Bytes of an array, of which the array API standard says only how many elements it has."""
+    size = getattr(memory, "nbytes", None)
+    if size is None:
+        size = memory.size * np.dtype(str(memory.dtype).rpartition(".")[2]).itemsize
+    return size
+
+
 class Ledger:
     """The memory of the values of some slots.
 
@@ -60,7 +68,7 @@ class Ledger:
             memory = memory_of(values[slot])
             if memory is not None:
                 self._holder[slot] = id(memory)
-                piece = self._holders.setdefault(id(memory), [memory.nbytes, 0])
+                piece = self._holders.setdefault(id(memory), [size_of(memory), 0])
                 self.bytes += 0 if piece[1] else piece[0]
                 piece[1] += 1
         self.peak = max(self.peak, self.bytes)

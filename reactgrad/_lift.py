@@ -180,6 +180,11 @@ class Lifted:
             return node
         return node._graph._outputs(node)
 
+    def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
+        """What is known of an output before the function runs on operands of these specs."""
+        assert self.outputs is not None
+        return self.outputs[index] if index < len(self.outputs) else None
+
     def output(self, index: int) -> Output:
         """The op of the node of one output, or of what else the function has saved."""
         assert self.outputs is not None

@@ -40,7 +40,8 @@ set is then stale, or news for the next run; ``stabilize`` goes on until neither
 
 **Errors.** An observer that raises stops nobody: when all have been called, what they raised reaches
 the caller, in this order and with the error of the caller's own act behind it, as one
-``ExceptionGroup``. Told is told, also to those that raised.
+``ExceptionGroup``. Told is told, also to those that raised. One that is interrupted
+(``KeyboardInterrupt``) stops the others for now: they are told first thing the next time.
 
 Observers keep their nodes alive, belong to one graph (forks have none), and cost nothing where there
 are none. The kinds and the queue are those of Incremental's ``on_update`` (Jane Street), calling once

@@ -13,6 +13,7 @@ KINDS = ("changed", "stale", "error", "removed")
 
 # A leaf and the value it is to get; what one ``set``, or one transaction, asks for stays together.
 Sets = list[tuple["Var", Any]]
+Calls = list[tuple["Observer", tuple[Any, ...]]]
 
 
 class Observer:
@@ -95,6 +96,9 @@ class Observers:
         Whether a run ended of which observers have not been told yet.
     queue
         Sets that observers asked for, to be made when all have been called.
+    calls
+        Whom the round under way has still to call, and with what, the first one last; what an
+        interrupted round leaves is told before anything else.
     calling
         The observer that is being called.
     held
@@ -107,6 +111,7 @@ class Observers:
         "_count",
         "_next",
         "calling",
+        "calls",
         "failed",
         "gone",
         "held",
@@ -128,6 +133,7 @@ class Observers:
         self.gone: list[Observer] = []
         self.ran = False
         self.queue: list[tuple[Observer, Sets]] = []
+        self.calls: Calls = []
         self.calling: Observer | None = None
         self.held = 0
         self.stirred = False

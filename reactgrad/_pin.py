@@ -9,9 +9,10 @@ import numpy as np
 from reactgrad._change import Change
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad._host import Pin
-from reactgrad._store import MISSING, Leaf
+from reactgrad._store import MISSING, Leaf, frozen_copy
 from reactgrad._undo import Before, note_node
 from reactgrad.backend import own_copy, read_value
+from reactgrad.ops import Op
 from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
@@ -63,14 +64,12 @@ def _fitting(graph: Graph, var: Var, value: Any) -> Any:
     what = f"pin of {var.name!r}"
     if hasattr(value, "_slot"):
         raise DTypeError(f"{what} was given a Var; pass its value, v.value.")
-    found = graph._host.specs[var._slot]
+    found, op = graph._host.specs[var._slot], graph._host.ops[var._slot]
+    if found is None and not isinstance(op, Op):
+        return _as_returned(op, value)
     seen, new = read_value(value, what)
     if found is None:
-        if isinstance(new, np.ndarray):
-            new = new.copy()
-            new.flags.writeable = False
-            return new.view() if new.ndim else new[()]
-        return value
+        return frozen_copy(new)[()] if isinstance(new, np.ndarray) else value
     if seen is None or seen.shape != found.shape:
         raise ShapeError(
             f"{what} was given {seen or type(value).__name__}; the node's values are {found!r}."
@@ -78,3 +77,14 @@ def _fitting(graph: Graph, var: Var, value: Any) -> Any:
     if not np.can_cast(seen.dtype, found.dtype, "same_kind"):
         raise DTypeError(f"{what} was given {seen!r}; the node's values are {found!r}.")
     return own_copy(found, new)
+
+
+def _as_returned(op: Any, value: Any) -> Any:
+    """What a function might have returned: any object, as it is, but arrays that nobody can change."""
+    if getattr(op, "outputs", None) is not None:
+        return tuple(map(_kept, op.take_apart(value)))
+    return _kept(value)
+
+
+def _kept(value: Any) -> Any:
+    return frozen_copy(value)[()] if type(value) is np.ndarray else value

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
-from reactgrad._around import Block, close_block
+from reactgrad._around import Block, close_block, is_open
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._record import Seen, Watcher, write_trace
 from reactgrad._stats import bytes_text
@@ -88,8 +88,8 @@ class ProfileTable:
         return "\n".join(texts)
 
 
-class Profile:
-    """What ``rg.profile`` returns: what ran inside of a ``with`` block, by op and by node.
+class Profile(ContextDecorator):
+    """What ``rg.profile`` returns: what ran inside of its blocks, by op and by node.
 
     Examples
     --------
@@ -118,6 +118,10 @@ class Profile:
     def __exit__(self, *exc: object) -> None:
         close_block()
         self._block = None
+
+    def _recreate_cm(self) -> Any:
+        # A decorated function that calls itself is inside of the block already.
+        return nullcontext() if self._block is not None and is_open(self._block) else self
 
     def _watcher(self, graph: Graph) -> Watcher:
         watcher = self._watchers.get(graph)
@@ -196,9 +200,10 @@ class Profile:
 def profile() -> Profile:
     """Add up what nodes run, how long they take and what memory they compute, by op or by node.
 
-    A context manager, for the runs that this thread makes inside, of all graphs, forward and backward
-    alike. What is clean does not run, so it has no row. May be entered again, and then goes on; keeps
-    no graph alive. ``Graph.record`` has the single calls of one graph, from all threads.
+    A context manager and a decorator, for the runs that this thread makes inside, of all graphs,
+    forward and backward alike; each profile is of one thread at a time. What is clean does not run,
+    so it has no row. May be entered again, and then goes on; keeps no graph alive. ``Graph.record``
+    has the single calls of one graph, from all threads.
 
     Returns
     -------
@@ -222,6 +227,17 @@ def profile() -> Profile:
     ...         _ = y.value
     >>> [(row.name, row.calls, row.bytes) for row in prof.table(sort="calls").rows]
     [('tanh', 4, 64), ('sum', 2, 16)]
+
+    As a decorator it adds up all calls:
+
+    >>> prof = rg.profile()
+    >>> @prof
+    ... def step(value):
+    ...     x.set(value)
+    ...     return y.value
+    >>> _ = step([5.0, 6.0]), step([7.0, 8.0])
+    >>> [(row.name, row.calls) for row in prof.table(sort="calls").rows]
+    [('tanh', 4), ('sum', 2)]
     """
     return Profile()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reactgrad._errors import GraphError
 from reactgrad._ledger import memory_of
+from reactgrad._paths import named_as
 from reactgrad._run import Run
 from reactgrad._store import MISSING
 from reactgrad.backend import storage_shape
@@ -388,7 +389,11 @@ class Measured:
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file that appears whole or not at all."""
-    target = Path(path)
+    with named_as(path):
+        _write(Path(path), text)
+
+
+def _write(target: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

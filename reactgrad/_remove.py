@@ -89,6 +89,7 @@ def bury(graph: Graph, var: Var) -> None:
     if programs is not None:
         del var._programs
     host.removed.add(slot)
+    host.part(slot)
     _point(var, Grave(name))
     graph._removals.append(removal)
 

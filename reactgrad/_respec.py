@@ -7,10 +7,11 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
+from reactgrad._lift import Lifted
 from reactgrad._site import site_text
 from reactgrad._store import Leaf
 from reactgrad.backend import Spec
-from reactgrad.ops import Op
+from reactgrad.ops import Op, Output
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -46,17 +47,30 @@ def check(
     while queue:
         _, slot = heappop(queue)
         op = host.ops[slot]
-        if slot == last or slot in sources or not isinstance(op, Op) or not parents[slot]:
+        if slot == last or slot in sources or not parents[slot]:
             continue
         last = slot
+        if isinstance(op, Lifted) and op.outputs is not None:
+            for child in children[slot]:
+                heappush(queue, (rank[child], child))
+            continue
+        function = parents[slot][0] if isinstance(op, Output) else slot
+        if not isinstance(op, Op) and not (
+            isinstance(host.ops[function], Lifted) and function != slot and parents[function]
+        ):
+            continue
         # Nodes of gradient programs follow with their program.
         if slot in host.owners and slot not in edited:
             continue
-        specs = [new.get(parent, host.specs[parent]) for parent in parents[slot]]
+        operands = graph._scheduler.operands(function)
+        specs = [new.get(operand, host.specs[operand]) for operand in operands]
         found = None
         if None not in specs:
             try:
-                found = op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
+                if isinstance(op, Output):
+                    found = host.ops[function].promised(op.index, specs)
+                else:
+                    found = op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
                 if not lenient:
                     error.add_note(_reason(graph, slot, sources, edited))

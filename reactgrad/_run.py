@@ -182,7 +182,7 @@ class Running:
     >>> y = rg.lift(lambda none: 1)(stop(g.input(0)))
     >>> g.forward(y)
     Traceback (most recent call last):
-    reactgrad...Cancelled: the run was cancelled with 1 nodes still to run; ...
+    reactgrad...Cancelled: the run was cancelled, or its time was up, with 1 nodes still to run; ...
     """
 
     __slots__ = ("_scheduler", "_turn")

@@ -29,7 +29,8 @@ def sparing(graph: Graph, targets: tuple[int, ...]) -> Iterator[None]:
     Raises
     ------
     Exception
-        The first that let a value stay; everything has run then.
+        The first that let a value stay which this run has computed or read; everything has run
+        then. Others stay too if they must, and are tried again by the next run.
     """
     host = _Sparing(graph, targets)
     with in_front(graph._scheduler, host):
@@ -62,6 +63,7 @@ class _Sparing(Through):
         self._loose: set[int] = set()  # whose reads may all have been made
         self._back: set[int] = set()  # computed again, or brought back
         self._stuck: set[int] = set()  # that could not be released
+        self._met = set(targets)  # what this run has computed, read or was asked for
         self.error: Exception | None = None
         self._scheduler.attend()
         ahead = self._scheduler.stale_ancestors(targets)
@@ -103,6 +105,7 @@ class _Sparing(Through):
         again = not self._scheduler.staleness.mark[slot]
         outcome = None if step is None else step()
         read = self._read(slot)
+        self._met.update(read, (slot,))
         if again:
             self._back.add(slot)
             if slot in self._again:
@@ -150,6 +153,7 @@ class _Sparing(Through):
             if host.transient[slot].let_go(host, slot):
                 host.lying.discard(slot)
         except Exception as error:
-            error.add_note(f"raised when the value of this node was put away: {host.explain(slot)}")
             self._stuck.add(slot)
-            self.error = self.error or error
+            if slot in self._met:
+                error.add_note(f"raised when this node's value was put away: {host.explain(slot)}")
+                self.error = self.error or error

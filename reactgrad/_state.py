@@ -752,7 +752,7 @@ class _Restoring:
             if isinstance(definition, Output):
                 self.check_output(node, definition)
             if isinstance(definition, Lifted | Output):
-                if found is not definition.declared:
+                if found is not self.promised(node, definition):
                     raise self.wrong(node, f"is listed as {found!r}, which it does not declare")
                 continue
             op, attrs = definition.op, definition.attrs
@@ -770,6 +770,19 @@ class _Restoring:
                     raise self.wrong(node, says) from error
             if expected is not found:
                 raise self.wrong(node, f"is listed as {found!r}; its op gives {expected!r}")
+
+    def promised(self, node: int, definition: Lifted | Output) -> Spec | None:
+        """What a function says of its result, or of one of them."""
+        if isinstance(definition, Lifted):
+            return definition.declared
+        (function,) = self.parents[node]
+        operands = [self.specs[operand] for operand in self.parents[function]]
+        if not operands:  # it is pinned, and what it said before holds
+            return self.specs[node]
+        try:
+            return self.of[function].promised(definition.index, operands)
+        except ReactgradError as error:
+            raise self.wrong(node, f"does not fit what its function gets: {error}") from error
 
     def check_output(self, node: int, definition: Output) -> None:
         """Outputs are those of functions that have several, or what these have saved."""

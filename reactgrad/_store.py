@@ -12,15 +12,17 @@ replaced before the next write.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
     Spec,
     device_of_kind,
@@ -29,6 +31,7 @@ from reactgrad.backend import (
     read_value,
     spec,
     storage_shape,
+    weak_spec,
 )
 from reactgrad.flow import Transient
 from reactgrad.ops import CONST as CONST
@@ -54,6 +57,14 @@ class Lease(weakref.ref[Any]):
 
 
 MISSING = object()  # the place of a value that was never computed, or was released
+
+
+class Literal(NamedTuple):
+    """How a kernel takes a Python number."""
+
+    dtype: Any
+    elementwise: bool
+    kind: str
 
 
 class Taken(NamedTuple):
@@ -92,12 +103,17 @@ class Store:
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._shared: set[int] = set()  # slots whose memory a fork may look at
         self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
-        self._literals: dict[int, dict[tuple[Any, bool, str], Any]] = {}
+        self.patterns: dict[int, Spec] = {}  # what was declared for inputs
+        # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
+        self._literals: dict[int, dict[Literal, Any]] = {}
         # Nodes whose values stay only while a run reads them; those whose values are there; what
         # became of the values of others.
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
+        self.together: dict[
+            int, Together
+        ] = {}  # leaves that were set together, by the first handle
 
     def share_with(self, twin: Store) -> None:
         """Give a fork the same values; whoever writes first moves to memory of its own."""
@@ -108,7 +124,6 @@ class Store:
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
-        twin._literals = {slot: known.copy() for slot, known in self._literals.items()}
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -143,6 +158,8 @@ class Store:
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
+        if self.together:
+            self.part(slot)
         self.data[slot] = MISSING
         self.handed.pop(slot, None)
         self._leases.pop(slot, None)
@@ -243,6 +260,11 @@ class Store:
     def check(self) -> None:
         """Raise ``InvariantError`` if a clean node has neither a value nor is known to be released."""
         scheduler = self.scheduler
+        if not all(together.check(self) for together in self.together.values()):
+            raise InvariantError(
+                "leaves that were set together lie elsewhere now. This is a bug in reactgrad; please "
+                "report it."
+            )
         for slot in scheduler.topology.slots():
             missing = (
                 self.data[slot] is MISSING and not scheduler.leaf[slot] and slot not in self.away
@@ -277,14 +299,13 @@ class Store:
         found = self.specs[slot]
         if found is None or found.weak is not None or value is MISSING:
             return value
-        device = device_of_kind(found.kind)
         if not found.shape:
             if found.kind == "cpu":
                 value = value[0]
                 self.handed[slot] = value
                 return value
             value = _shaped(value, found)
-        value, shared = device.hand_out(value)
+        value, shared = device_of_kind(found.kind).hand_out(value)
         if shared:
             lease = Lease(value)
             self.handed[slot] = lease
@@ -303,8 +324,12 @@ class Store:
         """
         handed = self.handed
         if handed:
-            for slot in _common(slots, handed):
-                del handed[slot]
+            if len(slots) <= len(handed):
+                for slot in slots:
+                    handed.pop(slot, None)
+            else:
+                for slot in [slot for slot in handed if slot in slots]:
+                    del handed[slot]
         if self._shared:
             for slot in _common(slots, self._shared):
                 self._shared.discard(slot)
@@ -329,6 +354,25 @@ class Store:
         return slot
 
     # --- leaves --------------------------------------------------------------------------------
+
+    def remember(self, handles: Mapping[Any, Any], slots: Sequence[int]) -> None:
+        """Expect these leaves, which were just set by plain copies, to be set together again."""
+        if any(isinstance(handle, str) for handle in handles) or len(set(slots)) < len(slots):
+            return
+        if len(self.together) >= MAX_GROUPS:
+            self.together.clear()
+        self.together[id(next(iter(handles)))] = Together(self, handles, slots)
+
+    def part(self, slot: int) -> None:
+        """This leaf is not any more what it was when it was set together with others."""
+        together = self.together
+        for first in [first for first, one in together.items() if slot in one.members]:
+            del together[first]
+
+    def lent_out(self, slots: Collection[int]) -> bool:
+        """Whether callers or forks may see the memory in which these values lie."""
+        leases, shared = self._leases, self._shared
+        return bool((leases and _common(slots, leases)) or (shared and _common(slots, shared)))
 
     @staticmethod
     def _fits(buffer: Any, found: Spec) -> bool:
@@ -359,27 +403,44 @@ class Store:
             self.moved(slot)
 
     def plain_write(self, slot: int, value: Any) -> bool:
-        """Whether `value` only has to be copied into the buffer of this leaf."""
+        """Whether `value` only has to be copied into the buffer of this leaf, or put in its place."""
         buffer = self.data[slot]
-        if type(buffer) is not np.ndarray or slot in self.cutoffs:
-            return False
         op = self.ops[slot]
-        if op is not INPUT and op is not PARAM:
+        if (op is not INPUT and op is not PARAM) or slot in self.cutoffs:
             return False
         found = self.specs[slot]
+        if type(buffer) is not np.ndarray:
+            kind = type(value)
+            plain = kind is type(buffer) and found is _WEAK.get(kind)
+            return plain and slot not in self.patterns
         if type(value) is np.ndarray:
             return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
         return type(value) in _FLOATS and found is _FLOAT_SPEC
 
+    def write_plainly(self, slot: int, value: Any) -> None:
+        """Replace the value of a leaf by one that is ``plain_write``."""
+        buffer = self.data[slot]
+        if type(buffer) is np.ndarray:
+            self.overwrite((slot,))
+            buffer = self.data[slot]
+        if type(buffer) is np.ndarray:
+            buffer[...] = value
+        elif buffer is MISSING:  # a caller still looks at the former one
+            self.write_leaf(slot, self.specs[slot], value, adopt=False)
+        else:  # a number has no memory that somebody could look at
+            self.handed.pop(slot, None)
+            self.data[slot] = value
+            self._renumber(slot, buffer, value)
+
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
         self.overwrite((slot,))
-        self._forget_literals(slot)
         buffer = self.data[slot]
         if found is None or found.weak is not None:
             self.data[slot] = value
             if found is self.specs[slot]:
-                return  # steps look such values up at every run
+                self._renumber(slot, buffer, value)
+                return
         elif (
             adopt
             and found.kind == "cpu"
@@ -398,6 +459,7 @@ class Store:
             return
         else:
             self.data[slot] = own_copy(found, value)
+        self._forget_literals(slot)
         self.specs[slot] = found
         self.moved(slot)
 
@@ -405,6 +467,8 @@ class Store:
 
     def moved(self, slot: int) -> None:
         """The value of `slot` lives elsewhere now, or is computed otherwise: bind anew."""
+        if self.together:
+            self.part(slot)
         steps = self._steps
         steps.pop(slot, None)
         for child in self.scheduler.topology.children[slot]:
@@ -429,8 +493,9 @@ class Store:
         cutoff = self.cutoffs.get(slot)
         if found is None or isinstance(op, Leaf):
             compute = self._compute_unknown if isinstance(op, Op) else self._call
-            direct = None if cutoff or isinstance(op, Op) else self._bind_direct(slot, op)
-            return direct or self._guarded(slot, partial(compute, slot), cutoff)
+            direct = None if isinstance(op, Op) else self._bind_direct(slot, op)
+            step = direct or self._assign(slot, partial(compute, slot))
+            return step if cutoff is None else self._guarded(slot, step, cutoff)
         if isinstance(op, Op):
             views = op.view is not None and device_of_kind(found.kind).views
             if views and cutoff is None and self._bind_view(slot, op, found):
@@ -499,18 +564,15 @@ class Store:
             found = specs[parent]
             if found is not None and found.weak is None:
                 return None
-        function, keep, check = op.function, op.keep, op.check
+        function, keep, check, plain = op.function, op.keep, op.check, _PLAIN
         if len(parents) == 1:
             (a,) = parents
 
             def unary() -> None:
-                x = data[a]
-                result = function(x)
-                kind = type(result)
-                if kind is np.ndarray:
-                    result = keep(result, (x,))
-                elif kind not in _PLAIN:
-                    check(result)
+                result = function(data[a])
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, (data[a],)) if array else check(result)
                 data[slot] = result
 
             return unary
@@ -518,13 +580,10 @@ class Store:
             a, b = parents
 
             def binary() -> None:
-                x, y = data[a], data[b]
-                result = function(x, y)
-                kind = type(result)
-                if kind is np.ndarray:
-                    result = keep(result, (x, y))
-                elif kind not in _PLAIN:
-                    check(result)
+                result = function(data[a], data[b])
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, (data[a], data[b])) if array else check(result)
                 data[slot] = result
 
             return binary
@@ -532,16 +591,25 @@ class Store:
             a, b, c = parents
 
             def ternary() -> None:
-                x, y, z = data[a], data[b], data[c]
-                result = function(x, y, z)
-                kind = type(result)
-                if kind is np.ndarray:
-                    result = keep(result, (x, y, z))
-                elif kind not in _PLAIN:
-                    check(result)
+                result = function(data[a], data[b], data[c])
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, (data[a], data[b], data[c])) if array else check(result)
                 data[slot] = result
 
             return ternary
+        if len(parents) > 3:
+            gather = itemgetter(*parents)
+
+            def variadic() -> None:
+                values = gather(data)
+                result = function(*values)
+                if type(result) not in plain:
+                    array = type(result) is np.ndarray
+                    result = keep(result, values) if array else check(result)
+                data[slot] = result
+
+            return variadic
         return None
 
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
@@ -570,7 +638,9 @@ class Store:
         dtypes = self._loop(op, tuple(specs), found)  # type: ignore[arg-type]
         changing = False
         for i in numbers:
-            changing = changing or not self._is_const(parents[i])
+            changing = changing or not (
+                self._is_const(parents[i]) or _stays(self.data[parents[i]], dtypes[i], found.kind)
+            )
             inputs[i] = self._literal(op, parents[i], dtypes[i], found)
         if not changing:
             return binder(inputs, target, attrs)
@@ -588,7 +658,7 @@ class Store:
 
     def _literal(self, op: Op, slot: int, dtype: Any, found: Spec) -> Any:
         """A Python number as an array of the dtype in which the kernel computes."""
-        key = (dtype, op.elementwise, found.kind)
+        key = Literal(dtype, op.elementwise, found.kind)
         known = self._literals.setdefault(slot, {})
         array = known.get(key)
         if array is None:
@@ -599,30 +669,50 @@ class Store:
             known[key] = array
         return array
 
+    def _renumber(self, slot: int, old: Any, new: Any) -> None:
+        """A leaf holds another Python number (or object): steps look it up, or have its array."""
+        known = self._literals.get(slot)
+        if not known:
+            return
+        for key, array in list(known.items()):
+            if _stays(old, key.dtype, key.kind):
+                if type(new) is float:
+                    array[...] = new
+                    continue
+                self.moved(slot)  # for steps that have the array
+            del known[key]
+
     def _forget_literals(self, slot: int) -> None:
-        self._literals.pop(slot, None)
+        if self._literals.pop(slot, None):
+            self.moved(slot)  # steps may have them
 
     def _is_const(self, slot: int) -> bool:
         return self.ops[slot] is CONST
 
     # --- values whose spec is known only when they are there ------------------------------------
 
-    def _guarded(self, slot: int, compute: Callable[[], Any], cutoff: Cutoff | None) -> Step:
+    def _assign(self, slot: int, compute: Callable[[], Any]) -> Step:
         """A step for a value that is a new object at every run."""
         data = self.data
-        if cutoff is None:
 
-            def step() -> None:
-                data[slot] = compute()
+        def step() -> None:
+            data[slot] = compute()
 
-            return step
+        return step
+
+    def _guarded(self, slot: int, step: Step, cutoff: Cutoff) -> Step:
+        """Such a step, less what a cutoff calls unchanged: then the old value comes back."""
+        data = self.data
 
         def compare() -> object:
-            old, new = data[slot], compute()
-            if old is not MISSING and unchanged(cutoff, old, new):
-                return UNCHANGED
-            self.overwrite((slot,))
-            data[slot] = new
+            old = data[slot]
+            step()
+            if old is not MISSING:
+                new, data[slot] = data[slot], old  # which stays if the cutoff raises
+                if equal(old, new) if cutoff is equal else unchanged(cutoff, old, new):
+                    return UNCHANGED
+                data[slot] = new
+            self.handed.pop(slot, None)
             return None
 
         return compare
@@ -688,7 +778,9 @@ class Store:
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _FLOATS = (float, np.float64)
-_FLOAT_SPEC = spec((), np.dtype(np.float64))
+_FLOAT64 = np.dtype(np.float64)
+_FLOAT_SPEC = spec((), _FLOAT64)
+_WEAK = {kind: weak_spec(kind) for kind in (int, float)}
 
 
 def _always_held() -> bool:
@@ -701,6 +793,11 @@ def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
     if len(slots) <= len(table):
         return [slot for slot in slots if slot in table]
     return [slot for slot in table if slot in slots]
+
+
+def _stays(number: Any, dtype: Any, kind: str) -> bool:
+    """Whether a leaf's literal is one array that is written in place: no float is refused by it."""
+    return type(number) is float and dtype is _FLOAT64 and kind == "cpu"
 
 
 def _shaped(buffer: Any, found: Spec) -> Any:
@@ -743,14 +840,24 @@ def frozen_copy(array: Any) -> Any:
 
 def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
     """Whether a cutoff calls a new value unchanged; it must answer with True or False."""
-    outcome = cutoff(old, new)
+    try:
+        outcome = cutoff(old, new)
+    except Exception as error:
+        error.add_note(
+            f"in {_cutoff_name(cutoff)}, which was asked whether the new value is a change"
+        )
+        raise
     if outcome is True or outcome is False or isinstance(outcome, np.bool_):
         return bool(outcome)
     raise DTypeError(
-        f"the cutoff {getattr(cutoff, '__name__', cutoff)!r} returned {outcome!r:.80}; it must "
+        f"{_cutoff_name(cutoff)} returned {outcome!r:.80}; it must "
         "return True (unchanged) or False. For arrays write np.array_equal(old, new), or use "
         "cutoff='equal'."
     )
+
+
+def _cutoff_name(cutoff: Cutoff) -> str:
+    return f"the cutoff {getattr(cutoff, '__name__', cutoff)!r}"
 
 
 class NumberError(ReactgradError, OverflowError):
@@ -782,6 +889,6 @@ def declared(found: Spec, value: Any, who: str) -> Any:
     if not fits or (seen.weak is None and seen.dtype != found.dtype):  # type: ignore[union-attr]
         raise ShapeError(
             f"{who} declared to return {found!r} but returned {seen or type(value).__name__}. "
-            "Return what is declared, or leave shape= and dtype= out."
+            "Return what is declared, or leave shape= and dtype=, or infer, out."
         )
     return array

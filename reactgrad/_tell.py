@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
-from reactgrad._observers import Observer
+from reactgrad._observers import Calls
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-
-Calls = list[tuple[Observer, tuple[Any, ...]]]
 
 # Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
 # off for ever.
@@ -78,15 +76,16 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
     observers = graph._observers
     if observers.held or graph._computing:
         return None
-    if not (observers or observers.gone):
+    if not (observers or observers.gone or observers.calls):
         observers.ran = False
         return None
     observers.held += 1
     try:
         for _ in range(MAX_ROUNDS):
-            calls = _due(graph)
-            if calls:
-                _call(graph, calls, problems)
+            if not observers.calls:
+                observers.calls = _due(graph)[::-1]
+            if observers.calls:
+                _call(graph, problems)
             elif observers.queue:
                 _make_sets(graph, problems)
             else:
@@ -98,11 +97,12 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
         observers.held -= 1
 
 
-def _call(graph: Graph, calls: Calls, problems: list[Exception]) -> None:
-    observers = graph._observers
+def _call(graph: Graph, problems: list[Exception]) -> None:
+    observers, calls = graph._observers, graph._observers.calls
     gate = graph._lock.open(0)  # for threads that they wait for
     try:
-        for observer, arguments in calls:
+        while calls:
+            observer, arguments = calls.pop()
             if observer.active or observer.kind == "removed":  # else cancelled by another one
                 observers.calling = observer
                 try:
@@ -130,8 +130,10 @@ def _make_sets(graph: Graph, problems: list[Exception]) -> None:
 def _due(graph: Graph) -> Calls:
     """Whom to call, and with what."""
     observers = graph._observers
-    calls: Calls = [(observer, (observer.var,)) for observer in observers.gone]
-    observers.gone.clear()
+    calls: Calls = []
+    if observers.gone:
+        calls += [(observer, (observer.var,)) for observer in observers.gone]
+        observers.gone.clear()
     if observers.ran:
         observers.ran = False
         calls += _outcomes(graph)
@@ -156,7 +158,7 @@ def _outcomes(graph: Graph) -> Calls:
                     observer.last = number
                     calls.append((observer, (error,)))
         if slot in due:
-            before, new = observers.news.pop(slot), graph._value(slot)
+            before, new = observers.news.pop(slot), graph._clean_value(slot)
             for observer in observers.of["changed"][slot]:
                 if observer.number < before:
                     calls.append((observer, (observer.last, new)))

@@ -4,14 +4,18 @@ A *trace* is a graph of its own with an input for each argument. It is built by 
 with these inputs, and used again for arguments of the same shapes and dtypes. That is right as long
 as the function does the same with other values; so a trace in which a value was looked at (a branch
 on it, a loop up to it) is used once.
+
+Between calls a trace is *idle*. It keeps its values, so that the next call computes only what depends
+on arguments that differ; how much all idle traces of a function hold is bounded.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -19,16 +23,42 @@ from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError
 from reactgrad._graph import Graph
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
-from reactgrad.flow import enable_grad
+from reactgrad.flow import Differentiable
 
 # Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
 # there is more than one where threads, or calls inside of calls, needed them at the same time.
 MAX_KINDS: Final = 64
 MAX_IDLE: Final = 8
+# What the idle traces of one function may hold together. Not less: a loop over large arrays, such as
+# an optimizer's, would spend its time on new memory. The latest one stays, without what it can
+# compute again if it is larger by itself.
+MAX_BYTES: Final = 2**28
 
 Build = Callable[..., Any]
 _kept: WeakKeyDictionary[Any, OrderedDict[Hashable, list[Trace]]] = WeakKeyDictionary()
 _lock = threading.Lock()
+# The graph in which a function of this thread or task is being called to be differentiated.
+_called_in: ContextVar[Graph | None] = ContextVar("reactgrad_called_in", default=None)
+
+
+@contextmanager
+def called_in(graph: Graph) -> Iterator[None]:
+    """Call a function to differentiate what it builds here, whatever the switches around it say."""
+    token = _called_in.set(graph)
+    try:
+        with graph, Differentiable():
+            yield
+    finally:
+        _called_in.reset(token)
+
+
+def outer_graph() -> Graph | None:
+    """The graph of the call around, whose nodes a function may close over.
+
+    Not inside of a node that runs: it gets values, and builds nothing there.
+    """
+    graph = _called_in.get()
+    return None if graph is None or graph.running is not None else graph
 
 
 class TracedGraph(Graph):
@@ -38,6 +68,9 @@ class TracedGraph(Graph):
 
     def _value(self, slot: int) -> Any:
         self.looked_at = True
+        return super()._value(slot)
+
+    def _value_for_rule(self, slot: int) -> Any:
         return super()._value(slot)
 
 
@@ -50,9 +83,11 @@ class Trace:
         What was built: Vars, in tuples as `build` returned them.
     reusable : bool
         Whether it also holds for other values of the arguments.
+    bytes : int or None
+        What its values take while it is idle, which the kind of the arguments decides.
     """
 
-    __slots__ = ("_graph", "_inputs", "result", "reusable")
+    __slots__ = ("_graph", "_inputs", "_large", "bytes", "result", "reusable")
 
     def __init__(self, build: Build, arguments: Arguments) -> None:
         self._graph = graph = TracedGraph()
@@ -63,9 +98,21 @@ class Trace:
             value if var is None else var
             for var, (_, value) in zip(self._inputs, arguments.read, strict=True)
         ]
-        with graph, enable_grad():
+        with called_in(graph):
             self.result = arguments.call(build, operands)
         self.reusable = not graph.looked_at
+        self.bytes: int | None = None
+        self._large = False
+
+    def rest(self) -> None:
+        """Let go of values that take too much memory to wait for a call, which may never come."""
+        graph = self._graph
+        if self.bytes is None:
+            self._large = graph.stats().bytes > MAX_BYTES
+        if self._large:
+            graph._release(graph._scheduler.topology.slots())
+        if self.bytes is None:
+            self.bytes = graph.stats().bytes
 
     def set(self, arguments: Arguments) -> None:
         """Give the inputs the values of other arguments; what depends on equal ones need not run."""
@@ -145,6 +192,7 @@ def traced(function: Any, transform: Hashable, build: Build, arguments: Argument
     yield trace.result
     # Not if the block raised: then the next call builds its own.
     if trace.reusable:
+        trace.rest()
         _give(function, key, trace)
 
 
@@ -167,10 +215,15 @@ def _give(function: Any, key: Hashable, trace: Trace) -> None:
             return
         idle = kinds.setdefault(key, [])
         kinds.move_to_end(key)
-        if len(idle) < MAX_IDLE:
+        if len(idle) < MAX_IDLE and (not idle or _bytes([idle, [trace]]) <= MAX_BYTES):
             idle.append(trace)
-        while len(kinds) > MAX_KINDS:
+        while len(kinds) > MAX_KINDS or (len(kinds) > 1 and _bytes(kinds.values()) > MAX_BYTES):
             kinds.popitem(last=False)
+
+
+def _bytes(kinds: Iterable[list[Trace]]) -> int:
+    """What idle traces hold; those of one kind hold the same."""
+    return sum([len(idle) * (idle[0].bytes or 0) for idle in kinds if idle])
 
 
 def values(result: Any) -> Any:

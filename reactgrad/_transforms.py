@@ -15,7 +15,7 @@ import numpy as np
 
 from reactgrad import autodiff
 from reactgrad._errors import DTypeError, GradientError, ShapeError
-from reactgrad._trace import Arguments, traced, values
+from reactgrad._trace import Arguments, called_in, outer_graph, traced, values
 from reactgrad.backend import device_of_kind, read_value, spec
 from reactgrad.ops import Handle, alias
 
@@ -74,6 +74,13 @@ def grad(
     once, and what it takes from outside is that of the first call. If it looks at a value (``if
     x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
     but slower. ``rg.where`` and ``rg.switch`` choose without looking.
+
+    What was built is kept as long as the function, with its values: of the latest kinds of
+    arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay
+    between calls.
+
+    Inside of a call with Vars, or of another function that is being differentiated, transforms give
+    Vars of that graph for arrays, too: the function may close over the outer function's arguments.
 
     Examples
     --------
@@ -310,7 +317,8 @@ def jacobian(
     mode : {"forward", "reverse"}, optional
         Forward has a direction for each element of `x`, reverse one for each element of `y`. By
         default the one that has fewer, forward if both have as many; but the other one if a node
-        between has rules for that only.
+        between has rules for that only. Gradient hooks are passed by reverse mode only, which is the
+        default in graphs that have some.
     allow_unused : bool
         Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
     argnums : int or sequence of int
@@ -363,7 +371,8 @@ def hessian(
     xs : Var or sequence of Var
         Float nodes whose lengths are known.
     mode : {"forward", "reverse"}, optional
-        How the gradient is differentiated; see ``rg.jacobian``.
+        How the gradient is differentiated; see ``rg.jacobian``. By default forward in graphs that have
+        gradient hooks: the gradient has passed them, its derivatives do not pass them again.
     allow_unused : bool
         Whether nodes that `y` does not depend on get zeros, instead of raising.
     argnums : int or sequence of int
@@ -466,7 +475,8 @@ def _transformed(
         positions = _positions(argnums, len(args), what)
         graph = _graph_of((*args, *kwargs.values()))
         if graph is not None:
-            return on_vars(*_entered(graph, args, positions), **kwargs)
+            with called_in(graph):
+                return on_vars(*_entered(graph, args, positions), **kwargs)
         arguments = Arguments(what, args, kwargs)
         _check_floats(arguments, positions, what)
         with traced(fn, (what, argnums, *options), on_vars, arguments) as result:
@@ -497,7 +507,8 @@ def _along(what: str, fn: Callable[..., Any], primals: Any, tangents: Any, build
 
     graph = _graph_of((*primals, *tangents))
     if graph is not None:
-        return on_vars(*_entered(graph, primals, range(count)), *tangents)
+        with called_in(graph):
+            return on_vars(*_entered(graph, primals, range(count)), *tangents)
     arguments = Arguments(what, primals, {})
     _check_floats(arguments, range(count), what)
     directions = [
@@ -515,8 +526,9 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
         raise GradientError(f"{what} was given no arguments: rg.vjp(fn, *primals).")
     graph = _graph_of(primals)
     if graph is not None:
-        xs = _entered(graph, primals, range(len(primals)))
-        y = _result(fn, what, xs, xs, {})
+        with called_in(graph):
+            xs = _entered(graph, primals, range(len(primals)))
+            y = _result(fn, what, xs, xs, {})
         return y, lambda v: _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
 
     def on_vars(*xs: Any) -> Any:
@@ -566,8 +578,9 @@ def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[
 
 
 def _graph_of(args: Sequence[Any]) -> Any:
-    """The graph of the first Var among arguments, if there is one."""
-    return next((arg._graph for arg in args if isinstance(arg, Handle)), None)
+    """The graph of the first Var among arguments, or of the call around; ``None``: arrays in, arrays out."""
+    found = next((arg._graph for arg in args if isinstance(arg, Handle)), None)
+    return outer_graph() if found is None else found
 
 
 def _or_zeros(found: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:

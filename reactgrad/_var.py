@@ -21,7 +21,7 @@ from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
 from reactgrad._undo import note_cutoff, note_frozen
-from reactgrad.autodiff import backward, wanted_leaves
+from reactgrad.autodiff import backward, check_reading, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.ops import Handle
@@ -69,6 +69,8 @@ class Value(Handle):
             # Without the lock: the same before and after, so it was the value in between, too.
             or value is not handed.get(slot)
         ):
+            if graph._rule:
+                check_reading(graph, slot)
             return graph._value(slot)
         if type(value) is Lease:
             value = value()
@@ -153,13 +155,15 @@ class Value(Handle):
 
     def value_shape(self) -> tuple[int, ...]:
         """The shape of the present value, which is computed."""
-        return np.shape(self.value)
+        return np.shape(self._graph._value(self._slot))
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype, without computing; of a Python function's result it is computed."""
         found = self._graph._host.specs[self._slot]
-        return np.asarray(self.value).dtype if found is None else found.dtype
+        if found is None:
+            return np.asarray(self._graph._value(self._slot)).dtype
+        return found.dtype
 
     @property
     def ndim(self) -> int:
@@ -301,8 +305,7 @@ class Value(Handle):
             raise DTypeError(f"~ negates booleans; {self.name!r} is of {self.dtype}.")
         return ops.logical_not(self)
 
-    def __hash__(self) -> int:
-        return id(self) >> 4
+    __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Any:
         return ops.getitem(self, key)
@@ -374,6 +377,55 @@ class Value(Handle):
     def dot(self, other: Any) -> Any:
         """Matrix product; see ``rg.matmul``."""
         return _protocols.dot(self, other)
+
+    def snapshot(self) -> Any:
+        """A constant with the present value."""
+        self._graph._refuse_tuple(self._slot, "snapshot")
+        return self._graph.const(self.value)
+
+    def detach_node(self) -> Var:
+        """A node of its own that has the same value and passes no gradient.
+
+        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
+        another operand by an edit and stop gradients there, too. Its value is a view.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param([1.0, 2.0])
+        >>> h = w.detach_node()
+        >>> h.requires_grad, rg.grad((h * w).sum(), w).value
+        (False, array([1., 2.]))
+        """
+        return detach_node(self)
+
+    def scale_grad(self, factor: float) -> Var:
+        """A node with the same value whose gradient counts `factor` times.
+
+        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
+        is a view.
+
+        Parameters
+        ----------
+        factor : float
+            -1.0 reverses the gradient. For one that changes use ``register_hook``.
+
+        Raises
+        ------
+        DTypeError
+            If `factor` is no finite number.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> w = g.param(3.0)
+        >>> y = w.scale_grad(-1.0) ** 2
+        >>> y.value, rg.grad(y, w).value
+        (np.float64(9.0), np.float64(-6.0))
+        """
+        return scale_grad(self, factor)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _protocols.array_ufunc(ufunc, method, inputs, kwargs)
@@ -468,9 +520,8 @@ class Var(Value):
         """
         graph = self._graph
         with graph._lock:
-            pairs = ((self._slot, value),)
-            if not copy or not graph._write_plainly(pairs):
-                graph._set_many(pairs, adopt=not copy)
+            if not copy or not graph._write_one_plainly(self._slot, value):
+                graph._set_many(((self._slot, value),), adopt=not copy)
 
     def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
         """Call a function when something has happened to this node.
@@ -536,7 +587,8 @@ class Var(Value):
         Parameters
         ----------
         value : array_like or object
-            Of the node's shape, and of a dtype that can be cast to its own.
+            Of the node's shape, and of a dtype that can be cast to its own; for a Python function
+            without a declared result any object, as the function might return it. Arrays are copied.
 
         Raises
         ------
@@ -730,10 +782,6 @@ class Var(Value):
             gone = graph._host.removed
             return VarList([graph._handle(slot) for slot in slots if slot not in gone])
 
-    def snapshot(self) -> Any:
-        """A constant with the present value."""
-        return self._graph.const(self.value)
-
     # --- gradients -----------------------------------------------------------------------------
 
     def detach(self) -> DetachedVar:
@@ -754,50 +802,6 @@ class Var(Value):
             view._graph, view._slot, view.base = self._graph, self._slot, self
             self._detached = weakref.ref(view)
         return view
-
-    def detach_node(self) -> Var:
-        """A node of its own that has the same value and passes no gradient.
-
-        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
-        another operand by an edit and stop gradients there, too. Its value is a view.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param([1.0, 2.0])
-        >>> h = w.detach_node()
-        >>> h.requires_grad, rg.grad((h * w).sum(), w).value
-        (False, array([1., 2.]))
-        """
-        return detach_node(self)
-
-    def scale_grad(self, factor: float) -> Var:
-        """A node with the same value whose gradient counts `factor` times.
-
-        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
-        is a view.
-
-        Parameters
-        ----------
-        factor : float
-            -1.0 reverses the gradient. For one that changes use ``register_hook``.
-
-        Raises
-        ------
-        DTypeError
-            If `factor` is no finite number.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param(3.0)
-        >>> y = w.scale_grad(-1.0) ** 2
-        >>> y.value, rg.grad(y, w).value
-        (np.float64(9.0), np.float64(-6.0))
-        """
-        return scale_grad(self, factor)
 
     def freeze(self) -> Any:
         """Take a param out of training: no ``.grad``; gradients still pass to what is before it.
@@ -873,6 +877,7 @@ class Var(Value):
     def retain_grad(self) -> None:
         """Let every backward that passes this node leave its gradient in ``.grad``."""
         with self._graph._lock:
+            self._graph._refuse_tuple(self._slot, "retain_grad")
             self._graph._host.retained.add(self._slot)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:

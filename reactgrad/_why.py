@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,7 @@ CauseKind = Literal[
     "pin",
     "unpin",
     "edit",
+    "rollback",
     "new",
     "retry",
     "failed",
@@ -47,14 +49,19 @@ class Change:
         more, which ``g.events`` prevents.
     after : int or None
         The operand's version that counts now; ``None``: it is stale itself.
+    raised : bool
+        Whether the operand has raised, and its error is what counts.
     """
 
     node: str
     parent: str
     before: int | None
     after: int | None
+    raised: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
+        if self.raised:
+            return f"{self.node} depends on {self.parent}, which raised"
         if self.after is None:
             return f"{self.node} depends on {self.parent}, which is stale"
         return f"{self.node} depends on {self.parent}: {versions_text(self.before, self.after)}"
@@ -67,9 +74,10 @@ class Cause:
     Attributes
     ----------
     kind : str
-        What was done to the node: ``"set"`` (or touched, if ``g.events`` was off), ``"touch"``,
-        ``"pin"``, ``"unpin"``, ``"edit"``; or what it is: ``"new"``, ``"unset"``, ``"failed"``;
-        ``"retry"``: it had raised and ran again; ``"ran"``: another read computed it since;
+        What was done to the node: ``"set"`` (or touched, or given back by a rollback, if ``g.events``
+        was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"rollback"``; or what it is:
+        ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
+        another read computed it since;
         ``"unknown"``: a change before an earlier read.
     node : str
         Its name.
@@ -95,6 +103,7 @@ class Cause:
             "pin": "was pinned",
             "unpin": "was unpinned",
             "edit": "was edited",
+            "rollback": "was given back by a transaction that failed",
             "new": "is new: it had never been computed",
             "retry": "had raised and was run again",
             "failed": f"raised {self.error}",
@@ -297,6 +306,9 @@ class _Search:
         # Nodes that got a version: (serial, version), with the version before it where known.
         self._versions: deque[tuple[int, int | None, int]] = deque()
         self._seen: set[tuple[int, int]] = set()
+        # Operands whose error a node was computed from.
+        self._raisers: deque[int] = deque()
+        self._seen_raisers: set[int] = set()
 
     # --- what is known of one node -------------------------------------------------------------
 
@@ -375,9 +387,18 @@ class _Search:
                 behind.append(parent)
                 self._change(Change(name, host.name(parent), before, None))
             elif self._scheduler.seen(parent) != then:
-                self._change(Change(name, host.name(parent), before, versions.version[parent]))
-                self._push(parent, before)
+                self._moved_to(name, parent, before)
         return behind
+
+    def _moved_to(self, name: str, parent: int, before: int | None) -> None:
+        """An operand of a node is not what the node was computed from, but settled."""
+        raised = self._scheduler.seen(parent) < 0
+        after = self._scheduler.versions.version[parent]
+        self._change(Change(name, self._host.name(parent), before, after, raised))
+        if raised:
+            self._raisers.append(parent)
+        else:
+            self._push(parent, before)
 
     def _redefined(self, slot: int) -> Cause:
         """Why a node has to run whatever its operands' versions are."""
@@ -394,8 +415,11 @@ class _Search:
 
     def _follow_versions(self) -> None:
         """Explain the versions that came up, back to where they were given."""
-        queue = self._versions
-        while queue:
+        queue, raisers = self._versions, self._raisers
+        while queue or raisers:
+            if raisers:
+                self._raised(raisers.popleft())
+                continue
             slot, before, after = queue.popleft()
             host, name = self._host, self._host.name(slot)
             event = self._event(slot, after)
@@ -414,16 +438,44 @@ class _Search:
             else:
                 self._cause(Cause("ran", name, before, after))
 
-    def _ran_event(self, event: Event) -> None:
-        """Why a node ran, from the log."""
+    def _raised(self, slot: int) -> None:
+        """Why a node has an error in place of a value."""
+        if slot in self._seen_raisers:
+            return
+        self._seen_raisers.add(slot)
+        scheduler, name = self._scheduler, self._host.name(slot)
+        if slot not in scheduler.errors:  # blocked: an operand raised
+            for parent in dict.fromkeys(scheduler.topology.parents[slot]):
+                if scheduler.seen(parent) < 0:
+                    self._moved_to(name, parent, None)
+            return
+        self._cause(Cause("failed", name, error=self.error(slot)))
+        event = None
+        if self.log is not None:
+            event = self.log.last_call(scheduler.topology.serial[slot], ("failed",))
+        if event is not None:
+            self._follow_moved(event)
+        else:
+            self._moved_lately(slot)
+
+    def _follow_moved(self, event: Event) -> None:
+        """The operands of a node that had changed when it was called."""
         assert self.log is not None
         for moved in event.moved:
-            self._change(Change(event.node, moved.node, moved.before, moved.after))
+            change = Change(event.node, moved.node, moved.before, moved.after, moved.raised)
+            self._change(change)
             slot = self.log.slot(self._scheduler.topology.serial, moved.serial)
             if slot is None:
                 self._cause(Cause("ran", moved.node, moved.before, moved.after))
+            elif moved.raised:
+                self._raisers.append(slot)
             else:
                 self._push(slot, moved.before, moved.after)
+
+    def _ran_event(self, event: Event) -> None:
+        """Why a node ran, from the log."""
+        assert self.log is not None
+        self._follow_moved(event)
         if not event.moved:
             retried = self.log.run_of(event)
             origin = self.log.before(event.serial, event)
@@ -436,25 +488,31 @@ class _Search:
 
     def _ran_lately(self, slot: int) -> None:
         """Why a node ran in the last run, from the versions it left."""
-        host, version = self._host, self._scheduler.versions.version
-        name = host.name(slot)
-        if version[slot] == 1 and slot in self._moved:
+        name = self._host.name(slot)
+        if self._scheduler.versions.version[slot] == 1 and slot in self._moved:
             self._cause(Cause("new", name))
-            return
+        elif not self._moved_lately(slot):
+            self._cause(Cause("retry" if self._run.retry else "unknown", name))
+
+    def _moved_lately(self, slot: int) -> bool:
+        """Whether operands of a node changed in the last run, or by what led to it."""
+        name, version = self._host.name(slot), self._scheduler.versions.version
         found = False
         for parent in dict.fromkeys(self._scheduler.topology.parents[slot]):
-            now = version[parent]
             if parent in self._moved:
-                before: int | None = now - 1
-            elif parent in self._leaves:
+                before: int | None = version[parent] - 1
+            elif parent in self._leaves or self._failed_lately(parent):
                 before = None
             else:
                 continue
             found = True
-            self._change(Change(name, host.name(parent), before, now))
-            self._push(parent, before)
-        if not found:
-            self._cause(Cause("retry" if self._run.retry else "unknown", name))
+            self._moved_to(name, parent, before)
+        return found
+
+    def _failed_lately(self, slot: int) -> bool:
+        """Whether a node has the error of one that raised in the last run."""
+        raised = self._scheduler.raises.get(slot) if self._scheduler.seen(slot) < 0 else None
+        return raised is not None and any(raised.error is e for e in self._run.failed.values())
 
     def _set_between(self, slot: int, before: int | None, after: int) -> Event | None:
         """The latest set among the changes of a leaf: it says more than a touch after it."""
@@ -502,10 +560,10 @@ class _History:
         self.how = {(e.serial, e.after): e for e in self._entries if e.after != e.before}
         self._slots: dict[int, int] | None = None
 
-    def last_call(self, serial: int) -> Event | None:
-        """The latest call of a node."""
+    def last_call(self, serial: int, kinds: Container[str] = ("ran", "cut_off")) -> Event | None:
+        """The latest call of a node that ended in one of these ways."""
         for event in reversed(self._entries):
-            if event.serial == serial and event.kind in ("ran", "cut_off"):
+            if event.serial == serial and event.kind in kinds:
                 return event
         return None
 
@@ -516,7 +574,7 @@ class _History:
             if earlier.serial == serial:
                 if earlier.kind in ("ran", "cut_off"):
                     return None
-                if earlier.kind in ("new", "touch", "edit", "unpin"):
+                if earlier.kind in ("new", "touch", "edit", "unpin", "rollback"):
                     return earlier
         return None
 

@@ -7,6 +7,7 @@ from reactgrad_scheduler import CycleError as CycleError
 from reactgrad_scheduler import Host as Host
 from reactgrad_scheduler import InvariantError as InvariantError
 from reactgrad_scheduler import Later as Later
+from reactgrad_scheduler import Leaves as Leaves
 from reactgrad_scheduler import Link as Link
 from reactgrad_scheduler import ReactgradError as ReactgradError
 from reactgrad_scheduler import Run as Run

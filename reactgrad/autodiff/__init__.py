@@ -11,6 +11,7 @@
 """
 
 from reactgrad.autodiff._check import check_grads as check_grads
+from reactgrad.autodiff._custom import check_reading as check_reading
 from reactgrad.autodiff._custom import checked as checked
 from reactgrad.autodiff._forward import Tangents as Tangents
 from reactgrad.autodiff._grad import backward as backward

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad._errors import GradientError
+from reactgrad._errors import DTypeError, GradientError
 from reactgrad.autodiff._grad import grad
 from reactgrad.autodiff._transforms import jvp
-from reactgrad.ops import current_graph, multiply
+from reactgrad.ops import Handle, current_graph, multiply
 from reactgrad.ops import sum as total
 
 
@@ -44,6 +44,8 @@ def check_grads(
 
     Raises
     ------
+    DTypeError
+        If `f` returns no Var.
     GradientError
         If a derivative differs; says at which order, in which modes, and by how much.
 
@@ -59,7 +61,15 @@ def check_grads(
         )
     graph = type(current_graph())()
     leaves = [graph.param(np.asarray(a, np.float64)) for a in args]
-    _Check(graph, leaves, order, modes, rtol, atol, step).follow(f(*leaves), ())
+    output = f(*leaves)
+    if not isinstance(output, Handle):
+        name = getattr(f, "__name__", type(f).__name__)
+        raise DTypeError(
+            f"check_grads({name}): the function returned {type(output).__name__}; it must return one "
+            "Var that depends on its arguments. Check several one by one, or join them with "
+            "rg.stack or rg.concatenate."
+        )
+    _Check(graph, leaves, order, modes, rtol, atol, step).follow(output, ())
 
 
 @dataclass

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError, ShapeError
-from reactgrad.backend import Spec, spec
-from reactgrad.ops import LINEAR, Attrs, Op, Share, apply, astype, shares
+from reactgrad.backend import Spec, read_value, spec
+from reactgrad.ops import CONST, LINEAR, Attrs, Op, Share, apply, astype, no_shares, shares
 
 
 def custom_gradients(
@@ -22,7 +24,8 @@ def custom_gradients(
         needed[places[i]] = True
     if op.outputs is not None:
         g = _of_outputs(graph, slot, op, g)
-    parts = op.gradients(graph._handle(slot), g, arguments, needed, program)
+    with _asking(graph, slot):
+        parts = op.gradients(graph._handle(slot), g, arguments, needed, program)
     name = graph._host.name(slot)
     parts = _one_for_each(op, name, parts, len(arguments))
     return {
@@ -48,7 +51,8 @@ def custom_tangents(
     moving: list[Any] = [None] * len(arguments)
     for i, tangent in tangents.items():
         moving[places[i]] = tangent
-    parts = op.tangents(node, moving, arguments, program)
+    with _asking(graph, slot):
+        parts = op.tangents(node, moving, arguments, program)
     who = f"the jvp of node {node.name!r}"
     if op.outputs is None:
         if parts is not None:
@@ -64,6 +68,33 @@ def custom_tangents(
     for i, (part, y) in enumerate(zip(parts, outputs, strict=True)):
         if part is not None:
             yield Share(checked(part, y, f"{who} for output {i + 1}", TANGENT), i)
+
+
+@contextmanager
+def _asking(graph: Any, slot: int) -> Iterator[None]:
+    """Ask the rule of a user, which may not read values: see ``check_reading``."""
+    former = graph._rule, graph._handed
+    graph._rule = slot, threading.get_ident()
+    graph._handed = {}  # no value is found without asking
+    try:
+        yield
+    finally:
+        graph._rule, graph._handed = former
+
+
+def check_reading(graph: Any, slot: int) -> None:
+    """Raise ``GradientError`` if a rule is about to read a value that it would not follow."""
+    asked, thread = graph._rule
+    host = graph._host
+    if thread != threading.get_ident() or graph._computing or host.ops[slot] is CONST:
+        return
+    raise GradientError(
+        f"the rule of node {host.name(asked)!r} ({host.describe_op(asked)}) read the value of "
+        f"{host.name(slot)!r}. A rule is built once, as nodes, for all values to come, so what it reads "
+        "would stay as it is now. Compute with the Var instead (rg.where instead of if); what only "
+        "forward can know it may leave for backward as an attribute, ctx.flag = ...: the rule is built "
+        "anew when that changes."
+    )
 
 
 def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:
@@ -113,9 +144,16 @@ def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
         return None
     graph = var._graph
     if not hasattr(part, "_slot"):
+        if read_value(part, who)[0] is None:
+            raise DTypeError(
+                f"{who} returned {type(part).__name__} ({part!r:.60}). A {kind[0]} is a Var, built of "
+                "ops; or an array or number where it is constant, or None where it is zero."
+            )
         part = graph.const(part)
     if part._graph is not graph:
         raise GraphError(f"{who} returned a Var of another graph.")
+    if getattr(graph._host.ops[var._slot], "outputs", None) is not None:
+        raise no_shares()
     given, wanted = (graph._host.specs[one._slot] for one in (part, var))
     if given is None or wanted is None:
         return apply(CHECKED, (part, var), (who, kind))

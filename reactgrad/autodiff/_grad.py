@@ -133,11 +133,9 @@ def backward(
         adjoints.update(zip(shown, program.adjoints(shown, held), strict=True))
         if host.hooks:
             program.rerun_hooks()
-        targets = dict.fromkeys([y._slot, *[v._slot for v in adjoints.values() if v is not None]])
-        run = graph._refresh(tuple(targets))
-        values = {
-            slot: graph._clean_value(var._slot) for slot, var in adjoints.items() if var is not None
-        }
+        asked = {slot: var._slot for slot, var in adjoints.items() if var is not None}
+        run = graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
+        values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
         graph._scheduler.last_run = run  # not the rebuilding of what it released itself
         sums = {
             slot: _added(host.grads.get(slot), values[slot])

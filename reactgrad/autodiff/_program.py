@@ -20,6 +20,7 @@ from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_ru
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
     ALIAS,
+    PARAM,
     Op,
     Output,
     Placed,
@@ -150,6 +151,7 @@ class Program:
         "_hooks",
         "_output",
         "_own",
+        "_params",
         "_parts",
         "_serials",
         "_updating",
@@ -193,6 +195,7 @@ class Program:
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._edges = self._edges.copy()
+        program._params = self._params
         program._parts = self._parts.copy()
         program._own = self._own.copy()
         program._hooks = self._hooks.copy()
@@ -216,6 +219,7 @@ class Program:
         self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._params: tuple[int, ...] | None = None  # those among them, once asked for
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
         self.observed: dict[int, tuple[int, ...]] = {}  # shapes that only values show
         self.seen: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
@@ -244,12 +248,17 @@ class Program:
         }
         if moved or self.broken:
             graph._update_program(self, moved)
-        missing = [slot for slot in wanted if self._given(slot) is None]
+        found = [self._given(slot) for slot in wanted]
+        missing = [slot for slot, var in zip(wanted, found, strict=True) if var is None]
+        if not missing:
+            return found
         # Held here: what is new is not yet held by whoever asked.
-        new = self._extend(missing) if missing else {}
+        new = self._extend(missing)
         if held is not None:
             held.update(new)
-        return [new.get(slot, self._given(slot)) for slot in wanted]
+        return [
+            new.get(slot) if var is None else var for slot, var in zip(wanted, found, strict=True)
+        ]
 
     def _given(self, slot: int) -> Any:
         """The Var that was given out for a node and still lives."""
@@ -263,6 +272,19 @@ class Program:
             with _building(self._graph, self.number):
                 found = self._give_out(wanted)
         return found
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it does not know between which nodes it stands: while it follows a change."""
+        return self.broken or self._updating
+
+    def params(self) -> tuple[int, ...]:
+        """The params that the output depends on over open edges, in order of creation."""
+        if self._params is None:
+            ops, serial = self._graph._host.ops, self._graph._scheduler.topology.serial
+            found = [slot for slot in self._edges if ops[slot] is PARAM]
+            self._params = tuple(sorted(found, key=serial.__getitem__))
+        return self._params
 
     def depends_on(self, slot: int) -> bool:
         """Whether the output depends on this node over edges that derivatives pass."""
@@ -424,6 +446,7 @@ class Program:
 
     def take_back(self, changes: Changes) -> None:
         """Undo what was noted, latest first."""
+        self._params = None
         while changes:
             table, key, before = changes.pop()
             if table is self:
@@ -472,6 +495,7 @@ class Program:
             if slot not in edges:
                 found = self._open_edges(slot)
                 self._put(edges, slot, found)
+                self._params = None
                 self.reads.add(slot)
                 self.reads.update(sources(graph, slot))
                 reached.append(slot)
@@ -506,6 +530,7 @@ class Program:
             ):
                 self._drop(table, slot)
             left.append(slot)
+            self._params = None
         return left
 
     def _known(self, slot: int) -> Any:
@@ -798,7 +823,7 @@ class Program:
         """The value that a rule has to see to be built; in the middle of a change the last one."""
         if self._updating:
             return self._graph._host.data[slot]
-        return self._graph._handle(slot).value
+        return self._graph._value_for_rule(slot)
 
     def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
         """A rule has read this of what its function has left; what was read first counts."""
@@ -936,12 +961,16 @@ def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
 def wanted_leaves(graph: Any, slot: int) -> list[int]:
     """The trainable leaves that `slot` depends on over open edges, in order of creation."""
     host, topology = graph._host, graph._scheduler.topology
+    program = graph._programs.find(slot, None)
+    if program is not None and not program.unsure:
+        frozen = host.frozen
+        return [at for at in program.params() if at not in frozen]
     found = {slot}
     stack = [slot]
     leaves: list[int] = []
     while stack:
         at = stack.pop()
-        if host.ops[at].name == "param" and not topology.parents[at] and graph._scheduler.leaf[at]:
+        if host.ops[at] is PARAM:
             if at not in host.frozen:
                 leaves.append(at)
             continue

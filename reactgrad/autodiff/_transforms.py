@@ -71,8 +71,16 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
     _check_scalar(y, "(weights * y).sum()")
     wanted, single = _wanted_vars(xs, "rg.hvp")
     given: Sequence[Any] = [vs] if single else _several(vs)
+    if len(given) != len(wanted):
+        raise GradientError(
+            f"rg.hvp was given {len(wanted)} nodes in xs and {len(given)} vectors in vs; each node needs "
+            "one, of its shape: rg.hvp(y, [a, b], [va, vb])."
+        )
     graph = y._graph
     with graph._lock:
+        if graph._host.hooks:  # how the gradient moves that they leave, as in rg.hessian
+            found = tuple(_moved(y, x, wanted, given, allow_unused) for x in wanted)
+            return found[0] if single else found
         try:
             slope = jvp(y, wanted, given, allow_unused)
         except MissingRuleError:  # twice reverse costs more, and needs no forward rules
@@ -84,6 +92,13 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             graph._programs.name(slope._slot, "hvp", program)
         found = tuple(_keeping(program.adjoint_or_zeros(x._slot), slope) for x in wanted)
     return found[0] if single else found
+
+
+def _moved(y: Any, x: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
+    """How the gradient for `x` moves when all of them do."""
+    (gradient,) = grad(y, [x], allow_unused=allow_unused)
+    tangent = None if gradient is None else jvp(gradient, xs, vs, True)
+    return x._graph._zeros_like(x) if tangent is None else _keeping(tangent, gradient)
 
 
 def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
@@ -140,12 +155,16 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
             )
         return _by_mode(y, x, mode)
     modes: tuple[Mode, Mode] = ("forward", "reverse")
-    cheaper, dearer = modes if _size(x) <= _size(y) else modes[::-1]
+    first, second = modes if _size(x) <= _size(y) else modes[::-1]
+    if y._graph._host.hooks:
+        # Hooks change what reverse mode computes, and a shape must not decide whether they count. They
+        # do for a Jacobian; for a Hessian they have had their say in the gradient.
+        first, second = modes if what == "rg.hessian" else modes[::-1]
     try:
-        return _by_mode(y, x, cheaper)
+        return _by_mode(y, x, first)
     except MissingRuleError:
         try:
-            return _by_mode(y, x, dearer)
+            return _by_mode(y, x, second)
         except MissingRuleError:
             pass
         raise

@@ -11,6 +11,7 @@
 
 from reactgrad.flow._checkpoint import checkpoint as checkpoint
 from reactgrad.flow._checkpoint import follow_segment as follow_segment
+from reactgrad.flow._checkpoint import in_checkpoint as in_checkpoint
 from reactgrad.flow._gate import detach_node as detach_node
 from reactgrad.flow._gate import scale_grad as scale_grad
 from reactgrad.flow._mode import Differentiable as Differentiable

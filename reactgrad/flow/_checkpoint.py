@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.flow._transient import Transient
 from reactgrad.ops import Handle, current_graph
+
+_inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)
 
 
 class Segment(Transient):
@@ -105,7 +108,11 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     graph = current_graph() if given is None else given._graph
     with graph._lock:
         before = graph._scheduler.topology.next_serial
-    results = fn(*args, **kwargs)
+    token = _inside.set(True)
+    try:
+        results = fn(*args, **kwargs)
+    finally:
+        _inside.reset(token)
     outputs = list(_handles(results))
     if not outputs:
         raise DTypeError(
@@ -122,6 +129,11 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         slots = {output._slot for output in outputs}
         graph._host.let_pass(_between(graph, slots, before), Segment(limit))
     return results
+
+
+def in_checkpoint() -> bool:
+    """Whether nodes are being built for a checkpoint in this thread."""
+    return _inside.get()
 
 
 def _handles(value: Any) -> Iterator[Any]:

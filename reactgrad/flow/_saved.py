@@ -138,7 +138,8 @@ def saved_tensors_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
     Leaves, nodes of gradients, observed and pinned nodes, nodes with a cutoff and values that are no arrays stay
     where they are; views are freed with what they show, and made again.
 
-    If `pack` raises, the value stays and the read raises once all has run. If `unpack` raises, or
+    If `pack` raises, the value stays and the read raises once all has run, if it computed or used
+    that value; each later run tries again, and raises on the same terms. If `unpack` raises, or
     returns something else, what reads it raises, and so do later reads of a node that failed by
     it, until something changes or ``g.forward(y, retry=True)``; what was packed stays.
 

@@ -131,11 +131,12 @@ def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> An
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """The manifest and the tensors of a file, whole and undamaged."""
+    path = os.fspath(path)  # else an integer would be a file that the caller has open
     package = import_safetensors()
     _read_header(path)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     try:
-        with package.safe_open(os.fspath(path), "np") as file:
+        with package.safe_open(path, "np") as file:
             metadata = dict(file.metadata() or {})
             _check_format(metadata)
             for name in file.keys():  # noqa: SIM118 - not a mapping

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import SaveError
+from reactgrad._paths import named_as
 from reactgrad._state import (
     OPS,
     Absent,
@@ -256,7 +257,11 @@ def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tenso
     """Put a new file in place of the one at `path`: at every moment one of them is there, whole."""
     package = import_safetensors()
     metadata, tensors = seal(manifest, tensors)
-    target = Path(os.path.realpath(path))
+    with named_as(path):
+        _write(Path(os.path.realpath(path)), package, tensors, metadata)
+
+
+def _write(target: Path, package: Any, tensors: Tensors, metadata: dict[str, str]) -> None:
     # A folder of our own beside the target: safetensors, too, puts its file in place by renaming.
     folder = Path(
         tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
@@ -267,7 +272,7 @@ def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tenso
         try:
             package.numpy.save_file(tensors, made, metadata)
         except package.SafetensorError as error:
-            raise SaveError(f"{path} cannot be written: {error}.") from error
+            raise SaveError(f"{target} cannot be written: {error}.") from error
         os.chmod(made, mode)
         _sync(made)
         os.replace(made, target)

@@ -114,6 +114,7 @@ from reactgrad.ops._op import Attrs as Attrs
 from reactgrad.ops._op import Op as Op
 from reactgrad.ops._output import Output as Output
 from reactgrad.ops._output import Share as Share
+from reactgrad.ops._output import no_shares as no_shares
 from reactgrad.ops._output import output as output
 from reactgrad.ops._output import shares as shares
 from reactgrad.ops._reduce import max as max

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -253,7 +254,18 @@ def _infer_sum_to(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(attrs[0], specs[0].dtype, specs[0].device)
 
 
-SUM_TO = Op("sum_to", _infer_sum_to, (lambda g, ans, x, shape: spread(g, x),), (LINEAR,))
+def _view_sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """Where only axes of length 1 go, no two elements meet."""
+    return x.reshape(shape) if x.size == math.prod(shape) else None
+
+
+SUM_TO = Op(
+    "sum_to",
+    _infer_sum_to,
+    (lambda g, ans, x, shape: spread(g, x),),
+    (LINEAR,),
+    view=_view_sum_to,
+)
 
 
 def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

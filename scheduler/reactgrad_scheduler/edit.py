@@ -27,13 +27,15 @@ class Notes:
     ----------
     open : list
         The notes of each open transaction.
+    giving_back : bool
+        Whether what happens now gives back what a transaction that failed has changed.
     """
 
-    __slots__ = ("_giving_back", "open")
+    __slots__ = ("giving_back", "open")
 
     def __init__(self) -> None:
         self.open: list[Noted] = []
-        self._giving_back = False
+        self.giving_back = False
 
     def __bool__(self) -> bool:
         """Whether a transaction is open."""
@@ -41,12 +43,21 @@ class Notes:
 
     def wants(self, key: Hashable) -> bool:
         """Whether a transaction is open that has not noted this yet."""
-        return bool(self.open) and not self._giving_back and key not in self.open[-1]
+        return bool(self.open) and not self.giving_back and key not in self.open[-1]
 
     def note(self, key: Hashable, before: object) -> None:
         """Remember how something was that is about to change for the first time."""
         if self.wants(key):
             self.open[-1][key] = before
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Note nothing in a block: for what belongs to nodes that were just made."""
+        former, self.open = self.open, []
+        try:
+            yield
+        finally:
+            self.open = former
 
     @contextmanager
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
@@ -60,11 +71,11 @@ class Notes:
             yield
         except BaseException:
             self._close(noted)
-            self._giving_back = True  # an outer transaction has noted it, or never saw it changed
+            self.giving_back = True  # an outer transaction has noted it, or never saw it changed
             try:
                 give_back(noted)
             finally:
-                self._giving_back = False
+                self.giving_back = False
             raise
         self._close(noted)
         if self.open:

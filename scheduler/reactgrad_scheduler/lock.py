@@ -216,6 +216,19 @@ class GraphLock:
         gate.lock.acquire()
         gate.inside, gate.depth = me, 1
 
+    def knock(self) -> Gate | None:
+        """The innermost gate, with its lock held, if this thread opened it and nobody is inside."""
+        try:
+            gate = self.gates[-1]
+        except IndexError:
+            return None
+        if gate.owner != get_ident() or not gate.lock.acquire(False):
+            return None
+        if gate.inside is None and self.gates[-1] is gate:
+            return gate
+        gate.lock.release()
+        return None
+
     def leave_gate(self) -> bool:
         """Undo one enter through a gate; whether this thread holds the lock itself, too."""
         gate = self.gates[-1]

@@ -9,13 +9,17 @@ comes back to the state it started from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from reactgrad_scheduler.run import Run
 
 Step = Callable[[], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+# A node of a plan in which versions decide: its slot, a call that takes its parents' versions from the
+# table, and the slot again if whoever runs it is to announce that its value is overwritten.
+Row = tuple[int, Callable[[Sequence[int]], tuple[int, ...]], tuple[int, ...]]
 
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()
@@ -39,6 +43,7 @@ class Plan:
     steps: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
+    rows: list[Row] | None = None  # where versions decide; made when it is first replayed
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 
@@ -60,12 +65,18 @@ class PlanCache:
     """Transitions by key, oldest first; the second sight of a key fills it.
 
     A read that happens once (a new expression, an unusual set of changes) leaves only its key.
+
+    Attributes
+    ----------
+    get
+        ``get(key)``: the transition of `key`, if it was stored.
     """
 
-    __slots__ = ("_by_target", "_seen", "_transitions", "enabled", "nodes")
+    __slots__ = ("_by_target", "_seen", "_transitions", "enabled", "get", "nodes")
 
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
+        self.get = self._transitions.get
         self._seen: dict[Key, None] = {}
         self._by_target: dict[int, set[Key]] = {}
         self.nodes = 0
@@ -73,10 +84,6 @@ class PlanCache:
 
     def __len__(self) -> int:
         return len(self._transitions)
-
-    def get(self, key: Key) -> Transition | None:
-        """The transition of `key`, if it was stored."""
-        return self._transitions.get(key)
 
     def wants(self, key: Key) -> bool:
         """Whether `key` comes for the second time, so that storing its transition pays."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from operator import attrgetter
 from typing import NoReturn
@@ -26,13 +26,15 @@ from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import Topology
-from reactgrad_scheduler.versions import JOURNAL_LIMIT, Versions
+from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves, Versions
 
 # Longest log of moved storage before it, and the plans that have read from it, are dropped.
 MAX_MOVES = 4096
 
 # So many nodes that read each other while they run share one of Python's stacks.
 NODES_A_STACK = 40
+
+Around = Callable[[], AbstractContextManager[object]]
 
 
 class Scheduler:
@@ -186,6 +188,14 @@ class Scheduler:
             if mark[leaf]:  # it had no value
                 self.staleness.put(leaf, CLEAN)
                 self.forget_failure(leaf)
+        if len(journal) > JOURNAL_LIMIT:
+            self.versions.settle()
+
+    def changed_again(self, leaves: Leaves) -> None:
+        """As ``changed``, of leaves with values of which it was told before, all of them alive."""
+        journal = self.versions.journal
+        journal.append(leaves)
+        self.staleness.pending.update(leaves.slots)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
 
@@ -386,25 +396,27 @@ class Scheduler:
 
     # --- reads -----------------------------------------------------------------------------
 
-    def refresh(self, targets: tuple[int, ...], *, retry: bool = False) -> Run:
+    def refresh(
+        self, targets: tuple[int, ...], *, retry: bool = False, around: Around = nullcontext
+    ) -> Run:
         """Make `targets` clean, running exactly their stale ancestors.
 
         Nodes that raise stay stale with their descendants; the others run. Errors are in the
         returned run, not raised (see ``error_of``). With `retry` those that raised before run
-        again where `targets` need them.
+        again where `targets` need them. Where anything may run, it does so inside of `around()`.
         """
         if self.computing and len(self.computing) % NODES_A_STACK == 0:
-            return self._refresh_elsewhere(targets, retry)
-        return self._refresh_here(targets, retry)
+            return self._refresh_elsewhere(targets, retry, around)
+        return self._refresh_here(targets, retry, around)
 
-    def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool) -> Run:
+    def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
         """Read on a stack of its own: no chain of reads is too long (rule E5)."""
         runs: list[Run] = []
         errors: list[BaseException] = []
 
         def read() -> None:
             try:
-                runs.append(self._refresh_here(targets, retry))
+                runs.append(self._refresh_here(targets, retry, around))
             except BaseException as error:
                 errors.append(error)
 
@@ -413,7 +425,7 @@ class Scheduler:
             raise errors.pop()
         return runs[0]
 
-    def _refresh_here(self, targets: tuple[int, ...], retry: bool) -> Run:
+    def _refresh_here(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
         if self.distrust and not self.computing:
             self.forget()
         if not self.computing:
@@ -425,23 +437,27 @@ class Scheduler:
         if self.frames:
             self._suspend()
         staleness, serial = self.staleness, self.topology.serial
-        key: Key = (
-            staleness.state,
-            tuple(staleness.pending),
-            tuple([serial[target] for target in targets]),
+        serials = (
+            (serial[targets[0]],) if len(targets) == 1 else tuple([serial[t] for t in targets])
         )
+        key: Key = (staleness.state, tuple(staleness.pending), serials)
         if not self.computing:
             flushed = staleness.flushed
             self.news = (*flushed, *key[1]) if flushed else key[1]
         transition = self.plans.get(key)
         if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
             transition = None  # a cycle, found and named where the plan is made
-        if retry:
-            run = self._retry(targets)
-        elif transition is None:
-            run = self._resolve(targets, key)
+        if transition is not None and not transition.plan.slots and not retry:
+            run = transition.plan.finished
+            self._arrive(transition)
         else:
-            run = self._replay(targets, transition)
+            with around():
+                if retry:
+                    run = self._retry(targets)
+                elif transition is None:
+                    run = self._resolve(targets, key)
+                else:
+                    run = self._replay(targets, transition)
         self.last_run = run
         if staleness.flushed and not self.computing:
             staleness.flushed.clear()
@@ -474,7 +490,7 @@ class Scheduler:
 
     def seen_parents(self, slot: int) -> tuple[int, ...]:
         """What a node sees of its parents; errors only of those that it reads while it runs."""
-        if slot in self.dynamic:
+        if self.raises and slot in self.dynamic:
             return tuple([self.seen(parent) for parent in self.topology.parents[slot]])
         return self.versions.current(slot)
 
@@ -492,31 +508,35 @@ class Scheduler:
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
-        if not plan.certain:
-            self.versions.settle()
-            self.staleness.flush()
-            run = executors.serial.run_checked(self, plan.slots)
-            self._settle(targets, run)
-            self._count(run)
-            return run
-        run = executors.serial.run_certain(self, plan)
-        if run is None:  # it ended as planned
-            run = plan.finished
-            if plan.slots:
+        if plan.certain:
+            run = executors.serial.run_certain(self, plan)
+            if run is None:  # it ended as planned
+                run = plan.finished
                 self.versions.journal.append(plan)
                 if len(self.versions.journal) > JOURNAL_LIMIT:
                     self.versions.settle()
-            staleness = self.staleness
-            staleness.pending.clear()
-            if transition.marks:
-                for slot, mark in transition.marks:
-                    staleness.put(slot, mark)
-                for slot in self.dropped.intersection(plan.members):
-                    staleness.restore(slot)
+                self._arrive(transition)
+                return run
         else:
-            self._settle(targets, run)
-            self._count(run)
+            run, straight = executors.compared.run_compared(self, plan)
+            if straight:
+                self.totals.add(run)
+                self._arrive(transition)
+                return run
+        self._settle(targets, run)
+        self._count(run)
         return run
+
+    def _arrive(self, transition: Transition) -> None:
+        """Mark what a plan leaves behind that went straight to its end."""
+        staleness = self.staleness
+        if transition.marks:
+            for slot, mark in transition.marks:
+                staleness.put(slot, mark)
+            for slot in self.dropped.intersection(transition.plan.members):
+                staleness.restore(slot)
+        # Last: who reads without the lock must never see a node that is neither pending nor marked.
+        staleness.pending.clear()
 
     def _settle(self, targets: tuple[int, ...], run: Run) -> None:
         """Go on where a node erased all marks while it ran: what was done has to be found again."""
@@ -702,6 +722,26 @@ class Scheduler:
         for level in self.lock.levels(len(self.computing)):
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
 
+    def depend_on_settled(self, slot: int, level: int) -> bool:
+        """As ``depend``, for the function at `level`; ``False``: nothing done, there is more to it."""
+        computing, frames = self.computing, self.frames
+        if (
+            self.staleness.mark[slot]
+            or self.staleness.pending
+            or slot in self.dropped
+            or level != len(computing)
+            or slot in computing
+            or self.retried
+            or (frames and frames[-1].position is None)
+        ):
+            return False
+        node = computing[-1]
+        reads = self.reads.get(node)
+        if reads is None:
+            reads = self.reads[node] = {}
+        reads[slot] = None
+        return True
+
     def adopt_reads(self, slot: int) -> None:
         """Make what a node read in the run that just ended its parents, behind the fixed ones."""
         reads = self.reads.pop(slot, None)
@@ -710,6 +750,8 @@ class Scheduler:
             return
         topology = self.topology
         former = topology.parents[slot]
+        if reads is not None and count is not None and former[count:] == tuple(reads):
+            return
         fixed = former if count is None else former[:count]
         parents = fixed + tuple([other for other in reads or () if other not in fixed])
         if len(parents) > len(fixed):

@@ -106,7 +106,8 @@ class Staleness:
         if old != mark:
             if self.trace is not None:
                 self.trace.setdefault(slot, old)
-            self.state ^= self.key(slot, old) ^ self.key(slot, mark)
+            key = self._keys[slot]
+            self.state ^= key * (old + 1) ^ key * (mark + 1)  # see ``key``
             self.mark[slot] = mark
 
     def heed(self, slots: Collection[int]) -> None:

@@ -12,12 +12,22 @@ someone looks at them. All reads of the two columns come after a ``settle()``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reactgrad_scheduler.plan import Plan
 from reactgrad_scheduler.topology import Topology
 
+
+@dataclass(eq=False, slots=True)
+class Leaves:
+    """Leaves that are replaced together again and again; one event, however many they are."""
+
+    slots: dict[int, None]
+
+
 # One event: a leaf was replaced, several leaves at once, or a plan ran from its first to its
 # last node and replaced every value.
-Event = int | tuple[int, ...] | Plan
+Event = int | tuple[int, ...] | Leaves | Plan
 
 # Longest journal before it is settled: bounds its memory at an amortised cost a run of a few
 # thousandths of the plans in it.
@@ -95,7 +105,7 @@ class Versions:
         if isinstance(event, int):
             version[event] += times
         else:
-            slots = event.slots if isinstance(event, Plan) else event
+            slots = event if isinstance(event, tuple) else event.slots
             for slot in slots:
                 version[slot] += times
             if isinstance(event, Plan):

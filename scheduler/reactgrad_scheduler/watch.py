@@ -10,16 +10,19 @@ Invariant: a ``Watched`` scheduler leaves the same values, versions, marks and r
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Literal, Protocol, cast
 
 from reactgrad_scheduler.edit import Former
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.scheduler import Scheduler
+from reactgrad_scheduler.scheduler import Around, Scheduler
+from reactgrad_scheduler.versions import Leaves
 
-# What may happen to one node; "touch": someone says that it changed.
-Happening = Literal["new", "set", "touch", "pin", "unpin", "edit", "dropped"]
+# What may happen to one node; "touch": someone says that it changed; "rollback": a transaction that
+# failed has given it back.
+Happening = Literal["new", "set", "touch", "pin", "unpin", "edit", "rollback", "dropped"]
 
 
 class Listener(Protocol):
@@ -46,6 +49,10 @@ class Watched(Scheduler):
     def _tell(self, kind: Happening, slot: int, before: int, after: int) -> None:
         for listener in self.listeners:
             listener.happened(kind, slot, before, after)
+
+    def _act(self, kind: Happening) -> Happening:
+        """What a change is, whether somebody makes it or takes it back."""
+        return "rollback" if self.notes.giving_back else kind
 
     def add(self, parents: tuple[int, ...], *, leaf: bool = False, valued: bool = False) -> int:
         slot = super().add(parents, leaf=leaf, valued=valued)
@@ -85,7 +92,10 @@ class Watched(Scheduler):
         super().changed(*leaves)
         for leaf, version in zip(leaves, before, strict=True):
             kind = self._saying or ("set" if self.leaf[leaf] else "pin")
-            self._tell(kind, leaf, version, version + 1)
+            self._tell(self._act(kind), leaf, version, version + 1)
+
+    def changed_again(self, leaves: Leaves) -> None:
+        self.changed(*leaves.slots)
 
     def touched(self, leaf: int) -> None:
         self._saying = "touch"
@@ -103,10 +113,12 @@ class Watched(Scheduler):
         if kind is not None:
             for slot in former.rows:
                 version = self.versions.version[slot]
-                self._tell(cast("Happening", kind), slot, version, version)
+                self._tell(self._act(cast("Happening", kind)), slot, version, version)
         super().commit(former, kind)
 
-    def refresh(self, targets: tuple[int, ...], *, retry: bool = False) -> Run:
+    def refresh(
+        self, targets: tuple[int, ...], *, retry: bool = False, around: Around = nullcontext
+    ) -> Run:
         outer, former = self.stopwatch, self.last_run
         # What nodes were computed from is looked up before they run.
         self.versions.settle()
@@ -114,7 +126,7 @@ class Watched(Scheduler):
         run: Run | None = None
         try:
             # By name: a node may end the watching while it runs.
-            run = Scheduler.refresh(self, targets, retry=retry)
+            run = Scheduler.refresh(self, targets, retry=retry, around=around)
             return run
         except BaseException:
             if self.last_run is not former:  # interrupted between nodes, or inside of one

@@ -220,6 +220,13 @@ def test_functions_of_arrays_of_another_library() -> None:
         np.testing.assert_allclose(np.from_dlpack(ours), numpys, rtol=1e-12, atol=1e-13)
 
 
+def test_memory_is_counted() -> None:
+    g = rg.Graph()
+    y = rg.tanh(g.input(strict(V)))
+    y.value
+    assert g.stats().bytes == 2 * V.nbytes
+
+
 def test_vector_gradient_given_as_array_of_either_library() -> None:
     for seed in (strict([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]):
         g = rg.Graph()

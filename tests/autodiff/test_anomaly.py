@@ -220,6 +220,32 @@ def test_a_cutoff_compares_with_what_readers_have_seen(g: rg.Graph) -> None:
     assert y.value_version == 2, "the same NaN again is no change"
 
 
+def test_the_value_that_is_described_is_the_one_that_was_computed(g: rg.Graph) -> None:
+    x = g.input([1.0, 4.0], name="x")
+    y = named(rg.sqrt(x), "y")
+    y.cutoff = "equal"
+    y.value
+    x.set([-1.0, 4.0])
+    assert raised(lambda: y.value).startswith(
+        "node 'y', op 'sqrt', gave 1 NaN: float64[2], 2, 1 NaN\n  of 'x': float64[2], -1 to 4\n"
+    )
+
+
+def test_a_gradient_hook_is_named_with_what_it_gave(g: rg.Graph) -> None:
+    w = g.param([1.0, 4.0], name="w")
+    factor = 1.0
+
+    def scaled(gradient: Any) -> Any:
+        return gradient * factor
+
+    w.register_hook(scaled)
+    y = (w * w).sum()
+    y.backward()
+    factor = np.inf
+    message = raised(lambda: y.backward())
+    assert "function 'hook_scaled', gave 2 Inf: float64[2], 2 Inf\n" in message
+
+
 def test_observers_are_not_told_and_stabilize_raises(g: rg.Graph) -> None:
     x = g.input(4.0)
     y = rg.sqrt(x)

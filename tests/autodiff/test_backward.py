@@ -521,3 +521,77 @@ def test_grads_go_with_their_nodes() -> None:
     assert len(g) == 0 or all(v.grad is None for v in g.nodes)
     fresh = g.param(1.0)
     assert fresh.grad is None
+
+
+# --- incremental backward (rule D8) ----------------------------------------------------------------
+
+
+def chain(g: rg.Graph, layers: int) -> tuple[list[rg.Var], rg.Var]:
+    rng = np.random.default_rng(0)
+    weights = [g.param(rng.normal(size=(3, 3)) * 0.5) for _ in range(layers)]
+    h: rg.Var = g.input(rng.normal(size=(2, 3)))
+    for w in weights:
+        h = rg.tanh(h @ w)
+    return weights, (h * h).sum()
+
+
+def depends_on(node: rg.Var) -> set[str]:
+    """The names of all nodes that are computed from this one, and its own."""
+    found, stack = {node.name}, [node]
+    while stack:
+        for child in stack.pop().children:
+            if child.name not in found:
+                found.add(child.name)
+                stack.append(child)
+    return found
+
+
+def needed_for(nodes: list[rg.Var]) -> set[str]:
+    """The names of these nodes and of all that they are computed from."""
+    found, stack = {node.name for node in nodes}, list(nodes)
+    while stack:
+        for parent in stack.pop().parents:
+            if parent.name not in found:
+                found.add(parent.name)
+                stack.append(parent)
+    return found
+
+
+def test_a_gradient_that_nothing_has_changed_for_runs_nothing() -> None:
+    g = rg.Graph()
+    _, loss = chain(g, 200)
+    first = loss.backward()
+    assert len(first.ran) > 600
+    assert not loss.backward().ran
+
+
+@pytest.mark.parametrize("changed", [0, 100, 199])
+def test_one_changed_layer_of_200_recomputes_what_depends_on_it(changed: int) -> None:
+    g = rg.Graph()
+    weights, loss = chain(g, 200)
+    gradients = list(rg.grad(loss, weights))
+    g.forward(loss, *gradients)
+    weights[changed].set(weights[changed].value * 0.5)
+    run = g.forward(loss, *gradients)
+    due = depends_on(weights[changed]) & needed_for([loss, *gradients])
+    due.discard(weights[changed].name)
+    assert {node.name for node in run.ran} == due
+    assert len(run.ran) < len(needed_for([loss, *gradients])) - 200
+
+
+def test_the_gradients_of_the_last_layers_do_not_touch_the_first_ones() -> None:
+    g = rg.Graph()
+    weights, loss = chain(g, 200)
+    last = weights[-5:]
+    all_of_it = loss.backward()
+    g.zero_grad()
+    loss.backward(inputs=last)
+    g.set({w: w.value * 0.9 for w in last})
+    run = loss.backward(inputs=last)
+    assert len(run.ran) * 15 < len(all_of_it.ran)
+    fresh, twin = chain(rg.Graph(), 200)
+    twin.graph.set({w: v.value for w, v in zip(fresh, weights, strict=True)})
+    g.zero_grad()
+    loss.backward(inputs=last)
+    for w, gradient in zip(last, rg.grad(twin, fresh[-5:]), strict=True):
+        np.testing.assert_array_equal(w.grad, gradient.value)

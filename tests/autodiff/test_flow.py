@@ -845,3 +845,13 @@ def compare_second_order(
     for d, second in zip(found, seconds, strict=True):
         value = np.zeros(4) if d is None else d.value
         compare(value, torch.zeros(4) if second is None else second)
+
+
+def test_detached_views_have_what_makes_nodes_of_them() -> None:
+    w = rg.Graph().param([1.0, 2.0])
+    for node in (w.detach().detach_node(), w.detach().scale_grad(2.0)):
+        assert node.parents == [w]
+        assert np.array_equal(rg.grad((node * w).sum(), w).value, [1.0, 2.0])
+    kept = w.detach().snapshot()
+    w.set([5.0, 6.0])
+    assert np.array_equal(kept.value, [1.0, 2.0])

@@ -500,6 +500,203 @@ def test_thousand_steps_grow_nothing() -> None:
     assert len(g) == before
 
 
+# --- shapes that are known before forward runs ---------------------------------------------------
+
+
+class Affine(rg.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, w: Any, *, scale: float = 1.0) -> Any:
+        ctx.save_for_backward(x, w)
+        ctx.scale = scale
+        return scale * (x @ w)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, w = ctx.saved_tensors
+        g = ctx.scale * g
+        return g @ w.T, x.T @ g if ctx.needs_input_grad[1] else None, None
+
+    @staticmethod
+    def infer(x: Any, w: Any, *, scale: float = 1.0) -> Any:
+        return (*x.shape[:-1], w.shape[1]), x.dtype
+
+
+class Halves(rg.Function, outputs=2):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 0.5, x > 0.0
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, _: Any) -> Any:
+        return g * 0.5
+
+    @staticmethod
+    def infer(x: Any) -> Any:
+        return x, (x.shape, bool)
+
+
+def test_shapes_are_inferred_without_a_run_and_follow(g: rg.Graph) -> None:
+    x, w = g.input(np.ones((2, 3))), g.param(np.ones((3, 4)))
+    y = Affine.apply(x, w, scale=2.0)
+    half, positive = Halves.apply(y)
+    assert (y.shape, y.dtype, half.shape, positive.dtype) == ((2, 4), float, (2, 4), bool)
+    assert y.value_version == 0, "nothing ran"
+    with pytest.raises(rg.ShapeError):
+        y + np.ones(3)
+    total = half.sum()
+    dw = rg.grad(total, w)
+    assert np.array_equal(dw.value, np.full((3, 4), 2.0))
+    x.set(np.ones((5, 3)))
+    assert (y.shape, half.shape) == ((5, 4), (5, 4))
+    assert positive.value.shape == (5, 4)
+    assert np.array_equal(dw.value, np.full((3, 4), 5.0))
+    wide = half * np.ones((5, 1))
+    with pytest.raises(rg.ShapeError) as refused:
+        x.set(np.ones((7, 3)))
+    assert "Nothing was changed" in refused.value.__notes__[0]
+    assert x.shape == (*half.shape[:1], 3) == (5, 3)
+    assert np.array_equal(wide.value, np.full((5, 4), 3.0))
+    unknown = rg.Graph().input(shape=(None, 3), dtype="f4")
+    later = Affine.apply(unknown, unknown.graph.const(np.ones((3, 4), "f4")))
+    assert later.shape == (None, 4)
+    unknown.set(np.ones((6, 3)))
+    assert later.value.shape == later.shape == (6, 4)
+    number = Halves.apply(rg.Graph().input(3.0))[0]
+    assert (number.shape, number.value) == ((), 1.5)
+    g.check_invariants()
+
+
+def test_edits_and_forks_keep_what_is_inferred(g: rg.Graph) -> None:
+    x, w, other = g.input(np.ones((2, 3))), g.param(np.ones((3, 4))), g.input(np.ones((3, 7)))
+    y = Affine.apply(x, w)
+    y.parents[0].replace_parent(1, other)
+    assert y.shape == (2, 7)
+    twin = g.fork()[y]
+    assert twin.shape == twin.value.shape == (2, 7)
+    z = y * np.ones(7)
+    with pytest.raises(rg.ShapeError):
+        y.parents[0].replace_parent(1, w)
+    del z
+    assert y.shape == y.value.shape == (2, 7)
+
+
+def test_loaded_graph_goes_on_to_infer(g: rg.Graph) -> None:
+    x, w = g.input(np.ones((2, 3)), name="x"), g.param(np.ones((3, 4)))
+    half = Halves.apply(Affine.apply(x, w, scale=2.0))[0]
+    half.name = "half"
+    half.value
+    loaded = there_and_back(g)
+    assert not loaded["half"].is_stale
+    loaded["x"].set(np.ones((5, 3)))
+    assert loaded["half"].shape == loaded["half"].value.shape == (5, 4)
+
+
+def test_transform_of_a_function_that_asks_for_inferred_shapes_builds_it_once() -> None:
+    calls = 0
+
+    def f(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        half = Halves.apply(x)[0]
+        return (half * half).sum() * half.shape[0]
+
+    slope = rg.grad(f)
+    for value in (1.0, 2.0, 3.0):
+        assert np.array_equal(slope([value, 0.0]), [value, 0.0])
+    assert calls == 1
+    counted = calls
+
+    def g(x: Any) -> Any:
+        nonlocal counted
+        counted += 1
+        return (Affine.apply(x, np.eye(2)) * 1.0).sum()
+
+    slope = rg.grad(g)
+    for value in (1.0, 2.0):
+        assert np.array_equal(slope(np.full((2, 2), value)), np.ones((2, 2)))
+    assert counted == 2
+
+
+def test_transform_follows_what_a_rule_has_read_of_forward() -> None:
+    class Signed(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.sign = 1.0 if np.sum(x) > 0 else -1.0
+            return ctx.sign * x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2.0 * ctx.sign
+
+        @staticmethod
+        def infer(x: Any) -> Any:
+            return x
+
+    calls = 0
+
+    def f(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return Signed.apply(x).sum()
+
+    slope = rg.grad(f)
+    for value in (1.0, 3.0, -1.0, -2.0, 4.0):
+        assert slope(np.array([value]))[0] == (2.0 if value > 0 else -2.0)
+    assert calls == 1
+
+
+def test_subgraph_asks_for_inferred_shapes_and_says_where_there_are_none(g: rg.Graph) -> None:
+    @rg.subgraph
+    def known(x: Any) -> Any:
+        half = Halves.apply(x)[0]
+        return half * half.shape[0]
+
+    @rg.subgraph
+    def unknown(x: Any) -> Any:
+        return x * Doubling.apply(x).shape[0]
+
+    x = g.input([2.0, 4.0])
+    assert np.array_equal(known(x).value, [2.0, 4.0])
+    with pytest.raises(
+        rg.UnsetError, match=r"the shape of a node that only its value shows.*infer"
+    ):
+        unknown(x)
+
+
+class Doubling(rg.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2.0
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (lambda x: None, r"Wrong.infer, of \(float64\[2\]\): TypeError"),
+        (lambda x, y: x, r"Wrong.infer, of \(float64\[2\]\): TypeError: .*'y'"),
+        (lambda x: ((2,), "no dtype"), "It returns a spec"),
+    ],
+)
+def test_wrong_infer_is_refused_where_it_is_asked(g: rg.Graph, says: Any, words: str) -> None:
+    class Wrong(Doubling):
+        infer = staticmethod(says)
+
+    x = g.input([1.0, 2.0])
+    with pytest.raises(rg.ShapeError, match=words):
+        Wrong.apply(x)
+
+
+def test_broken_promise_is_found_when_it_runs(g: rg.Graph) -> None:
+    class Wrong(Doubling):
+        @staticmethod
+        def infer(x: Any) -> Any:
+            return (3,), x.dtype
+
+    y = Wrong.apply(g.input([1.0, 2.0]))
+    with pytest.raises(rg.ShapeError, match=r"declared to return float64\[3\].*or infer, out"):
+        y.value
+
+
 # --- errors that teach ---------------------------------------------------------------------------
 
 
@@ -804,13 +1001,29 @@ def test_rule_that_asks_for_its_own_gradient_is_refused() -> None:
     g.check_invariants()
 
 
-def test_rule_that_reads_values_works_and_leaves_the_graph() -> None:
+@pytest.mark.parametrize(
+    "read",
+    [lambda a: a.value, float, bool, np.asarray, lambda a: a.item(), lambda a: a.detach().value],
+    ids=["value", "float", "bool", "asarray", "item", "detached"],
+)
+def test_rule_that_reads_values_is_refused(read: Callable[[Any], Any]) -> None:
+    """It would go on with what it has read once."""
     g = rg.Graph()
     x = g.input(3.0)
-    y = rg.lift(lambda a: a * a, vjp=lambda up, ans, a: up * (2.0 * float(a)))(x)
-    d = rg.grad(y, x)
-    assert d.value == 6.0
+    y = rg.lift(lambda a: a * a, vjp=lambda up, ans, a: up * 2.0 * read(a))(x)
+    assert y.value == 9.0
+    for _ in range(2):
+        with pytest.raises(rg.GradientError, match=r"read the value of 'input_1'.*rg\.where"):
+            rg.grad(y, x)
+    assert (x.value, y.value) == (3.0, 9.0)
     g.check_invariants()
+
+
+def test_rule_may_read_constants_and_shapes() -> None:
+    g = rg.Graph()
+    x, c = g.input([3.0, 4.0]), g.const(2.0)
+    y = rg.lift(lambda a: a * 2.0, vjp=lambda up, ans, a: up * float(c) * (a.shape == (2,)))(x)
+    np.testing.assert_array_equal(rg.grad(y.sum(), x).value, [2.0, 2.0])
 
 
 def test_running_function_that_calls_backward_is_refused() -> None:

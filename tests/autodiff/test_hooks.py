@@ -784,3 +784,32 @@ def test_order_is_pytorchs() -> None:
         return called
 
     assert order(rg.Graph().param(3.0)) == order(torch.tensor(3.0, requires_grad=True))
+
+
+@pytest.mark.parametrize("name", ["clip", "times two", "nothing"])
+def test_a_hessian_product_is_that_of_the_gradient_that_hooks_leave(name: str) -> None:
+    g = rg.Graph()
+    w, u = g.param([0.5, 1.0, 1.0]), g.param([1.0, 1.0, 2.0])
+    loss = ((w * u) ** 3).sum()
+    w.register_hook(REPLACING[name][0])
+    vs = np.array([1.0, -2.0, 0.5]), np.array([0.25, 3.0, 1.0])
+    rows = rg.hessian(loss, [w, u])
+    for product, row in zip(rg.hvp(loss, [w, u], vs), rows, strict=True):
+        wanted = sum(block.value @ v for block, v in zip(row, vs, strict=True))
+        np.testing.assert_allclose(product.value, wanted, rtol=1e-12, atol=1e-12)
+    w.set([0.1, 0.2, 0.3])
+    (product, _), (row, _) = rg.hvp(loss, [w, u], vs), rg.hessian(loss, [w, u])
+    wanted = sum(block.value @ v for block, v in zip(row, vs, strict=True))
+    np.testing.assert_allclose(product.value, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_no_shape_decides_whether_a_jacobian_passes_hooks() -> None:
+    def f(x: Any) -> Any:
+        h = x * x
+        h.register_hook(lambda gradient: gradient * 10.0)
+        return h
+
+    whole, row = rg.jacobian(f)([1.0, 2.0]), rg.jacobian(lambda x: f(x)[:1])([1.0, 2.0])
+    np.testing.assert_array_equal(whole, [[20.0, 0.0], [0.0, 40.0]])
+    np.testing.assert_array_equal(row, whole[:1])
+    np.testing.assert_array_equal(rg.jacobian(f, mode="forward")([1.0, 2.0]), whole / 10.0)

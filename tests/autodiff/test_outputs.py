@@ -594,6 +594,41 @@ def test_tuple_itself_has_no_gradient() -> None:
     assert rg.grad(radius, x).value == 0.6
 
 
+@pytest.mark.parametrize(
+    ("what", "use"),
+    [
+        ("multiply", lambda node: node * 2.0),
+        ("stack", lambda node: rg.stack([node, 1.0])),
+        ("alias|detach|scale", lambda node: node.scale_grad(0.5)),
+        ("detach", lambda node: node.detach_node()),
+        ("snapshot", lambda node: node.snapshot()),
+        ("retain_grad", lambda node: node.retain_grad()),
+        ("register_hook", lambda node: node.register_hook(lambda gradient: gradient)),
+    ],
+)
+@pytest.mark.parametrize("run", [False, True])
+def test_tuple_behind_the_outputs_is_no_array(
+    what: str, use: Callable[[Any], Any], run: bool
+) -> None:
+    g = rg.Graph()
+    x = g.param([1.0, 2.0], name="x")
+    first, second = rg.split(x, 2)
+    half = rg.lift(divmod, outputs=2, vjp=lambda g, ans, a, b: (g[0], None))(x, 2.0)
+    half[0].name = "quotient"
+    node = half[0].parents[0]
+    if run:
+        node.value
+    before = len(g)
+    with pytest.raises(rg.DTypeError, match=f"(?s)({what}).*all outputs.*'quotient' and 'divmod"):
+        use(node)
+    assert len(g) == before
+    half[0].sum().backward()
+    assert np.array_equal(np.asarray(x.grad), [1.0, 1.0])
+    assert (first + second).value == [3.0]
+    both = rg.lift(lambda pair: pair[0].sum() + pair[1].sum())(node)
+    assert both.value == 1.0 + 1.0, "a function may have it"
+
+
 def test_outputs_of_a_function_that_reads_other_nodes() -> None:
     g = rg.Graph()
     x, k = g.input(2.0), g.input(10.0)

@@ -255,3 +255,24 @@ def test_gradient_has_the_dtype_of_its_operand(name: str, dtype: str) -> None:
             if x.grad is not None:
                 assert x.grad.dtype == x.dtype
                 assert np.shape(x.grad) == x.shape
+
+
+@pytest.mark.parametrize(("returned", "kind"), [((1.0, 2.0), "tuple"), (3.0, "float")])
+def test_check_grads_wants_one_var(returned: Any, kind: str) -> None:
+    with pytest.raises(
+        rg.DTypeError, match=f"check_grads.*returned {kind}; it must return one Var"
+    ):
+        rg.testing.check_grads(lambda x: returned, [B])
+
+
+def test_rule_that_returns_no_gradient_is_named() -> None:
+    x = rg.Graph().param([1.0, 2.0], name="x")
+    wrong: Any = rg.lift(
+        np.sin, vjp=lambda g, ans, x: ("abc",), jvp=lambda ts, ans, x: {"t": ts}, shape=(2,)
+    )
+    y = wrong(x)
+    y.name = "y"
+    with pytest.raises(rg.DTypeError, match=r"vjp of node 'y' for operand 1 \('x'\) returned str"):
+        rg.grad(y.sum(), x)
+    with pytest.raises(rg.DTypeError, match=r"jvp of node 'y' returned dict .*A tangent is a Var"):
+        rg.jvp(y, x, np.ones(2))

@@ -569,3 +569,94 @@ def test_all_results_that_live_are_those_of_the_function(steps: list[tuple[Any, 
             for one, other in live:
                 np.testing.assert_array_equal(one.value, other.value)
             g.check_invariants()
+
+
+# --- beside other features -----------------------------------------------------------------------
+
+
+def test_what_is_built_in_a_transaction_that_fails_lives_on(g: rg.Graph) -> None:
+    net = Net(g)
+    scale = rg.subgraph(lambda x, k: net.plain(x) * k)
+    with pytest.raises(KeyError), g.transaction():
+        y, z = net(ROWS), scale(ROWS, 3.0)
+        raise KeyError
+    assert y.value == net.plain(g.const(ROWS)).value
+    assert z.value == 3.0 * y.value
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        lambda g, h: h.register_hook(lambda gradient: gradient * 2.0),
+        lambda g, h: h.retain_grad(),
+        lambda g, h: g.keep(h),
+        lambda g, h: setattr(h, "cutoff", "equal"),
+    ],
+    ids=["hook", "retain_grad", "keep", "cutoff"],
+)
+def test_what_the_function_does_to_its_nodes_is_part_of_it(
+    g: rg.Graph, mark: Callable[[rg.Graph, rg.Var], Any]
+) -> None:
+    w, built = g.param(2.0), []
+
+    @rg.subgraph
+    def f(x: Any) -> Any:
+        built.append(None)
+        h = w * x
+        mark(g, h)
+        return h * h
+
+    for k in range(1, 6):
+        f(np.float64(k)).backward()
+        size = len(g)
+    assert len(built) == 1
+    f(np.float64(9.0)).backward()
+    assert len(g) == size
+
+
+def test_named_positional_and_default_arguments_are_the_same(g: rg.Graph) -> None:
+    w, built = g.param(2.0), []
+
+    @rg.subgraph
+    def f(x: Any, k: float = 3.0) -> Any:
+        built.append(None)
+        return w * x * k
+
+    x = g.input([1.0])
+    assert f(x) is not None
+    for call in (lambda: f(x, 3.0), lambda: f(x, k=3.0), lambda: f(x=x), lambda: f(k=3.0, x=x)):
+        assert call().value == 6.0
+    assert len(built) == 1
+
+
+def test_saved_tensors_hooks_and_checkpoints_are_part_of_the_structure(g: rg.Graph) -> None:
+    w, log = g.param([1.0, 2.0]), []
+
+    def pack(array: Any) -> Any:
+        log.append(None)
+        return array
+
+    f = rg.subgraph(lambda x: rg.tanh(rg.exp(x * w)).sum())
+    f(np.ones(2)).backward()
+    with rg.saved_tensors_hooks(pack, lambda packed: packed):
+        f(np.zeros(2)).backward()
+    assert log
+    f(np.ones(2) * 2.0).backward()  # what was asked for in the block stays until the next run
+    log.clear()
+    f(np.ones(2) * 3.0).backward()
+    assert not log
+    for k in range(3):
+        run = rg.checkpoint(f, np.ones(2) * (3.0 + k)).backward()
+        assert {node.name.split("_")[0] for node in run.rebuilt} >= {"exp", "tanh"}, k
+    assert not f(np.ones(2) * 7.0).backward().rebuilt
+
+
+def test_without_nodes_the_graph_has_to_be_current(g: rg.Graph) -> None:
+    other = rg.Graph()
+    w = other.param([1.0])
+    f = rg.subgraph(lambda x: x * w)
+    with pytest.raises(rg.GraphError) as raised:
+        f(np.ones(1))
+    assert "inside of `with g:`" in raised.value.__notes__[-1]
+    with other:
+        assert f(np.ones(1)).value == 1.0

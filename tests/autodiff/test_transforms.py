@@ -601,6 +601,34 @@ def test_kinds_that_are_kept_are_bounded() -> None:
     assert calls[0] == MAX_KINDS + 20
 
 
+def test_memory_of_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, calls = counted(lambda x: rg.tanh(rg.exp(x) * x).sum())
+    gradient = rg.grad(f)
+
+    def held() -> int:
+        return sum(trace._graph.stats().bytes for trace in traces(f))
+
+    gradient(np.ones(1000))
+    one = held()
+    monkeypatch.setattr("reactgrad._trace.MAX_BYTES", 3 * one)
+    for n in range(1001, 1010):
+        gradient(np.ones(n))
+        assert held() <= 3 * one
+    assert len(traces(f)) == 2, "the oldest went"
+    expected = gradient(np.full(100_000, 0.5))
+    assert len(traces(f)) == 1
+    arguments = 100_000 * 8
+    assert arguments <= held() < 1.1 * arguments, "what can be computed again went"
+    count = calls[0]
+    for value in (0.5, 0.25, 0.5):
+        found = gradient(np.full(100_000, value))
+        assert (found == expected).all() == (value == 0.5)
+        assert held() < 1.1 * arguments
+    assert calls[0] == count
+    _, pullback = rg.vjp(lambda x: x * x, np.full(100_000, 3.0))
+    assert pullback(np.ones(100_000))[0][0] == 6.0
+
+
 def test_arguments_that_did_not_change_recompute_nothing() -> None:
     runs: list[Any] = []
     slow = rg.lift(lambda x: runs.append(x) or x.sum(), shape=())
@@ -680,6 +708,81 @@ def test_arguments_without_a_part_in_the_result_get_zeros() -> None:
     assert rg.jvp(lambda x, y: x * x, (3.0, 1.0), (1.0, 1.0)) == (9.0, 6.0)
     assert rg.hvp(lambda x, y: x * x, (3.0, 1.0), (1.0, 1.0)) == (2.0, 0.0)
     assert rg.vjp(lambda x, y: x * x, 3.0, 1.0)[1](1.0) == (6.0, 0.0)
+
+
+@pytest.mark.parametrize("switch", [rg.no_grad, rg.inference, lambda: rg.set_grad_enabled(False)])
+def test_functions_are_differentiated_whatever_is_switched_off_around(switch: Any) -> None:
+    def square(x: Any) -> Any:
+        return x * x
+
+    def half_closed(x: Any) -> Any:
+        with rg.no_grad():
+            factor = x * 1.0
+        return factor * x
+
+    slope, tangent = rg.grad(square), rg.jvp(square, (3.0,), (1.0,))
+    x = rg.Graph().input(3.0)
+    with switch():
+        assert slope(3.0) == slope(x).value == 6.0
+        assert rg.jvp(square, (3.0,), (1.0,)) == tangent == (9.0, 6.0)
+        assert rg.jvp(square, (x,), (1.0,))[1].value == 6.0
+        assert rg.jacobian(square)(np.ones(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+        assert rg.hessian(square)(x).value == 2.0
+        for given in (3.0, x):
+            y, pullback = rg.vjp(square, given)
+            assert float(y) == 9.0
+            assert float(pullback(1.0)[0]) == 6.0
+        assert rg.grad(half_closed)(3.0) == 3.0  # what it switches off itself counts
+        with x.graph.no_grad():
+            assert slope(x).value == 6.0
+        assert not rg.is_grad_enabled()
+    assert slope(3.0) == slope(5.0) - 4.0 == 6.0
+    assert rg.grad(half_closed)(3.0) == 3.0
+    assert rg.is_grad_enabled()
+
+
+def test_inner_function_closes_over_the_outer_variable_and_gets_data() -> None:
+    def cube(w: Any) -> Callable[[Any], Any]:
+        return lambda x: w * x * x
+
+    inner: dict[str, Callable[[Any], Any]] = {
+        "grad": lambda w: rg.grad(cube(w))(2.0),
+        "value and grad": lambda w: rg.value_and_grad(cube(w))(2.0)[1],
+        "vjp": lambda w: rg.vjp(cube(w), 2.0)[1](1.0)[0],
+        "jvp": lambda w: rg.jvp(cube(w), (2.0,), (1.0,))[1],
+        "jacobian": lambda w: rg.jacobian(cube(w))(2.0),
+        "twice": lambda w: rg.grad(lambda x: rg.grad(cube(w))(1.0) * x)(2.0) * 2.0,
+    }
+    for name, mixed in inner.items():  # d/dw d/dx w x**2 = 2x
+        assert rg.grad(mixed)(3.0) == 4.0, name
+        assert rg.jvp(mixed, (3.0,), (1.0,)) == (12.0, 4.0), name
+        w = rg.Graph().param(3.0)
+        dw = rg.grad(mixed)(w)
+        assert dw.value == 4.0, name
+    curved = {
+        "hvp": lambda w: rg.hvp(lambda x: w * (x**3).sum(), (np.ones(2),), (np.ones(2),))[0].sum(),
+        "hessian": lambda w: rg.hessian(lambda x: w * (x**3).sum())(np.ones(2)).sum(),
+    }
+    for name, second in curved.items():
+        assert rg.grad(second)(3.0) == 12.0, name
+    slope = rg.grad(lambda w: rg.grad(lambda x: w * w * x)(2.0))
+    assert [slope(3.0), slope(4.0)] == [6.0, 8.0]  # the trace is used again, and follows
+
+
+def test_nodes_that_run_in_a_trace_get_values_of_transforms() -> None:
+    seen: list[Any] = []
+
+    @rg.lift
+    def inner(x: float) -> Any:
+        seen.append(rg.grad(lambda z: z * z)(float(x)))
+        return seen[-1]
+
+    def branching(w: Any) -> Any:
+        return w * w if inner(w).value > 0.0 else w
+
+    assert rg.grad(branching)(3.0) == 6.0
+    assert seen == [6.0]
+    assert not isinstance(seen[0], rg.Var)
 
 
 def test_functions_in_functions_in_use() -> None:
@@ -883,7 +986,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "jacobian: no Var": (
         lambda: rg.jacobian(vector(), [1.0]),
         TypeError,
-        r"takes Vars of this graph, not float",
+        r"takes Vars of this graph, or names, not float",
     ),
     "jacobian: integers": (
         lambda: (lambda n: rg.jacobian(n * 2.0, n))(rg.Graph().input(3, name="n")),

@@ -203,7 +203,7 @@ def test_several_leaves_at_once_and_a_transaction_taken_back(g: rg.Graph) -> Non
         ("set", "a", 1, 2),
         ("set", "b", 1, 2),
         ("set", "a", 2, 3),
-        ("set", "a", 3, 4),
+        ("rollback", "a", 3, 4),
     ]
 
 

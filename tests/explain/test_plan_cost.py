@@ -72,3 +72,37 @@ def test_planning_runs_nothing(g: rg.Graph) -> None:
     x.set(2.0)
     assert g.plan(y).cost is not None
     assert calls == [1.0]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_of_a_choice_the_branch_of_its_present_condition_is_planned(
+    g: rg.Graph, nested: bool
+) -> None:
+    condition, x = g.input(True), g.input(2.0)
+    a, b = rg.sqrt(x), rg.exp(rg.sin(x))
+    y = rg.switch(condition, a, b)
+    if nested:
+        y = rg.switch(g.const(False), x, y)
+    z = y + 1.0
+    assert g.plan(z).nodes == g.forward(z).ran
+    for value in (False, True):
+        condition.set(value)
+        x.set(x.value + 1.0)
+        plan = g.plan(z).nodes
+        assert (b in plan, a in plan) == (not value, value)
+        run = g.forward(z)
+        assert sorted(map(id, plan)) == sorted(map(id, run.ran))
+        seen = {id(node) for node in plan}
+        for i, node in enumerate(plan):  # parents first
+            assert not {id(p) for p in node.parents} & seen - {id(p) for p in plan[:i]}
+    assert g.plan(z).nodes == []
+
+
+def test_a_choice_whose_condition_is_stale_is_planned_as_the_last_time(g: rg.Graph) -> None:
+    x = g.input(2.0)
+    positive, a, b = x > 0.0, rg.sqrt(x), -x
+    y = rg.switch(positive, a, b)
+    y.value
+    x.set(-1.0)
+    assert g.plan(y).nodes == [positive, a, y]
+    assert g.forward(y).ran == [positive, b, y]

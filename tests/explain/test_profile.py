@@ -192,6 +192,24 @@ def test_it_goes_on_when_entered_again_and_nests(g: rg.Graph) -> None:
     assert not open_blocks
 
 
+def test_decorator_adds_up_all_calls_also_of_itself(g: rg.Graph) -> None:
+    x, _, loss = model(g)
+    prof = rg.profile()
+
+    @prof
+    def step(times: int) -> float:
+        x.touch()
+        value = float(loss.value)
+        return value if times == 1 else step(times - 1)
+
+    assert step(2) == step(1)
+    assert calls(prof.table()) == {"matmul": 6, "tanh": 6, "sum": 3}
+    x.touch()
+    loss.value
+    assert sum(calls(prof.table()).values()) == 15
+    assert not open_blocks
+
+
 def test_failed_nodes_count_and_the_error_passes(g: rg.Graph) -> None:
     bad = rg.lift(lambda v: 1 / v)(g.input(0))
     with rg.profile() as prof, pytest.raises(ZeroDivisionError):

@@ -388,3 +388,15 @@ def test_a_recording_keeps_no_node(g: rg.Graph) -> None:
     assert len(g) == before - 2
     assert len(log.calls) == 1
     assert list(log.runs[0].ran) == []
+
+
+def test_a_trace_that_cannot_be_written_names_the_path_that_was_given(tmp_path: Path) -> None:
+    g = rg.Graph()
+    with g.record() as log:
+        g.input(1.0).value
+    for path in (tmp_path / "absent" / "trace.json", tmp_path):
+        with pytest.raises(OSError, match="directory|denied") as caught:
+            log.to_chrome_trace(path)
+        assert caught.value.filename == str(path)
+        assert caught.value.filename2 is None
+    assert not [*tmp_path.iterdir()]

@@ -440,3 +440,59 @@ def test_a_node_of_another_graph_is_refused(g: rg.Graph) -> None:
         g.why(rg.Graph().input(1.0))
     with pytest.raises(rg.DTypeError, match="takes Vars"):
         g.why(3.0)  # type: ignore[arg-type]
+
+
+# --- errors that functions handle ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("logged", [False, True])
+@pytest.mark.parametrize("between", [0, 1, 2])
+def test_below_an_error_that_a_function_handles(g: rg.Graph, logged: bool, between: int) -> None:
+    x = g.input(1.0, name="x")
+    y = named(rg.lift(lambda v: 1.0 / v)(x), "y")
+    last = y
+    for i in range(between):
+        last = named(last + 1.0, f"via{i}")
+
+    def careful() -> float:
+        try:
+            return float(last.value)
+        except ZeroDivisionError:
+            return -1.0
+
+    with g:
+        z = named(rg.lift(careful)(), "z")
+    z.value
+    g.events = logged
+    x.set(0.0)
+    assert z.value == -1.0
+    why = g.why(z)
+    assert (why.verdict, why.changes[0]) == ("ran", Change("z", last.name, 1, 1, raised=True)) or (
+        not logged and why.changes[0] == Change("z", last.name, None, 1, raised=True)
+    )
+    assert [cause.kind for cause in why.causes] == ["failed", "set"]
+    assert (why.causes[0].node, why.causes[1].node) == ("y", "x")
+    text = str(why)
+    assert f"z depends on {last.name}, which raised" in text
+    assert "y raised ZeroDivisionError" in text
+    assert "x was set: " in text
+    assert "new" not in text
+
+
+def test_what_a_failed_transaction_gave_back_was_not_set(g: rg.Graph) -> None:
+    x, a, y = chain_of_three(g)
+    y.value
+    g.events = True
+    with pytest.raises(KeyError), g.transaction():
+        x.set(2.0)
+        raise KeyError
+    (cause,) = g.why(y).causes
+    assert (cause.kind, cause.node, cause.before, cause.after) == ("rollback", "x", 1, 3)
+    assert "x was given back by a transaction that failed: version 1 -> 3" in str(g.why(y))
+    y.value
+    (cause,) = g.why(y).causes
+    assert cause.kind == "rollback"
+    with pytest.raises(KeyError), g.transaction():
+        a.replace_parent(0, g.const(5.0))
+        raise KeyError
+    assert [cause.kind for cause in g.why(y).causes] == ["rollback"]

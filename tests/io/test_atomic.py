@@ -231,10 +231,13 @@ def test_a_link_goes_on_pointing_to_the_file(tmp_path: Path) -> None:
 
 
 def test_saving_where_there_is_no_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as absent:
         graph_of(1).save(tmp_path / "absent" / "g")
-    with pytest.raises(OSError, match="directory|Is a directory|denied"):
+    with pytest.raises(OSError, match="directory|Is a directory|denied") as folder:
         graph_of(1).save(tmp_path)
+    for caught, path in (absent, tmp_path / "absent" / "g"), (folder, tmp_path):
+        assert caught.value.filename == str(path)
+        assert caught.value.filename2 is None
     assert not [*tmp_path.iterdir()]
 
 

@@ -414,6 +414,13 @@ def test_files_that_cannot_be_read_are_errors_of_the_system(tmp_path: Path) -> N
         rg.load(tmp_path)
 
 
+def test_a_descriptor_that_the_caller_has_open_is_no_path(tmp_path: Path) -> None:
+    with open(tmp_path / "own", "wb") as file:
+        with pytest.raises(TypeError, match="not int"):
+            rg.load(file.fileno())  # type: ignore[arg-type]
+        file.write(b"still open")
+
+
 def test_every_truncation_is_noticed(tmp_path: Path) -> None:
     small().save(tmp_path / "whole")
     content = (tmp_path / "whole").read_bytes()

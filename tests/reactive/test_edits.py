@@ -1172,3 +1172,52 @@ def test_an_edit_of_one_gradient_asks_no_rule_of_another_part(g: rg.Graph) -> No
         [4.0, 8.0],
     ]
     g.check_invariants()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, 2.5),
+        [1.0, 2.0],
+        "word",
+        {"a": 1},
+        None,
+        np.array(["a", "b"]),
+        np.array([None, 1], dtype=object),
+        np.ma.array([1.0, 2.0], mask=[False, True]),
+        np.array([1.0, 2.0]),
+        np.array(3.0),
+        np.float64(3.0),
+    ],
+    ids=repr,
+)
+def test_a_pin_of_a_function_is_what_the_function_returns(g: rg.Graph, value: Any) -> None:
+    y = rg.lift(lambda _: value)(g.input(1.0))
+    z = rg.lift(lambda v: (type(v), repr(v)))(y)
+    returned, computed = y.value, z.value
+    y.pin(returned)
+    assert type(y.value) is type(returned)
+    assert z.value == computed == (type(value), repr(value))
+    y.unpin()
+    assert z.value == computed
+    g.check_invariants()
+
+
+def test_a_pinned_array_is_a_copy_that_nobody_can_change(g: rg.Graph) -> None:
+    y = rg.lift(lambda v: v)(g.input(1.0))
+    array = np.ones(2)
+    y.pin(array)
+    array[:] = 5.0
+    assert y.value.tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match=r"read-only|WRITEABLE"):
+        y.value.flags.writeable = True
+
+
+def test_a_function_of_several_outputs_is_pinned_to_as_many(g: rg.Graph) -> None:
+    first, second = rg.lift(lambda v: (v, "a"), outputs=2)(g.input(1.0))
+    both = first.parents[0]
+    assert (first.value, second.value) == (1.0, "a")
+    both.pin(("b", (1, 2)))
+    assert (first.value, second.value) == ("b", (1, 2))
+    with pytest.raises(rg.ShapeError, match="outputs=2"):
+        both.pin((1, 2, 3))

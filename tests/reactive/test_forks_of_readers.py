@@ -62,3 +62,20 @@ def test_values_of_other_graphs_are_read_as_they_are() -> None:
     h = g.fork()
     h[x].set(2)
     assert (y.value, h[y].value) == (8, 9)
+
+
+def test_a_what_if_is_open_once_at_a_time(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    whatif = g.whatif({x: 2.0})
+    with whatif as w:
+        with pytest.raises(rg.GraphError, match="open already"), whatif:
+            pass
+        assert w[x].value == 2.0
+    with whatif as w:
+        assert w[x].value == 2.0
+
+
+@pytest.mark.parametrize("changes", [[1], 3.0, "x"])
+def test_what_a_what_if_changes_is_a_mapping(g: rg.Graph, changes: object) -> None:
+    with pytest.raises(rg.DTypeError, match=r"g\.whatif takes a mapping"):
+        g.whatif(changes)  # type: ignore[arg-type]

@@ -312,6 +312,49 @@ def test_a_node_that_was_interrupted_between_two_others(g: rg.Graph) -> None:
     g.check_invariants()
 
 
+def test_observers_behind_an_interrupted_one_are_told_the_next_time(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    y = x * 2.0
+    log: list[object] = []
+    y.observe(logged(log, "y"))
+    y.observe(logged(log, "stale"), kind="stale")
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    first = x.observe(interrupt)
+    x.set(2.0)
+    with pytest.raises(KeyboardInterrupt):
+        g.stabilize()
+    first.cancel()
+    assert log == []
+    g.stabilize()
+    assert log == [("y", None, 4.0)]
+    x.set(3.0)
+    g.stabilize()
+    assert log == [("y", None, 4.0), ("stale", y), ("y", 4.0, 6.0)]
+    g.check_invariants()
+
+
+def test_who_is_cancelled_after_an_interruption_is_not_told(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    y = x * 2.0
+    log: list[object] = []
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    first, second = x.observe(interrupt), y.observe(logged(log, "y"))
+    x.set(2.0)
+    with pytest.raises(KeyboardInterrupt):
+        g.stabilize()
+    first.cancel()
+    second.cancel()
+    g.stabilize()
+    assert y.value == 4.0
+    assert log == []
+
+
 def test_inside_a_transaction_stabilize_computes_and_calls_nobody(g: rg.Graph) -> None:
     x = g.input(1)
     y = plus(x)

@@ -680,6 +680,48 @@ def test_cancel_reaches_the_caller_of_stabilize_also_where_errors_are_observed(
     assert told == [6]
 
 
+@pytest.mark.parametrize("timeout", [0, 0.0, -1, -float("inf")])
+def test_with_no_time_at_all_nothing_runs(g: rg.Graph, timeout: float) -> None:
+    x = g.input(1)
+    calls: list[int] = []
+
+    def inverse(v: int) -> int:
+        calls.append(v)
+        return 1 // v
+
+    y = rg.lift(inverse)(x)
+    with pytest.raises(rg.Cancelled):
+        g.forward(y, timeout=timeout)
+    assert (y.state, calls) == ("stale", [])
+    assert y.value == 1
+    assert g.forward(y, timeout=timeout).ran == []
+    x.set(0)
+    with pytest.raises(ZeroDivisionError):
+        y.value
+    with pytest.raises(ZeroDivisionError):  # told, not run again
+        g.forward(y, timeout=timeout)
+    with pytest.raises(rg.Cancelled):
+        g.forward(y, retry=True, timeout=timeout)
+    assert calls == [1, 0]
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 1e300, np.float32(1e30), None])
+def test_a_limit_beyond_all_time_is_none(g: rg.Graph, timeout: Any) -> None:
+    y = g.input(1.0) + 1.0
+    before = threading.active_count()
+    assert g.forward(y, timeout=timeout).ran == [y]
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("timeout", ["a", float("nan"), True, [1.0], 1j])
+def test_a_limit_that_is_no_number_is_refused(g: rg.Graph, timeout: Any) -> None:
+    y = g.input(1.0) + 1.0
+    with pytest.raises(rg.DTypeError, match="timeout=.*number of seconds"):
+        g.forward(y, timeout=timeout)
+    assert y.is_stale
+
+
 def test_a_time_limit_stops_between_nodes(g: rg.Graph) -> None:
     x = g.input(1)
     patience = time.monotonic() + PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+import reactgrad._cutoff
 from reactgrad_scheduler.staleness import MAYBE, STALE
 
 NAN = float("nan")
@@ -72,6 +74,10 @@ def test_planned_nodes_that_turn_out_clean_are_skipped(g: rg.Graph) -> None:
         assert not set(map(id, run.skipped)) & set(map(id, run.ran))
 
 
+class Unit(np.ndarray[Any, Any]):
+    """An array of a class that may hold more than its elements."""
+
+
 EQUAL: list[tuple[Any, Any, bool]] = [
     (np.array([1.0, NAN]), np.array([1.0, NAN]), True),
     (np.array([1.0, NAN]), np.array([1.0, 2.0]), False),
@@ -91,6 +97,15 @@ EQUAL: list[tuple[Any, Any, bool]] = [
     (None, 0, False),
     ({1: 2}, {1: 2}, True),
     (np.float64(2.0), np.float64(2.0), True),
+    (np.ma.array([1.0, 2.0], mask=[0, 0]), np.ma.array([1.0, 2.0], mask=[0, 1]), False),
+    (np.array([1.0, 2.0]), np.ma.array([1.0, 2.0]), False),
+    (np.ones((2, 2)), np.ones((2, 2)).view(np.matrix), False),
+    (np.ones((2, 2)).view(np.matrix), np.ones((2, 2)).view(np.matrix), True),
+    (np.ones((2, 2)).view(np.matrix), np.zeros((2, 2)).view(np.matrix), False),
+    (np.ones(2).view(Unit), np.ones(2).view(Unit), False),
+    (0j, -0j, False),
+    (0j, 0j, True),
+    (complex(NAN, 1), complex(NAN, 1), True),
 ]
 
 
@@ -114,6 +129,85 @@ def test_tolerance_keeps_the_old_value_until_drift_adds_up(g: rg.Graph) -> None:
         x.set(value)
         seen.append(float(y.value))
     assert seen == [1.0, 1.0, 1.0, 1.12, 1.12]
+
+
+BIG = 2**60
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "old", "new", "unchanged"),
+    [
+        (rg.tolerance(), BIG, BIG + 1, False),
+        (rg.tolerance(), np.array([BIG]), np.array([BIG]), True),
+        (rg.tolerance(), np.array([BIG]), np.array([BIG + 1]), False),
+        (rg.tolerance(atol=1), np.array([BIG]), np.array([BIG + 1]), True),
+        (rg.tolerance(atol=1.5), np.array([BIG]), np.array([BIG + 2]), False),
+        (rg.tolerance(atol=2**63), np.array([-(2**63)]), np.array([2**63 - 1]), False),
+        (rg.tolerance(atol=2.0**64), np.array([-(2**63)]), np.array([2**63 - 1]), True),
+        (rg.tolerance(rtol=0.1), np.array([100, -100]), np.array([110, -90]), True),
+        (rg.tolerance(rtol=0.1), np.array([100, -100]), np.array([110, -111]), False),
+        (rg.tolerance(), np.array([2**64 - 1], "u8"), np.array([2**64 - 2], "u8"), False),
+        (rg.tolerance(), np.array([True, False]), np.array([True, True]), False),
+        (rg.tolerance(), np.array([True, False]), np.array([True, False]), True),
+        (rg.tolerance(), np.ones(2), np.ma.array(np.ones(2), mask=[0, 1]), False),
+        (rg.tolerance(), np.ma.array(np.ones(2)), np.ma.array(np.ones(2), mask=[0, 1]), False),
+    ],
+)
+def test_what_is_within_a_tolerance(old: Any, new: Any, cutoff: Any, unchanged: bool) -> None:
+    assert cutoff(old, new) is unchanged
+
+
+@pytest.mark.parametrize("value", [None, 2**70, "word"])
+def test_a_tolerance_on_what_is_no_number_says_what_to_write(g: rg.Graph, value: Any) -> None:
+    x = g.input(1.0)
+    y = rg.lift(lambda _: value, cutoff=rg.tolerance(atol=1.0))(x)
+    y.value
+    x.set(2.0)
+    with pytest.raises(rg.DTypeError, match=r"cutoff=rg.tolerance.*Write cutoff='equal'"):
+        y.value
+
+
+@pytest.mark.parametrize("cutoff", ["equal", rg.tolerance(atol=0.5)])
+@pytest.mark.parametrize("orders", ["CC", "FF", "CF"])
+def test_a_difference_in_front_is_found_without_reading_or_copying_the_rest(
+    cutoff: Any, orders: str
+) -> None:
+    """The rows are so many that a copy of one array would be seen."""
+    rule = reactgrad._cutoff.read_cutoff(cutoff)
+    assert rule is not None
+    old, new = (np.zeros((1000, 1000), order=one) for one in orders)  # type: ignore[call-overload]
+    assert rule(old, new)
+    new[-1, -1] = 1.0
+    assert not rule(old, new)
+    new[0, 0] = 1.0
+    tracemalloc.start()
+    assert not rule(old, new)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < old.nbytes / 4
+
+
+def test_what_a_cutoff_raises_names_the_cutoff_and_its_node(g: rg.Graph) -> None:
+    def refuse(old: object, new: object) -> bool:
+        raise LookupError("cannot compare")
+
+    x = g.input(1.0, name="x")
+    y = x + 1.0
+    y.name, y.cutoff = "y", refuse
+    y.value
+    x.set(2.0)
+    with pytest.raises(LookupError) as caught:
+        y.value
+    notes = "\n".join(caught.value.__notes__)
+    assert "in the cutoff 'refuse'" in notes
+    assert "node 'y'" in notes
+    x.cutoff = refuse
+    with pytest.raises(LookupError) as caught:
+        x.set(3.0)
+    notes = "\n".join(caught.value.__notes__)
+    assert "in the cutoff 'refuse'" in notes
+    assert "node 'x'" in notes
+    assert x.value == 2.0
 
 
 def test_a_cutoff_on_a_leaf_spares_the_version(g: rg.Graph) -> None:

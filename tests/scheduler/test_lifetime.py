@@ -292,3 +292,48 @@ def test_shared_numbers_do_not_pile_up(g: rg.Graph) -> None:
     y = x + 2.0
     assert float(y.value) == 3.0
     g.check_invariants()
+
+
+def test_what_nobody_holds_any_more_refuses_no_shape(g: rg.Graph) -> None:
+    x = g.input(np.ones(3))
+    y = x + np.ones(3)
+    del y
+    x.set(np.ones(4))
+    assert x.shape == (4,)
+
+
+def test_what_nobody_holds_any_more_refuses_no_shape_that_an_observer_sets(g: rg.Graph) -> None:
+    x, trigger = g.input(np.ones(3)), g.input(1.0)
+    dead = [x + np.ones(3)]
+
+    def resize(old: object, new: object) -> None:
+        dead.clear()
+        x.set(np.ones(4))
+
+    observer = trigger.observe(resize)
+    trigger.set(2.0)
+    g.stabilize()
+    assert x.shape == (4,)
+    observer.cancel()
+
+
+@pytest.mark.parametrize("in_block", [False, True])
+def test_what_nobody_holds_any_more_refuses_no_removal(g: rg.Graph, in_block: bool) -> None:
+    b = g.input(1.0) * 3
+    b.name = "b"
+    s = b + 1
+    if in_block:
+        with g.edit():
+            del s
+            g.remove(b)
+    else:
+        del s
+        g.remove(b)
+    assert "b" not in g
+
+
+def test_a_leaf_that_only_its_dead_consumers_keep_is_set_by_name(g: rg.Graph) -> None:
+    """Freeing what is dead before a new shape must not free the leaf under the set."""
+    y = g.input(np.ones(3), name="x") * 2.0
+    g.set({"x": np.ones(4)})
+    assert y.shape == (4,)

@@ -36,28 +36,28 @@ class Frame:
     the index of the node whose step is under way, and the steps after it will not be called.
     """
 
-    __slots__ = ("_stopping", "_taken", "plan", "position", "steps")
+    __slots__ = ("_taken", "plan", "position", "steps", "stopping")
 
     def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
         self.plan = plan
         self.steps = steps
         self.position: int | None = None
         self._taken = 0  # steps that `stop` took away
-        self._stopping: Lock | None = None  # held while it takes them
+        self.stopping: Lock | None = None  # held while it takes them
 
     def stop(self) -> None:
         """Let no further step be called; from any thread: each step is taken by one of the two."""
         lock = Lock()
         with lock:
-            self._stopping = lock
+            self.stopping = lock
             self._taken += sum(1 for _ in self.steps)
 
     @property
     def stopped(self) -> bool:
         """Whether steps were taken away; asked when the loop over them has ended."""
-        if self._stopping is None:
+        if self.stopping is None:
             return False
-        with self._stopping:  # all that are to be taken are taken then
+        with self.stopping:  # all that are to be taken are taken then
             return self._taken > 0
 
     @property
@@ -107,7 +107,10 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
     scheduler.host.overwrite(plan.members)
     try:
-        steps = iter(bound_steps(scheduler, plan))
+        bound = plan.steps
+        if bound is None or plan.moves_seen != len(scheduler.moves):
+            bound = bound_steps(scheduler, plan)
+        steps = iter(bound)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
         scheduler.versions.settle()
         scheduler.staleness.flush()
@@ -133,21 +136,11 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             frame.suspend(scheduler)
         assert frame.position is not None
         frames.remove(frame)
-        slot = computing.pop()
         run = Run(list(plan.slots[: frame.position]))
-        if isinstance(error, Exception) and not was_cancelled(scheduler, error):
-            fail(scheduler, slot, error, run)
-        else:
-            scheduler.reads.pop(slot, None)
-            run.absorb(scheduler.inner.pop(slot, ()))
-        if not isinstance(error, Exception):
-            run.seal(scheduler.topology.serial)
-            scheduler.last_run = run
-            abandon(scheduler, plan.slots)
-            raise
+        interrupt(scheduler, plan, error, run)
     else:
         frames.pop()
-        if frame.position is None and frame.stopped:
+        if frame.stopping is not None and frame.position is None and frame.stopped:
             if not frame.begun:
                 computing.pop()
                 scheduler.versions.settle()
@@ -168,6 +161,21 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     return run
 
 
+def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) -> None:
+    """A step of `plan` raised: its node fails, or, if that is no outcome of a node, so does the run."""
+    slot = scheduler.computing.pop()
+    if isinstance(error, Exception) and not was_cancelled(scheduler, error):
+        fail(scheduler, slot, error, run)
+        return
+    scheduler.reads.pop(slot, None)
+    run.absorb(scheduler.inner.pop(slot, ()))
+    if not isinstance(error, Exception):
+        run.seal(scheduler.topology.serial)
+        scheduler.last_run = run
+        abandon(scheduler, plan.slots)
+        raise error
+
+
 def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
     """Go on checked with a plan that cannot be run to its end as a bare loop."""
     try:
@@ -185,15 +193,19 @@ def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
 
 
 def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
-    """The steps of `plan`, bound to where the values live now."""
+    """The steps of `plan`, bound to where the values live now.
+
+    Values that follow by themselves have none in a certain plan; else each node has its own.
+    """
     moves, known = scheduler.moves, plan.steps
+    spare = None if plan.certain else _follow
     bind = scheduler.host.bind
     plan.steps = None  # until all of them are bound
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
         for slot in plan.slots:
-            step = bind(slot)
+            step = bind(slot) or spare
             if step is not None:
                 known.append(step)
                 step_slots.append(slot)
@@ -209,11 +221,15 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
             plan.moves_seen += 1
             for slot in (moved, *children[moved]):
                 if slot in plan.members:
-                    step = bind(slot)
+                    step = bind(slot) or spare
                     if step is not None:
                         known[index[slot]] = step
     plan.steps = known
     return known
+
+
+def _follow() -> None:
+    """The step of a value that follows its parent's by itself."""
 
 
 def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None = None) -> Run:
@@ -302,9 +318,14 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         scheduler.last_run = run
         raise
     computing.pop()
+    conclude(scheduler, slot, outcome, run)
+
+
+def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None:
+    """Write down that the step of `slot` has ended, and what it answered."""
+    versions = scheduler.versions
     scheduler.adopt_reads(slot)
     run.absorb(scheduler.inner.pop(slot, ()))
-    versions = scheduler.versions
     if versions.journal:  # a read inside of it may have replayed a plan
         versions.settle()
     versions.forced.discard(slot)
@@ -314,7 +335,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         versions.version[slot] += 1
     versions.record[slot] = scheduler.seen_parents(slot)
     scheduler.staleness.put(slot, scheduler.unless_doubted(slot, CLEAN))
-    if slot in dropped:
+    if slot in scheduler.dropped:
         scheduler.staleness.restore(slot)
     run.ran.append(slot)
 

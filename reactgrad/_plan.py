@@ -1,0 +1,57 @@
+"""What a read would run, as far as it can be known without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from reactgrad._store import MISSING
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+def planned(graph: Graph, targets: Sequence[int]) -> list[int]:
+    """The nodes that a read of `targets` would run, parents first.
+
+    Functions are taken to read what they read the last time; of a choice whose condition is up to
+    date it is known what it will read.
+    """
+    scheduler, branches = graph._scheduler, graph._host.branches
+    stale = scheduler.truly_stale(targets)
+    if branches.keys().isdisjoint(stale):
+        return stale
+    mark, parents = scheduler.staleness.mark, scheduler.topology.parents
+    ordered: dict[int, None] = {}
+    entered: set[int] = set()
+    stack = [*reversed(targets)]
+    while stack:
+        slot = stack[-1]
+        if slot in entered or not mark[slot]:
+            stack.pop()
+            if slot in entered:
+                ordered[slot] = None  # its parents stand there
+            continue
+        entered.add(slot)
+        sources = parents[slot]
+        branch = _chosen(graph, slot)
+        if branch is not None:
+            scheduler.truly_stale((branch,))  # settles what is clean behind a cutoff
+            sources = (*scheduler.operands(slot), branch)
+        stack += [source for source in reversed(sources) if source not in entered]
+    return [*ordered]
+
+
+def _chosen(graph: Graph, slot: int) -> int | None:
+    """The branch that a choice will take; ``None``: this is none, or nobody knows yet."""
+    host = graph._host
+    if slot not in host.branches or slot in host.pins:
+        return None
+    condition, first, second = host.branches[slot]
+    value = host.data[condition]
+    if graph._scheduler.staleness.mark[condition] or value is MISSING:
+        return None
+    try:
+        return first if value else second
+    except Exception:  # no truth value: so will the choice find
+        return None

@@ -1,0 +1,135 @@
+"""Blocks in which the same op on the same parents gives the node that is there already.
+
+A loop that writes its model anew at every step then builds it once. A node computes nothing but its
+op of its parents, so two nodes of the same definition have the same value at any time; that they
+are one node shows only to who changes it. A node that somebody has added something to (a hook, a
+cutoff, a pin) is therefore not given to others.
+
+Invariant: what ``Reuse`` says of a node is only where to look; each node is compared with what is
+asked for before it is given out, so edits, rollbacks and removals need not know of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.flow import hooks_here, is_grad_enabled, open_hooks
+from reactgrad.ops import ALIAS, DETACH, Attrs, Op
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+
+# What the last so many blocks of a graph have built or used is kept, so that loops may alternate,
+# as between training and evaluation.
+ROUNDS = 4
+
+# Nodes that are asked for to be nodes of their own.
+_OWN = (ALIAS, DETACH)
+
+_open: ContextVar[tuple[Reuse, ...]] = ContextVar("reactgrad_reuse", default=())
+
+
+class Reuse:
+    """The nodes of one graph that its reuse blocks have built or used, the latest used last."""
+
+    __slots__ = ("_known", "_round", "blocks")
+
+    def __init__(self) -> None:
+        self.blocks = 0  # how many are open, in all threads
+        self._round = 0
+        self._known: dict[Any, tuple[Var, int]] = {}  # with the round of the last use
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def key(
+        self, graph: Graph, op: Op, attrs: Attrs, slots: Sequence[int], detached: Sequence[int]
+    ) -> Any:
+        """What such a node is found by; ``None``: it is built anew in any case."""
+        if self not in _open.get() or op in _OWN or graph._programs.building is not None:
+            return None
+        if open_hooks and hooks_here() is not None:
+            return None
+        closed = frozenset(detached) if is_grad_enabled(graph) else None
+        # 1, 1.0 and True are equal, and not the same attribute.
+        key = (op, tuple(slots), closed, (attrs, repr(attrs)) if attrs else ())
+        try:
+            hash(key)
+        except TypeError:  # attributes that hold arrays
+            return None
+        return key
+
+    def find(self, graph: Graph, key: Any) -> Var | None:
+        """The node that is there already."""
+        known = self._known.pop(key, None)
+        if known is None:
+            return None
+        var = known[0]
+        if not _intact(graph, var, key):
+            return None
+        self._known[key] = (var, self._round)
+        return var
+
+    def add(self, key: Any, var: Var) -> None:
+        """A node was built."""
+        self._known[key] = (var, self._round)
+
+    def begin(self) -> None:
+        """A block begins."""
+        self.blocks += 1
+        self._round += 1
+
+    def end(self) -> None:
+        """A block ends: forget what was not used for long."""
+        self.blocks -= 1
+        known, last = self._known, self._round - ROUNDS
+        while known:
+            key = next(iter(known))
+            if known[key][1] > last:
+                break
+            del known[key]
+
+
+def _intact(graph: Graph, var: Var, key: Any) -> bool:
+    """Whether a node is still what it was built as, and nothing was added to it."""
+    if var._graph is not graph:  # it was removed
+        return False
+    op, slots, closed, attrs = key
+    host, slot = graph._host, var._slot
+    for added in (host.cutoffs, host.hooks, host.pins, host.retained, host.kept, host.transient):
+        if added and slot in added:
+            return False
+    return (
+        host.ops[slot] is op
+        and graph._scheduler.topology.parents[slot] == slots
+        and host.closed.get(slot, frozenset()) == closed
+        and (not attrs or host.attrs[slot] == attrs[0])
+    )
+
+
+class ReuseBlock:
+    """What ``Graph.reuse`` returns; may be nested and entered again."""
+
+    __slots__ = ("_graph", "_tokens")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._tokens: list[Token[tuple[Reuse, ...]]] = []
+
+    def __enter__(self) -> None:
+        graph = self._graph
+        with graph._lock:
+            if graph._reuse is None:
+                graph._reuse = Reuse()
+            graph._reuse.begin()
+            self._tokens.append(_open.set((*_open.get(), graph._reuse)))
+
+    def __exit__(self, *exc: object) -> None:
+        graph = self._graph
+        with graph._lock:
+            _open.reset(self._tokens.pop())
+            assert graph._reuse is not None
+            graph._reuse.end()

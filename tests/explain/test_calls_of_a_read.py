@@ -1,0 +1,153 @@
+"""How many Python functions a read calls: a guard for what every read pays, without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+from tests.explain.test_free_when_off import python_calls
+
+pytestmark = pytest.mark.trusting
+
+
+def repeated(act: Callable[[], object]) -> Callable[[], object]:
+    """`act`, once its plans are found."""
+    for _ in range(5):
+        act()
+    return act
+
+
+def chain(x: rg.Var, length: int, cutoff: str | None = None) -> rg.Var:
+    node = rg.lift(lambda v: v + 1.0, cutoff=cutoff)
+    for _ in range(length):
+        x = node(x)
+    return x
+
+
+def test_a_clean_read_is_one_call() -> None:
+    y = rg.Graph().input(1.0) * 2.0
+    y.value
+    assert python_calls(repeated(lambda: y.value)) == 2, "the lambda, and the property"
+
+
+@pytest.mark.parametrize(
+    ("value", "calls"), [(1.0, 10), (1, 9), (np.ones(3), 9)], ids=["float", "int", "array"]
+)
+def test_a_set_takes_a_few_calls(value: object, calls: int) -> None:
+    x = rg.Graph().input(value)
+    (x * 2.0).value
+    assert python_calls(repeated(lambda: x.set(value))) <= calls
+
+
+@pytest.mark.parametrize(
+    ("value", "calls"), [(1.0, 19), (1, 18), (np.ones(3), 18)], ids=["float", "int", "array"]
+)
+def test_a_read_after_an_unrelated_set_takes_a_few_calls(value: object, calls: int) -> None:
+    g = rg.Graph()
+    x, other = g.input(value), g.input(value)
+    y, z = g.keep(x * 2.0), g.keep(other * 2.0)
+    g.forward(y, z)
+
+    def act() -> None:
+        other.set(value)
+        y.value
+
+    assert python_calls(repeated(act)) <= calls
+
+
+@pytest.mark.parametrize("value", [1.0, np.ones(3)], ids=["float", "array"])
+def test_a_set_and_a_read_of_one_node_take_a_few_calls(value: object) -> None:
+    g = rg.Graph()
+    x = g.input(value)
+    y = g.keep(x * 2.0)
+
+    def act() -> None:
+        x.set(value)
+        y.value
+
+    assert python_calls(repeated(act)) <= 30
+
+
+def test_a_number_that_is_set_calls_nothing_for_the_kernels_that_take_it() -> None:
+    g = rg.Graph()
+    few, many = g.input(1.0), g.input(1.0)
+
+    def of(x: rg.Var, count: int) -> Callable[[], object]:
+        ends = [g.keep(x * float(k)) for k in range(count)]
+
+        def act() -> None:
+            x.set(2.0)
+            g.forward(*ends)
+
+        return repeated(act)
+
+    assert python_calls(of(many, 30)) == python_calls(of(few, 10))
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "calls"),
+    [
+        (None, 2),  # the step, the function
+        ("equal", 5),  # the parents' versions, the comparison, the step, the function, ``equal``
+    ],
+)
+def test_a_step_of_a_plan_takes_as_many_calls_as_it_has_parts(
+    cutoff: str | None, calls: int
+) -> None:
+    def of(length: int) -> Callable[[], object]:
+        g = rg.Graph()
+        x = g.input(0.0)
+        y = g.keep(chain(x, length, cutoff))
+        numbers = iter(range(100))
+
+        def act() -> None:
+            x.set(float(next(numbers)))
+            y.value
+
+        return repeated(act)
+
+    assert python_calls(of(300)) - python_calls(of(100)) == calls * 200
+
+
+def test_a_node_behind_a_cutoff_that_holds_is_only_compared() -> None:
+    def of(length: int) -> Callable[[], object]:
+        g = rg.Graph()
+        x = g.input(0.0)
+        sign = rg.lift(lambda v: v > -1.0, cutoff="equal")(x)
+        y = g.keep(chain(sign, length))
+        numbers = iter(range(100))
+
+        def act() -> None:
+            x.set(float(next(numbers)))
+            y.value
+
+        return repeated(act)
+
+    assert python_calls(of(300)) - python_calls(of(100)) == 200
+
+
+def test_a_settled_value_that_a_function_reads_takes_a_few_calls() -> None:
+    def of(reads: int) -> Callable[[], object]:
+        g = rg.Graph()
+        x = g.input(0.0)
+        others = [g.keep(g.input(float(k)) * 2.0) for k in range(reads)]
+        g.forward(*others)
+
+        def function(v: float) -> float:
+            for other in others:
+                v += other.value
+            return v
+
+        y = g.keep(rg.lift(function)(x))
+        numbers = iter(range(100))
+
+        def act() -> None:
+            x.set(float(next(numbers)))
+            y.value
+
+        return repeated(act)
+
+    assert python_calls(of(30)) - python_calls(of(10)) <= 5 * 20

@@ -1,0 +1,239 @@
+"""``g.reuse()``: the same op on the same parents is one node, and nobody can tell by its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+from reactgrad._reuse import ROUNDS
+
+
+def test_a_loop_neither_grows_nor_builds() -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros(3))
+    w, b = g.param(np.ones(3), name="w"), g.param(1.0)
+    sizes: list[int] = []
+    built: list[int] = []
+    for step in range(6):
+        g.zero_grad()
+        x.set(np.arange(3.0) + step)
+        g.events = True
+        with g.reuse():
+            loss = (rg.tanh(x * w + b)[1:] ** 2).sum(axis=0)
+            loss.name = "loss"
+            loss.backward()
+        assert g.events is not None
+        built.append(sum(event.kind == "new" for event in g.events))
+        g.events = False
+        sizes.append(len(g))
+        h = np.tanh((np.arange(3.0) + step) + 1.0)
+        h[0] = 0.0
+        assert loss.item() == pytest.approx((h**2).sum())
+        expected = 2 * h * (1 - h**2)
+        assert b.grad == pytest.approx(expected.sum())
+        assert w.grad == pytest.approx(expected * (np.arange(3.0) + step))
+        del loss  # its node and gradients stay
+    assert built[0] > 0
+    assert built[1:] == [0] * 5
+    assert len(set(sizes)) == 1
+    g.check_invariants()
+
+
+def test_outside_of_the_block_and_in_other_threads_nodes_are_new() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    with g.reuse():
+        y = x + 1.0
+        assert (x + 1.0) is y
+        others: list[Any] = []
+        thread = Thread(target=lambda: others.append(x + 1.0))
+        thread.start()
+        thread.join()
+        with g.reuse():
+            assert (x + 1.0) is y
+        assert (x + 1.0) is y
+    assert others[0] is not y
+    assert (x + 1.0) is not y
+
+
+def test_what_differs_in_anything_is_another_node() -> None:
+    g = rg.Graph()
+    x = g.input(np.ones((2, 2)))
+    w = g.param(np.ones((2, 2)))
+    lifted = rg.lift(lambda a: a + 1.0)
+    builds: list[Callable[[], Any]] = [
+        lambda: x + 1.0,
+        lambda: x + 1,
+        lambda: x + 2.0,
+        lambda: x - 1.0,
+        lambda: x + w,
+        lambda: w + x,
+        lambda: x + w.detach(),
+        lambda: x.detach() + w,
+        lambda: x.sum(axis=0),
+        lambda: x.sum(axis=1),
+        lambda: x.sum(axis=0, keepdims=True),
+        lambda: x[0],
+        lambda: x[0:1],
+        lambda: x[..., None],
+    ]
+    with g.reuse():
+        first = [build() for build in builds]
+        with rg.no_grad():
+            closed = [build() for build in builds]
+            assert all(a is b for a, b in zip(closed, [f() for f in builds], strict=True))
+        again = [build() for build in builds]
+        assert all(a is b for a, b in zip(first, again, strict=True))
+        assert len({id(one) for one in first}) == len(builds)
+        # Where no gradient passes anyway, three of them are the same sum.
+        assert len({id(one) for one in closed}) == len(builds) - 2
+        assert {id(one) for one in first}.isdisjoint(map(id, closed))
+        assert not any(one.requires_grad for one in closed)
+        for new in (
+            lambda: g.input(1.0),
+            lambda: g.const(1.0),
+            lambda: lifted(x),
+            lambda: x.detach_node(),
+            lambda: x + np.ones((2, 2)),
+            lambda: x.snapshot(),
+            lambda: x[[0, 1]],
+        ):
+            assert new() is not new()
+    g.check_invariants()
+
+
+ADDED: dict[str, Callable[[Any], Any]] = {
+    "hook": lambda y: y.register_hook(lambda g: g * 10.0),
+    "cutoff": lambda y: setattr(y, "cutoff", "equal"),
+    "pin": lambda y: y.pin(7.0),
+    "retain_grad": lambda y: y.retain_grad(),
+    "keep": lambda y: y.graph.keep(y),
+    "edit": lambda y: y.replace_parent(0, y.graph.input(50.0)),
+    "remove": lambda y: y.graph.remove(y),
+}
+
+
+@pytest.mark.parametrize("added", ADDED)
+def test_a_node_to_which_something_was_added_is_not_given_again(added: str) -> None:
+    g = rg.Graph()
+    x = g.param(2.0)
+    with g.reuse():
+        y = x * 3.0
+        assert (x * 3.0) is y
+        ADDED[added](y)
+        z = x * 3.0
+        assert z is not y
+        assert (x * 3.0) is z
+        assert z.item() == 6.0
+        z.backward()
+        assert x.grad == 3.0
+    g.check_invariants()
+
+
+def test_nodes_go_when_the_last_rounds_did_not_use_them() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    with g.reuse():
+        x + 1.0
+    size = len(g)
+    for _ in range(3 * ROUNDS):  # two loops that alternate
+        with g.reuse():
+            x + 1.0
+        with g.reuse():
+            x * 5.0
+    assert len(g) == size + 2
+    for _ in range(ROUNDS):
+        with g.reuse():
+            pass
+    assert list(g) == [x]
+
+
+def test_rolled_back_edits_give_the_node_again() -> None:
+    g = rg.Graph()
+    x, other = g.input(1.0), g.input(9.0)
+    with g.reuse():
+        y = x + 1.0
+        with pytest.raises(ZeroDivisionError), g.transaction():
+            y.replace_parent(0, other)
+            assert (x + 1.0).item() == 2.0
+            raise ZeroDivisionError
+        assert y.item() == 2.0
+        assert (x + 1.0).item() == 2.0
+
+
+def test_an_op_that_cannot_be_built_says_so_every_time() -> None:
+    g = rg.Graph()
+    x, y = g.input(np.ones(2)), g.input(np.ones(3))
+    with g.reuse():
+        for _ in range(2):
+            with pytest.raises(rg.ShapeError):
+                x + y
+
+
+def test_a_fork_reuses_by_itself() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    with g.reuse():
+        y = x + 1.0
+        h = g.fork()
+        assert (h[x] + 1.0) is not h[y]
+        with h.reuse():
+            z = h[x] + 1.0
+            assert z.graph is h
+            assert (h[x] + 1.0) is z
+        h[x].set(5.0)
+        assert (z.item(), y.item()) == (6.0, 2.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_random_loop_gives_what_it_gives_without(seed: int) -> None:
+    """The same program in a graph with the block and in one without, edits and all."""
+    outcomes: list[list[Any]] = []
+    for block in (True, False):
+        pick = Random(seed)
+        g = rg.Graph()
+        params = [g.param(0.1 * i - 0.3) for i in range(5)]
+        seen: list[Any] = []
+        for step in range(12):
+            g.zero_grad()
+            g.set({p: pick.random() for p in params[: 1 + step % 5]})
+            model = Random(seed * 100 + pick.randrange(3))  # one of three models
+
+            def build(model: Random = model, params: list[Any] = params) -> list[Any]:
+                nodes = list(params)
+                for _ in range(15):
+                    a, b = model.choice(nodes), model.choice(nodes)
+                    a = a.detach() if model.random() < 0.1 else a
+                    nodes.append(
+                        model.choice(
+                            [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: rg.tanh(a)]
+                        )(a, b)
+                    )
+                return nodes
+
+            if block:
+                with g.reuse():
+                    nodes = build()
+                    loss = nodes[-1] + nodes[-2] * 0.5
+            else:
+                nodes = build()
+                loss = nodes[-1] + nodes[-2] * 0.5
+            if loss.requires_grad:
+                loss.backward()
+            seen.append((loss.item(), [p.grad for p in params]))
+            if pick.random() < 0.3:  # of a node that the next steps would use
+                nodes[6].replace_parent(0, params[pick.randrange(5)])
+            g.check_invariants()
+        outcomes.append(seen)
+    with_block, without = outcomes
+    for (a, gradients), (b, others) in zip(with_block, without, strict=True):
+        assert a == pytest.approx(b)
+        assert [g is None for g in gradients] == [g is None for g in others]
+        for one, other in zip(gradients, others, strict=True):
+            assert one is None or one == pytest.approx(other)
