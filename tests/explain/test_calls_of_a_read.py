@@ -68,7 +68,7 @@ def test_a_set_and_a_read_of_one_node_take_a_few_calls(value: object) -> None:
         x.set(value)
         y.value
 
-    assert python_calls(repeated(act)) <= 30
+    assert python_calls(repeated(act)) <= 27
 
 
 def test_a_number_that_is_set_calls_nothing_for_the_kernels_that_take_it() -> None:

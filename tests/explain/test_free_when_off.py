@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -24,11 +25,14 @@ def python_calls(act: Callable[[], object]) -> int:
         nonlocal calls
         calls += event == "call"
 
+    gc.collect()
+    gc.disable()  # graphs of other tests, which would die and be closed in between
     sys.setprofile(count)
     try:
         act()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 
