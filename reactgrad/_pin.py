@@ -87,4 +87,4 @@ def _as_returned(op: Any, value: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    return frozen_copy(value)[()] if type(value) is np.ndarray else value
+    return frozen_copy(value) if type(value) is np.ndarray else value

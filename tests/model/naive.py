@@ -502,7 +502,8 @@ class Model:
         node = self.nodes[uid]
         self._note("pin", uid, node.value if node.pinned else MISSING)
         node.pinned = True
-        node.value = plain(value)
+        # A Python function's node holds what the function might return, and that is never converted.
+        node.value = value if node.op in FUNCTIONS | READERS else plain(value)
         node.version += 1
         self._forget(node)
         self.released.discard(uid)

@@ -1186,6 +1186,7 @@ def test_an_edit_of_one_gradient_asks_no_rule_of_another_part(g: rg.Graph) -> No
         np.array([None, 1], dtype=object),
         np.ma.array([1.0, 2.0], mask=[False, True]),
         np.array([1.0, 2.0]),
+        np.array(3.0),
         np.float64(3.0),
     ],
     ids=repr,
