@@ -259,6 +259,7 @@ class Model:
         self.undo: list[list[tuple[Any, ...]]] = []
         self.errors = 0
         self.released: set[int] = set()  # nodes whose value may have been dropped to save memory
+        self.lost: set[int] = set()  # of them, those that their cutoff has nothing to compare with
         self.immortal: set[int] = set()  # a fork keeps what it was made with
         self._outcome = Outcome()
         self._asked: set[int] = set()
@@ -272,6 +273,7 @@ class Model:
         twin.nodes = {uid: copy.copy(node) for uid, node in self.nodes.items()}
         twin.errors = self.errors
         twin.released = set(self.released)
+        twin.lost = set(self.lost)
         twin.immortal = set(self.nodes)
         return twin
 
@@ -606,6 +608,7 @@ class Model:
         with np.errstate(all="ignore"):
             for uid in targets:
                 self._ask(uid)
+        self.lost.difference_update(targets)
         return self._outcome
 
     def _ask(self, uid: int) -> Broken | None:
@@ -713,6 +716,7 @@ class Model:
 
     def _compute(self, node: Node, read: Read) -> Any:
         values = [self.nodes[p].value for p in node.operands]
+        self.lost.difference_update(node.operands)
         if node.op in ARRAY_OPS:
             return plain(ARRAY_OPS[node.op](*values))
         return (FUNCTIONS.get(node.op) or READERS[node.op])(read, *values)
@@ -735,6 +739,7 @@ class Model:
             if error is not None:
                 read[target] = error
                 raise error.kind
+            self.lost.discard(target)
             return self.nodes[target].value
 
         node.error = node.error_record = None
@@ -745,7 +750,7 @@ class Model:
         unchanged = False
         try:
             new = self._compute(node, peek)
-            if node.cutoff and node.value is not MISSING:
+            if node.cutoff and node.value is not MISSING and uid not in self.lost:
                 unchanged = CUTOFFS[node.cutoff](node.value, new)
         except (ValueError, IndexError, TypeError, Loop) as error:
             raised = error
@@ -762,6 +767,7 @@ class Model:
             outcome.failed.append(uid)
             return
         self.released.discard(uid)
+        self.lost.discard(uid)
         outcome.ran.append(uid)
         node.kept = unchanged
         if unchanged:

@@ -31,6 +31,7 @@ from hypothesis.stateful import (
 )
 
 import reactgrad as rg
+from reactgrad._store import MISSING
 from reactgrad.backend import _device
 from reactgrad.io._json import axes_in_memory
 from reactgrad_scheduler.errors import InvariantError
@@ -59,7 +60,6 @@ OPS: dict[str, Callable[..., rg.Var]] = {
     "row": lambda a: a[0],
     "flat": lambda a: rg.reshape(a, (-1,)),
 }
-VIEWS = ("transpose", "flip", "row", "flat")
 RULES: dict[str, Any] = {
     "equal": "equal",
     "close": rg.tolerance(atol=2.0),
@@ -136,6 +136,22 @@ class World:
         if self.limited:
             nodes = self.model.nodes.values()
             self.model.released |= {n.uid for n in nodes if n.op != "leaf" and not n.pinned}
+
+    def out_of_memory(self) -> set[int]:
+        """Nodes that have a value which is not there now: it was released."""
+        data, nodes = self.graph._host.data, self.model.nodes
+        gone = {self.uid_of.get(v.name) for v in self.graph.nodes if data[v._slot] is MISSING}
+        return {uid for uid in gone & nodes.keys() if nodes[uid].value is not naive.MISSING}
+
+    def note_lost(self) -> None:
+        """A cutoff given to a released value has nothing to compare the next one with."""
+        self.model.lost |= {u for u in self.out_of_memory() if self.model.nodes[u].cutoff}
+
+    def expect(self, uids: Iterable[int], *, retry: bool = False) -> naive.Outcome:
+        """What a read of these nodes will do."""
+        if self.model.lost:
+            self.model.lost &= self.out_of_memory()
+        return self.model.read(uids, retry=retry)
 
     def held(self, accept: Callable[[naive.Node], object] = lambda node: True) -> list[int]:
         return [uid for uid in self.vars if accept(self.model.nodes[uid])]
@@ -408,11 +424,10 @@ class Machine(RuleBasedStateMachine):
         model = world.model
         uid = code.among(world.held(lambda node: node.op != "leaf") or [0])
         if uid:
-            if model.nodes[uid].op in VIEWS and (model.undo or model.is_stale(uid)):
-                return  # what it was computed to before may be gone
             cutoff = self.cutoff(code)
             world.model.change_cutoff(uid, cutoff)
             world.vars[uid].cutoff = cutoff and RULES[cutoff]
+            world.note_lost()
 
     def editable(self, world: World, code: Code) -> int:
         """A node whose operands may be replaced, or 0."""
@@ -641,7 +656,7 @@ class Machine(RuleBasedStateMachine):
         self, world: World, uids: list[int], *, retry: bool = False, plainly: bool = False
     ) -> None:
         model = world.model
-        outcome = model.read(uids, retry=retry)
+        outcome = world.expect(uids, retry=retry)
         self.called.clear()
         self.now = world
         raised: Exception | None = None
@@ -799,9 +814,11 @@ class Machine(RuleBasedStateMachine):
         def error(raised: Exception) -> None:
             told(next(kind for kind, one in KINDS.items() if isinstance(raised, one)))
 
+        slot = world.vars[uid]._slot
         callback: Callable[..., object] = {
             "changed": told,
-            "stale": lambda var: told(world.uid_of[var.name]),
+            # Not by its name, which may be another one until a transaction is taken back.
+            "stale": lambda var: told(uid if var._slot == slot else var.name),
             "error": error,
             "removed": lambda var: told(),
         }[kind]
@@ -826,7 +843,7 @@ class Machine(RuleBasedStateMachine):
             passes += 1
             watches = [watch for watch in model.watches.values() if watch.kind != "removed"]
             targets = dict.fromkeys(watch.uid for watch in watches)
-            outcome = model.read(targets)
+            outcome = world.expect(targets)
             # What a later pass has mended is no error any more, nor what somebody is told of.
             heard = {watch.uid for watch in watches if watch.kind == "error"}
             failed = any(uid in outcome.bad and uid not in heard for uid in targets)
@@ -1032,6 +1049,7 @@ class Machine(RuleBasedStateMachine):
                 version = world.graph[names[uid]].value_version
                 assert version >= inside[uid] + must, f"version of {uid} has not grown"
                 model.nodes[uid].version = version
+            world.note_lost()
             self.tell_stale(world)
         else:
             self.did("committed")
