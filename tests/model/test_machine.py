@@ -581,6 +581,7 @@ class Machine(RuleBasedStateMachine):
         except Refused as refusal:
             self.refused(remove, refusal)
             return
+        gc.collect()  # errors that were raised may keep users of it alive with their frames
         with self.hearing():
             self.expected.append(calls)
             remove()
