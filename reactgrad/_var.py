@@ -61,10 +61,12 @@ class Value(Handle):
         handed = graph._handed
         value = handed.get(slot, MISSING)
         if (
-            graph._pending
+            # In this order: a transaction that fails marks before it ends, and what is pending is
+            # marked before it is so no more. So whatever ends meanwhile is seen by a later look.
+            graph._noted
+            or graph._pending
             or graph._mark[slot]
             or graph._computing
-            or graph._noted
             or graph._followed
             # Without the lock: the same before and after, so it was the value in between, too.
             or value is not handed.get(slot)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+import reactgrad._graph
 
 THREADS = 8
 PATIENCE = 50.0  # seconds after which a thread that has not ended counts as a deadlock
@@ -294,6 +295,67 @@ def test_100_000_operations_of_8_threads_are_those_of_a_serial_order() -> None:
     assert world.told
     assert not world.graph._observers
     world.graph.check_invariants()
+
+
+# --- transactions that fail -------------------------------------------------------------------------
+
+def test_nobody_sees_a_transaction_while_it_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    y = x + 1.0
+    assert y.value == 2.0
+    found: list[float] = []
+    reader = threading.Thread(target=lambda: found.append(y.value), daemon=True)
+    give_back = reactgrad._graph.give_back
+
+    def meet(graph: rg.Graph, noted: Any) -> None:
+        reader.start()
+        reader.join(0.2)
+        assert not found, "a value of inside"
+        give_back(graph, noted)
+
+    monkeypatch.setattr(reactgrad._graph, "give_back", meet)
+    with pytest.raises(Rollback), g.transaction():
+        x.set(5.0)
+        assert y.value == 6.0
+        raise Rollback
+    reader.join(PATIENCE)
+    assert found == [2.0]
+
+
+def test_a_read_that_a_failing_transaction_overtakes_sees_nothing_of_it() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    y = x + 1.0
+    inside, end = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        with g.transaction():
+            x.set(5.0)
+            assert y.value == 6.0
+            inside.set()
+            assert end.wait(PATIENCE)
+            raise Rollback
+
+    def work() -> None:
+        with pytest.raises(Rollback):
+            fail()
+
+    thread = threading.Thread(target=work, daemon=True)
+
+    class Ends(list[Any]):
+        """Is asked whether a transaction is open, and there is none any more."""
+
+        def __len__(self) -> int:
+            end.set()
+            thread.join(PATIENCE)
+            return 0
+
+    thread.start()
+    assert inside.wait(PATIENCE)
+    g._noted = Ends()
+    assert y.value == 2.0
+    assert not thread.is_alive()
 
 
 # --- nothing torn ------------------------------------------------------------------------------------
