@@ -57,6 +57,7 @@ from reactgrad._errors import SaveError as SaveError
 from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
+from reactgrad._errors import VizError as VizError
 from reactgrad._events import Event as Event
 from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph

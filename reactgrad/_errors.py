@@ -63,6 +63,10 @@ class LoadError(ReactgradError, ValueError):
     """A file is damaged, contradicts itself, or asks for something that it may not have."""
 
 
+class VizError(ReactgradError, ValueError):
+    """A picture that cannot be drawn, or that nobody could read."""
+
+
 class MissingExtraError(ReactgradError, ImportError):
     """An optional package is not installed."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
+from reactgrad._snapshot import Snapshot, snapshot
 from reactgrad._sparing import is_sparing, sparing
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
@@ -1922,6 +1923,123 @@ class Graph:
         from reactgrad.io import save
 
         save(self, path)
+
+    # --- pictures ----------------------------------------------------------------------------
+
+    def snapshot(self, run: Run | None = None) -> Snapshot:
+        """The graph as it is now, outside of the engine: nodes, edges, states, versions, times.
+
+        Runs nothing, holds no node and no value, and never changes. All pictures are drawn from it.
+
+        Parameters
+        ----------
+        run : Run, optional
+            The run whose outcome each node shows; by default the last one.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.tanh(g.input(1.0, name="x"))
+        >>> before = g.snapshot()
+        >>> y.value
+        np.float64(0.7615941559557649)
+        >>> before.nodes[1].state, g.snapshot().nodes[1].state, g.snapshot().nodes[1].outcome
+        ('stale', 'clean', 'ran')
+        """
+        return snapshot(self, None if run is None else run._run)
+
+    def to_dot(
+        self,
+        of: Any = None,
+        *,
+        since: Graph | Snapshot | None = None,
+        layer: Literal["values", "gradients", "all"] = "values",
+        fold: int | None = None,
+        limit: int = 500,
+    ) -> str:
+        """The graph, or a part of it, as text in the DOT language of Graphviz; runs nothing.
+
+        A node's shape and colour say whether it is clean, stale, running, has run, was cut off, has
+        failed, or is unset; its label has its version, dtype and shape, its marks, and the time it
+        takes if ``record`` has measured it. A dashed edge that ends in a bar is detached; a dotted
+        one a function found by reading. Names that hold slashes, ``"layer1/w"``, are in scopes.
+
+        Parameters
+        ----------
+        of : Var, str, Plan or Run, optional
+            What to show with its direct operands: a node, or its name, and all that depends on it;
+            what a plan holds; what a run reached. By default everything.
+        since : Graph or Snapshot, optional
+            What to compare with: a snapshot of before, or the graph that this one was forked from.
+            Nodes and edges that were added, removed or changed since are marked.
+        layer : str
+            ``"values"``, ``"gradients"`` (with the values they are computed from) or ``"all"``.
+        fold : int, optional
+            Scopes at this depth are one box each.
+        limit : int
+            The most nodes that are shown. Beyond, the picture shows those that are not clean and
+            what is around them, and counts what it leaves out.
+
+        Raises
+        ------
+        VizError
+            If there is no such picture.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> y = rg.tanh(x)
+        >>> print(g.to_dot(x))  # doctest: +ELLIPSIS
+        digraph {
+        ...
+          "1" -> "2"
+        }
+        """
+        from reactgrad.viz import asked, dot_text
+
+        shown, title = asked(self, of, since=since, layer=layer, fold=fold, limit=limit)
+        return dot_text(shown, title)
+
+    def draw(
+        self,
+        path: str | os.PathLike[str],
+        of: Any = None,
+        *,
+        since: Graph | Snapshot | None = None,
+        layer: Literal["values", "gradients", "all"] = "values",
+        fold: int | None = None,
+        limit: int = 500,
+    ) -> None:
+        """Write a picture of the graph, or of a part of it; see ``to_dot`` for what it shows.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Ends in ``.svg``, ``.png``, ``.pdf`` or ``.dot``.
+        of, since, layer, fold, limit
+            As in ``to_dot``.
+
+        Raises
+        ------
+        VizError
+            If the ending is another one, or more than 3,000 nodes would be laid out.
+        MissingExtraError
+            If the package pygraphviz is not installed; not for ``.dot``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.tanh(g.input(1.0))
+        >>> g.draw("graph.svg")  # doctest: +SKIP
+        """
+        from reactgrad.viz import asked, dot_text, draw
+
+        shown, title = asked(self, of, since=since, layer=layer, fold=fold, limit=limit)
+        draw(path, dot_text(shown, title), len(shown.boxes))
 
     # --- checks ------------------------------------------------------------------------------
 

@@ -421,7 +421,6 @@ class Machine(RuleBasedStateMachine):
             self.tell_stale(world)
 
     def act_cutoff(self, world: World, code: Code) -> None:
-        model = world.model
         uid = code.among(world.held(lambda node: node.op != "leaf") or [0])
         if uid:
             cutoff = self.cutoff(code)

@@ -1,0 +1,231 @@
+"""A graph as it is at one moment, outside of the engine: what pictures are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from reactgrad._site import site_text
+from reactgrad._store import Leaf
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._var import Var
+    from reactgrad.scheduler import Run
+
+State = Literal["clean", "stale", "running", "unset", "error"]
+Outcome = Literal["ran", "cut_off", "rebuilt", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnapshot:
+    """One node, as a snapshot found it.
+
+    Attributes
+    ----------
+    key : int
+        Number of its creation; the same in forks of the graph, and never given again.
+    name : str
+        Its name, set or made.
+    kind : str
+        ``"input"``, ``"param"``, ``"const"``, ``"op"`` or ``"function"``.
+    op : str
+        Name of what it computes; of a leaf its kind.
+    state : str
+        ``"clean"``, ``"stale"``, ``"running"``, ``"unset"`` (an input without value) or ``"error"``.
+    outcome : str or None
+        What the last run did with it: ``"ran"``, ``"cut_off"``, ``"rebuilt"``, ``"skipped"`` or
+        ``"failed"``; ``None`` if that did not reach it.
+    version : int
+        Its value version.
+    shape : str
+        dtype and shape, such as ``float64[2, 3]``; else the type of the value, or ``unknown``.
+    gradient : bool
+        Whether it belongs to a gradient.
+    frozen, pinned, kept : bool
+        Its marks; `kept`: by ``Graph.keep``.
+    cutoff : bool
+        Whether it has a cutoff.
+    seconds : float or None
+        Mean duration in recorded runs; ``None`` if ``Graph.record`` never saw it run.
+    line : str
+        The user's line that built it.
+    error : str
+        What it raised; empty if it did not.
+    """
+
+    key: int
+    name: str
+    kind: str
+    op: str
+    state: State
+    outcome: Outcome | None
+    version: int
+    shape: str
+    gradient: bool
+    frozen: bool
+    pinned: bool
+    kept: bool
+    cutoff: bool
+    seconds: float | None
+    line: str
+    error: str
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The parts of the name before the last slash: ``"layer1/w"`` is in ``("layer1",)``."""
+        return tuple(self.name.split("/")[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSnapshot:
+    """One edge: that a node is computed from another one.
+
+    Attributes
+    ----------
+    parent, child : int
+        Keys of the two nodes.
+    position : int
+        Which operand of the child it is; behind the operands come the nodes that a function read.
+    detached : bool
+        Whether gradients do not pass.
+    read : bool
+        Whether a function found it by itself, by reading while it ran.
+    """
+
+    parent: int
+    child: int
+    position: int
+    detached: bool
+    read: bool
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What ``Graph.snapshot`` returns; it holds no node and no value, and never changes.
+
+    Attributes
+    ----------
+    nodes : tuple of NodeSnapshot
+        Parents first.
+    edges : tuple of EdgeSnapshot
+        By child, in the order of its operands.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0, name="x")
+    >>> y = rg.tanh(x)
+    >>> [(node.name, node.state) for node in g.snapshot().nodes]
+    [('x', 'clean'), ('tanh_2', 'stale')]
+    """
+
+    nodes: tuple[NodeSnapshot, ...] = field(repr=False)
+    edges: tuple[EdgeSnapshot, ...] = field(repr=False)
+
+    @cached_property
+    def by_key(self) -> dict[int, NodeSnapshot]:
+        """The nodes by their keys."""
+        return {node.key: node for node in self.nodes}
+
+    @cached_property
+    def parents(self) -> dict[int, list[int]]:
+        """Keys of what each node is computed from, each once."""
+        return self._neighbours(1)
+
+    @cached_property
+    def children(self) -> dict[int, list[int]]:
+        """Keys of the nodes that use each node, each once."""
+        return self._neighbours(0)
+
+    def _neighbours(self, end: int) -> dict[int, list[int]]:
+        found: dict[int, dict[int, None]] = {node.key: {} for node in self.nodes}
+        for edge in self.edges:
+            ends = edge.parent, edge.child
+            found[ends[end]][ends[1 - end]] = None
+        return {key: [*others] for key, others in found.items()}
+
+    def __repr__(self) -> str:
+        return f"<Snapshot: {len(self.nodes):,} nodes, {len(self.edges):,} edges>"
+
+
+def snapshot(graph: Graph, run: Run | None = None) -> Snapshot:
+    """The present state of a graph, with what a run did; runs nothing, see ``Graph.snapshot``."""
+    with graph._lock:
+        graph._tidy()
+        scheduler, host = graph._scheduler, graph._host
+        topology, serial = scheduler.topology, scheduler.topology.serial
+        slots = sorted(graph._slots(), key=topology.rank.__getitem__)
+        stale = set(scheduler.truly_stale(slots))
+        outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
+        nodes = tuple([_node(graph, slot, slot in stale, outcomes.get(slot)) for slot in slots])
+        edges: list[EdgeSnapshot] = []
+        for slot in slots:
+            pin = host.pins.get(slot)
+            parents = topology.parents[slot] if pin is None else [one._slot for one in pin.parents]
+            fixed = len(parents) if pin is not None else len(scheduler.operands(slot))
+            closed = host.closed.get(slot, ())
+            for position, parent in enumerate(parents):
+                detached = closed is None or position in closed
+                edge = (serial[parent], serial[slot], position, detached, position >= fixed)
+                edges.append(EdgeSnapshot(*edge))
+    return Snapshot(nodes, tuple(edges))
+
+
+def key_of(graph: Graph, var: Var) -> int:
+    """What a node is called in snapshots."""
+    with graph._lock:
+        return graph._scheduler.topology.serial[graph._own(var, "a picture")]
+
+
+def _outcomes(graph: Graph, run: Run) -> dict[int, Outcome]:
+    """What a run did with the nodes that are still there."""
+    serial = graph._scheduler.topology.serial
+    found: dict[int, Outcome] = {}
+    lists: tuple[tuple[Outcome, Iterable[int]], ...] = (
+        ("skipped", run.skipped),
+        ("ran", run.ran),
+        ("cut_off", run.cut_off),
+        ("rebuilt", run.rebuilt),
+        ("failed", run.failed),
+    )
+    for outcome, slots in lists:
+        for slot in slots:
+            if run.serials.get(slot) == serial[slot]:
+                found[slot] = outcome
+    return found
+
+
+def _node(graph: Graph, slot: int, stale: bool, outcome: Outcome | None) -> NodeSnapshot:
+    scheduler, host = graph._scheduler, graph._host
+    op, key = host.ops[slot], scheduler.topology.serial[slot]
+    leaf = isinstance(op, Leaf)
+    error = scheduler.error(slot) if not leaf else None
+    state: State = "stale" if stale else "clean"
+    if slot in scheduler.computing:
+        state = "running"
+    elif error is not None:
+        state = "error"
+    elif leaf and stale:
+        state = "unset"
+    return NodeSnapshot(
+        key=key,
+        name=host.name(slot),
+        kind=op.name if leaf else "op" if hasattr(op, "infer") else "function",
+        op=op.name,
+        state=state,
+        outcome=outcome,
+        version=scheduler.version(slot),
+        shape=host.describe_value(slot),
+        gradient=slot in host.owners,
+        frozen=slot in host.frozen,
+        pinned=slot in host.pins,
+        kept=slot in host.kept,
+        cutoff=slot in host.cutoffs,
+        seconds=graph._measured.mean(slot, key),
+        line=site_text(host.sites[slot]),
+        error="" if error is None else f"{type(error).__name__}: {error}",
+    )

@@ -1,0 +1,68 @@
+"""From what users ask to see to the picture of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._errors import VizError
+from reactgrad._run import Plan, Run
+from reactgrad._snapshot import Snapshot, key_of
+from reactgrad.viz._picture import Layer, Picture, picture
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+LAYERS = ("values", "gradients", "all")
+
+
+def asked(
+    graph: Graph,
+    of: Any,
+    *,
+    since: Graph | Snapshot | None,
+    layer: Layer,
+    fold: int | None,
+    limit: int,
+) -> tuple[Picture, str]:
+    """The picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
+    if layer not in LAYERS:
+        raise VizError(f"layer={layer!r}: there are {', '.join(map(repr, LAYERS))}.")
+    if type(limit) is not int or limit < 1:
+        raise VizError(
+            f"limit={limit!r:.60}: it is how many nodes a picture shows at most, 500 say."
+        )
+    if fold is not None and (type(fold) is not int or fold < 1):
+        raise VizError(f"fold={fold!r:.60}: it is a depth of scopes, 1 or more, or None.")
+    if since is not None and not isinstance(since, Snapshot):
+        since = since.snapshot()
+    now = graph.snapshot(of) if isinstance(of, Run) else graph.snapshot()
+    only, title = _part(graph, now, of)
+    # Of a node, its own kind is meant; a plan or a run is shown whole.
+    meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
+    if layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
+        layer = "all"
+    return picture(now, former=since, only=only, layer=layer, fold=fold, limit=limit), title
+
+
+def _part(graph: Graph, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
+    if of is None:
+        return None, ""
+    if isinstance(of, str):
+        of = graph[of]
+    if isinstance(of, Plan):
+        return {key_of(graph, var) for var in of.nodes}, f"plan: {len(of):,} to run"
+    if isinstance(of, Run):
+        vars_of = (of.ran, of.skipped, of.rebuilt, of.failed)
+        return {key_of(graph, var) for variables in vars_of for var in variables}, repr(of)[1:-1]
+    if not hasattr(of, "value_version"):
+        raise VizError(
+            f"a picture of {of!r:.60}: give a Var or its name for all that depends on it, g.plan(y) "
+            "or a run for what they hold, or nothing for the whole graph."
+        )
+    key = key_of(graph, of)
+    cone, queue = {key}, [key]
+    while queue:
+        fresh = [child for child in now.children[queue.pop()] if child not in cone]
+        cone.update(fresh)
+        queue += fresh
+    return cone, f"what depends on {of.name}: {len(cone) - 1:,} nodes"

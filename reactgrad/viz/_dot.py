@@ -1,0 +1,160 @@
+"""A picture as DOT text, which Graphviz lays out. Names and values are text there, whatever they hold."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from reactgrad.viz._picture import Box, Line, Look, Picture
+
+# Each look has a shape and an outline of its own, so that it is known in grey, too: shape, fill, style.
+LOOKS: dict[Look, tuple[str, str, str]] = {
+    "clean": ("box", "#f4f4f2", "filled,rounded"),
+    "stale": ("hexagon", "#ffe08a", "filled,dashed"),
+    "running": ("cds", "#9fd0ff", "filled,bold"),
+    "ran": ("ellipse", "#a9dfb2", "filled"),
+    "cut_off": ("octagon", "#d9c8f2", "filled"),
+    "error": ("doubleoctagon", "#f5a3a3", "filled,bold"),
+    "unset": ("box", "#ffffff", "filled,dotted"),
+}
+WORDS = {**{word: word for word in LOOKS}, "cut_off": "cut off"}
+MARKS = {"added": "#1a7f37", "removed": "#cf222e", "changed": "#9a6700"}
+KINDS = {"input": "\u25b7 ", "param": "\u25c6 ", "const": "\u25a0 "}
+FONT = '"Helvetica,Arial,sans-serif"'
+MOST_FRAMES = 12  # one in the other; what is deeper stands in the innermost
+MOST_LETTERS, MOST_OF_TOOLTIP = 32, 300
+
+
+def dot_text(picture: Picture, title: str = "") -> str:
+    """The picture in the DOT language.
+
+    Parameters
+    ----------
+    picture
+        What to draw.
+    title
+        Stands above it.
+    """
+    left_out = picture.total - sum(
+        sum(count for _, count in box.inside) if box.node is None else 1 for box in picture.boxes
+    )
+    if left_out:
+        title = f"{title}  ({left_out:,} of {picture.total:,} nodes are not shown)".strip()
+    lines = [
+        "digraph {",
+        f"  graph [rankdir=TB, labelloc=t, fontname={FONT}, fontsize=12, label={quoted(title)}]",
+        f'  node [fontname={FONT}, fontsize=10, margin="0.08,0.04"]',
+        '  edge [arrowsize=0.6, color="#555555"]',
+        *_scopes(picture.boxes, ()),
+        *[_edge(line) for line in picture.lines],
+        *_left_out(picture),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def quoted(text: str) -> str:
+    """Any text as a DOT string that shows just that text."""
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        text = text.replace(plain, escaped)
+    return f'"{text}"'
+
+
+def shown(text: str, most: int = MOST_LETTERS) -> str:
+    """A text on one line, cut where it gets long; without letters that steer how others are shown."""
+    text = "".join(
+        "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co") else letter
+        for letter in " ".join(text[: 4 * most].split())
+    ) + ("..." if len(text) > 4 * most else "")
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _scopes(boxes: Iterable[Box], path: tuple[str, ...]) -> Iterator[str]:
+    """The boxes, those of each scope in a frame. Scopes are as deep as the code that named them."""
+    inner: dict[str, list[Box]] = {}
+    for box in boxes:
+        if len(box.scope) > len(path):
+            inner.setdefault(box.scope[len(path)], []).append(box)
+        else:
+            yield _node(box)
+    for name, members in inner.items():
+        where = (*path, name)
+        yield f"  subgraph {quoted('cluster ' + '/'.join(where))} {{"
+        yield f'    label={quoted(shown(name))}; color="#bbbbbb"; style=rounded'
+        if len(where) < MOST_FRAMES:
+            yield from _scopes(members, where)
+        else:
+            yield from map(_node, members)
+        yield "  }"
+
+
+def _node(box: Box) -> str:
+    shape, fill, style = LOOKS[box.look]
+    attributes = {
+        "shape": shape,
+        "fillcolor": fill,
+        "style": style,
+        "color": MARKS.get(box.mark, "#333333"),
+        "label": "\n".join(_label(box)),
+        "tooltip": _tooltip(box),
+    }
+    if box.node is None:
+        attributes["shape"] = "folder"
+    elif box.node.gradient:
+        attributes["fontcolor"] = "#5b2a86"
+        attributes["peripheries"] = "2" if box.look != "error" else "3"
+    if box.mark:
+        attributes["penwidth"] = "2.5"
+    listed = ", ".join([f"{name}={quoted(value)}" for name, value in attributes.items()])
+    return f"    {quoted(box.key)} [{listed}]"
+
+
+def _label(box: Box) -> Iterator[str]:
+    node = box.node
+    if node is None:
+        yield shown(box.key)
+        yield ", ".join([f"{count:,} {WORDS[seen]}" for seen, count in box.inside])
+        return
+    yield KINDS.get(node.kind, "") + shown(node.name)
+    yield shown(f"v{node.version}  {node.shape}")
+    badges = [
+        *([box.mark] if box.mark else []),
+        *([WORDS[box.look]] if box.look != "clean" else []),
+        *[word for word in ("frozen", "pinned", "kept") if getattr(node, word)],
+        *(["cutoff"] if node.cutoff else []),
+        *([f"{node.seconds * 1e3:.3g} ms"] if node.seconds is not None else []),
+    ]
+    if badges:
+        yield ", ".join(badges)
+
+
+def _tooltip(box: Box) -> str:
+    node = box.node
+    if node is None:
+        return f"scope {shown(box.key, MOST_OF_TOOLTIP)}"
+    words = [node.name, node.op, node.shape, f"version {node.version}", WORDS[box.look]]
+    words += [text for text in (node.error, node.line) if text]
+    return shown(" | ".join(words), MOST_OF_TOOLTIP)
+
+
+def _edge(line: Line) -> str:
+    attributes: dict[str, str] = {}
+    if line.detached:  # no gradient passes
+        attributes |= {"style": "dashed", "arrowhead": "tee"}
+    elif line.read:
+        attributes["style"] = "dotted"
+    if line.mark:
+        attributes |= {"color": MARKS[line.mark], "penwidth": "2"}
+    listed = ", ".join([f"{name}={quoted(value)}" for name, value in attributes.items()])
+    return f"  {quoted(line.parent)} -> {quoted(line.child)}" + (f" [{listed}]" if listed else "")
+
+
+def _left_out(picture: Picture) -> Iterator[str]:
+    """Where the picture ends, how much goes on there."""
+    sides = (("parents", picture.more_parents), ("children", picture.more_children))
+    for side, counts in sides:
+        for key, count in counts.items():
+            stub = quoted(f"more {side} {key}")
+            yield f'  {stub} [shape=plaintext, fontcolor="#777777", label="+{count:,}"]'
+            ends = (stub, quoted(key)) if side == "parents" else (quoted(key), stub)
+            yield f'  {ends[0]} -> {ends[1]} [style=dotted, arrowhead=none, color="#aaaaaa"]'

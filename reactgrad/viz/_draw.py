@@ -1,0 +1,55 @@
+"""Pictures as files and as SVG text; Graphviz, which pygraphviz brings along, lays them out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from reactgrad._errors import MissingExtraError, VizError
+
+FORMATS = ("svg", "png", "pdf", "dot")
+MOST_BOXES = 3000  # Graphviz takes minutes for more, and nobody could read it
+
+
+def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
+    """Write DOT text as the kind of picture that the file's name ends in.
+
+    Parameters
+    ----------
+    path
+        Ends in ``.svg``, ``.png``, ``.pdf`` or ``.dot``.
+    text
+        In the DOT language.
+    boxes
+        How many it shows.
+    """
+    suffix = Path(path).suffix.lower().lstrip(".")
+    if suffix not in FORMATS:
+        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        raise VizError(f"draw({os.fspath(path)!r}): the name of a picture ends in {endings}.")
+    data = text.encode() if suffix == "dot" else laid_out(text, suffix, boxes)
+    Path(path).write_bytes(data)
+
+
+def laid_out(text: str, suffix: str, boxes: int) -> bytes:
+    """DOT text as Graphviz draws it."""
+    if boxes > MOST_BOXES:
+        raise VizError(
+            f"a picture of {boxes:,} nodes takes Graphviz minutes, and nobody can read it. Draw a "
+            "part, g.draw(path, var) or g.draw(path, g.plan(y)); or let it choose what matters, "
+            "limit=500; or fold scopes, fold=1."
+        )
+    pygraphviz = _pygraphviz()
+    return pygraphviz.AGraph(string=text).draw(format=suffix, prog="dot")
+
+
+def _pygraphviz() -> Any:
+    try:
+        import pygraphviz
+    except ImportError:
+        raise MissingExtraError(
+            "pictures need pygraphviz, which brings Graphviz along: pip install 'reactgrad[viz]'. "
+            "g.to_dot() works without it."
+        ) from None
+    return pygraphviz

@@ -1,0 +1,282 @@
+"""What a picture shows: which nodes, in which states, what is folded, and how much is left out.
+
+A picture is made of snapshots only. Where there is more than fits, it shows the neighbourhood of what
+matters most, and says at each node how many neighbours it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from reactgrad._snapshot import EdgeSnapshot, NodeSnapshot, Snapshot
+
+Layer = Literal["values", "gradients", "all"]
+Look = Literal["clean", "stale", "running", "ran", "cut_off", "error", "unset"]
+Mark = Literal["", "added", "removed", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One thing drawn: a node, or a folded scope.
+
+    Attributes
+    ----------
+    key : str
+        Of the node, its number; of a scope, its path.
+    node : NodeSnapshot or None
+        ``None``: this is a scope.
+    look : str
+        ``"clean"``, ``"stale"``, ``"running"``, ``"ran"``, ``"cut_off"``, ``"error"`` or ``"unset"``;
+        of a scope that of its most remarkable node.
+    mark : str
+        What became of it since the former snapshot: ``"added"``, ``"removed"``, ``"changed"`` or
+        nothing.
+    scope : tuple of str
+        The scopes around it, outermost first.
+    inside : tuple of (str, int)
+        Of a scope: how many nodes it has of each look.
+    """
+
+    key: str
+    node: NodeSnapshot | None
+    look: Look
+    mark: Mark = ""
+    scope: tuple[str, ...] = ()
+    inside: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An edge between two boxes.
+
+    Attributes
+    ----------
+    parent, child : str
+        Keys of the boxes.
+    detached, read : bool
+        Whether no gradient passes any of the edges it stands for; whether a function found them all
+        by itself, while it ran.
+    mark : str
+        ``"added"``, ``"removed"`` or nothing.
+    """
+
+    parent: str
+    child: str
+    detached: bool = False
+    read: bool = False
+    mark: Mark = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is drawn.
+
+    Attributes
+    ----------
+    boxes, lines
+        Parents first.
+    more_parents, more_children : dict
+        How many neighbours of a box, by its key, are not shown.
+    total : int
+        How many nodes there were to show.
+    """
+
+    boxes: tuple[Box, ...]
+    lines: tuple[Line, ...]
+    more_parents: dict[str, int]
+    more_children: dict[str, int]
+    total: int
+
+
+# From the least to the most remarkable: what a folded scope looks like.
+ORDER: tuple[Look, ...] = ("clean", "unset", "cut_off", "ran", "stale", "running", "error")
+
+
+def look(node: NodeSnapshot) -> Look:
+    """What a node looks like: its state, and of a clean one what the last run did with it."""
+    if node.state == "clean" and node.outcome in ("ran", "cut_off"):
+        return node.outcome
+    return node.state
+
+
+def picture(
+    snapshot: Snapshot,
+    *,
+    former: Snapshot | None = None,
+    only: Collection[int] | None = None,
+    layer: Layer = "values",
+    fold: int | None = None,
+    limit: int = 500,
+) -> Picture:
+    """What to draw of a snapshot.
+
+    Parameters
+    ----------
+    snapshot
+        Of the graph.
+    former
+        Another one to compare with: of the graph before, or of the graph it was forked from.
+    only
+        Keys of the nodes to show, with what they are computed from directly; ``None``: all.
+    layer
+        Whether nodes of values, of gradients, or both are shown.
+    fold
+        Scopes at this depth become one box each; ``None``: none is folded.
+    limit
+        The most boxes that are shown.
+    """
+    marks: dict[int, Mark] = {}
+    nodes, edges, edge_marks = snapshot.nodes, snapshot.edges, dict[EdgeSnapshot, Mark]()
+    if former is not None:
+        nodes, marks = _compared(snapshot, former)
+        edges, edge_marks = _compared_edges(snapshot, former)
+    shown = _wanted(nodes, edges, only, layer)
+    nodes = [node for node in nodes if node.key in shown]
+    edges = [edge for edge in edges if edge.parent in shown and edge.child in shown]
+    boxes, box_of = _folded(nodes, marks, fold)
+    lines = _lines(edges, box_of, edge_marks)
+    if len(boxes) <= limit:
+        return Picture(tuple(boxes), tuple(lines), {}, {}, len(nodes))
+    return _neighbourhood(boxes, lines, limit, len(nodes))
+
+
+def _wanted(
+    nodes: Sequence[NodeSnapshot],
+    edges: Iterable[EdgeSnapshot],
+    only: Collection[int] | None,
+    layer: Layer,
+) -> set[int]:
+    shown = {node.key for node in nodes}
+    if only is not None:
+        near = set(only)
+        near.update([edge.parent for edge in edges if edge.child in only])
+        shown &= near
+    if layer == "all":
+        return shown
+    gradients = _gradients(nodes, edges)
+    of_layer = {node.key for node in nodes if (node.key in gradients) == (layer == "gradients")}
+    if layer == "gradients":  # with the values that they are computed from directly
+        of_layer.update([edge.parent for edge in edges if edge.child in of_layer])
+    return shown & of_layer
+
+
+def _gradients(nodes: Iterable[NodeSnapshot], edges: Iterable[EdgeSnapshot]) -> set[int]:
+    """Nodes of gradients, and constants that only these use."""
+    found = {node.key for node in nodes if node.gradient}
+    used = {edge.parent for edge in edges if edge.child in found}
+    used.difference_update([edge.parent for edge in edges if edge.child not in found])
+    return found | {node.key for node in nodes if node.kind == "const" and node.key in used}
+
+
+def _compared(snapshot: Snapshot, former: Snapshot) -> tuple[list[NodeSnapshot], dict[int, Mark]]:
+    """All nodes of both, parents first, and what became of each."""
+    marks: dict[int, Mark] = {}
+    for node in snapshot.nodes:
+        before = former.by_key.get(node.key)
+        if before is None:
+            marks[node.key] = "added"
+        elif (before.op, before.version, before.state) != (node.op, node.version, node.state):
+            marks[node.key] = "changed"
+    gone = [node for node in former.nodes if node.key not in snapshot.by_key]
+    marks.update({node.key: "removed" for node in gone})
+    return [*gone, *snapshot.nodes], marks
+
+
+def _compared_edges(
+    snapshot: Snapshot, former: Snapshot
+) -> tuple[list[EdgeSnapshot], dict[EdgeSnapshot, Mark]]:
+    now, before = dict.fromkeys(snapshot.edges), dict.fromkeys(former.edges)
+    marks: dict[EdgeSnapshot, Mark] = {edge: "added" for edge in now if edge not in before}
+    gone = [edge for edge in before if edge not in now]
+    marks.update(dict.fromkeys(gone, "removed"))
+    return [*now, *gone], marks
+
+
+def _folded(
+    nodes: Sequence[NodeSnapshot], marks: dict[int, Mark], fold: int | None
+) -> tuple[list[Box], dict[int, str]]:
+    """A box for each node, or for each scope at the depth where they are folded."""
+    box_of: dict[int, str] = {}
+    boxes: dict[str, Box] = {}
+    inside: dict[str, Counter[str]] = {}
+    for node in nodes:
+        scope, seen, mark = node.scope, look(node), marks.get(node.key, "")
+        if fold is None or len(scope) < max(fold, 1):
+            key = str(node.key)
+            boxes[key] = Box(key, node, seen, mark, scope)
+        else:
+            path = scope[: max(fold, 1)]
+            key = "/".join(path) + "/"
+            box = boxes.setdefault(key, Box(key, None, seen, mark, path[:-1]))
+            looks = max(box.look, seen, key=ORDER.index)
+            boxes[key] = replace(box, look=looks, mark=mark if mark == box.mark else "changed")
+            inside.setdefault(key, Counter())[seen] += 1
+        box_of[node.key] = key
+    for key, counts in inside.items():
+        boxes[key] = replace(boxes[key], inside=tuple(counts.items()))
+    return [*boxes.values()], box_of
+
+
+def _lines(
+    edges: Iterable[EdgeSnapshot], box_of: dict[int, str], marks: dict[EdgeSnapshot, Mark]
+) -> list[Line]:
+    """A line for each pair of boxes with edges between them."""
+    lines: dict[tuple[str, str], Line] = {}
+    for edge in edges:
+        ends = box_of[edge.parent], box_of[edge.child]
+        if ends[0] == ends[1]:
+            continue
+        line, mark = lines.get(ends), marks.get(edge, "")
+        if line is None:
+            lines[ends] = Line(*ends, edge.detached, edge.read, mark)
+        else:
+            lines[ends] = Line(
+                *ends,
+                line.detached and edge.detached,
+                line.read and edge.read,
+                mark if mark == line.mark else "",
+            )
+    return [*lines.values()]
+
+
+def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) -> Picture:
+    """The most remarkable boxes and what is around them, nearest first, as many as there may be."""
+    near: dict[str, list[str]] = {box.key: [] for box in boxes}
+    for line in lines:
+        near[line.parent].append(line.child)
+        near[line.child].append(line.parent)
+    # Not more than half of the room, so that what surrounds them is seen, too.
+    shown = dict.fromkeys(_seeds(boxes)[: max(limit // 2, 1)])
+    queue = deque(shown)
+    while queue and len(shown) < limit:
+        for key in near[queue.popleft()]:
+            if key not in shown and len(shown) < limit:
+                shown[key] = None
+                queue.append(key)
+    more_parents: Counter[str] = Counter()
+    more_children: Counter[str] = Counter()
+    for line in lines:
+        if line.child in shown and line.parent not in shown:
+            more_parents[line.child] += 1
+        elif line.parent in shown and line.child not in shown:
+            more_children[line.parent] += 1
+    return Picture(
+        tuple([box for box in boxes if box.key in shown]),
+        tuple([line for line in lines if line.parent in shown and line.child in shown]),
+        dict(more_parents),
+        dict(more_children),
+        total,
+    )
+
+
+def _seeds(boxes: list[Box]) -> list[str]:
+    """What matters most: what changed or is not clean; else what ran; else what comes last."""
+    for looks in (("error", "running", "stale"), ("ran", "cut_off")):
+        found = [box for box in boxes if box.mark or box.look in looks]
+        if found:
+            found.sort(key=lambda box: ORDER.index(box.look), reverse=True)
+            return [box.key for box in found]
+    return [boxes[-1].key]
