@@ -2041,6 +2041,12 @@ class Graph:
         shown, title = asked(self, of, since=since, layer=layer, fold=fold, limit=limit)
         draw(path, dot_text(shown, title), len(shown.boxes))
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from reactgrad.viz import html
+
+        return html(self)
+
     # --- checks ------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:

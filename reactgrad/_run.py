@@ -170,6 +170,12 @@ class Run:
                 parts.append(f"{len(slots)} {word}")
         return f"<Run: {', '.join(parts)}, {self._seconds * 1e3:.3g} ms>"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from reactgrad.viz import html
+
+        return html(self)
+
 
 class Running:
     """A run under way, as other threads see it; see ``Graph.running``.
@@ -243,3 +249,9 @@ class Plan:
         if cost and self.unknown:
             cost += f" and {self.unknown} never measured"
         return f"<Plan: {len(self)} to run{cost}: {self.nodes!r}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from reactgrad.viz import html
+
+        return html(self)

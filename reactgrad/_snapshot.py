@@ -46,6 +46,8 @@ class NodeSnapshot:
         Whether it belongs to a gradient.
     frozen, pinned, kept : bool
         Its marks; `kept`: by ``Graph.keep``.
+    released : bool
+        Whether its value was dropped and is computed again when it is read.
     cutoff : bool
         Whether it has a cutoff.
     seconds : float or None
@@ -68,6 +70,7 @@ class NodeSnapshot:
     frozen: bool
     pinned: bool
     kept: bool
+    released: bool
     cutoff: bool
     seconds: float | None
     line: str
@@ -175,6 +178,14 @@ def snapshot(graph: Graph, run: Run | None = None) -> Snapshot:
     return Snapshot(nodes, tuple(edges))
 
 
+def snapshot_of(graph: Graph, var: Var) -> NodeSnapshot:
+    """One node as it is now."""
+    with graph._lock:
+        slot = graph._own(var, "a display")
+        stale = bool(graph._scheduler.truly_stale((slot,)))
+        return _node(graph, slot, stale, _outcomes(graph, graph._scheduler.last_run).get(slot))
+
+
 def key_of(graph: Graph, var: Var) -> int:
     """What a node is called in snapshots."""
     with graph._lock:
@@ -224,6 +235,7 @@ def _node(graph: Graph, slot: int, stale: bool, outcome: Outcome | None) -> Node
         frozen=slot in host.frozen,
         pinned=slot in host.pins,
         kept=slot in host.kept,
+        released=slot in scheduler.dropped,
         cutoff=slot in host.cutoffs,
         seconds=graph._measured.mean(slot, key),
         line=site_text(host.sites[slot]),

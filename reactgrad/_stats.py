@@ -91,6 +91,12 @@ class Stats:
             f"released {self.evicted:,} values of {bytes_text(self.evicted_bytes)}"
         }
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from reactgrad.viz import html
+
+        return html(self)
+
 
 def take_stats(graph: Graph) -> Stats:
     """The figures of a graph; see ``Graph.stats``."""

@@ -1121,6 +1121,12 @@ class Var(Value):
     def __reduce__(self) -> Any:
         raise DTypeError("a Var cannot be pickled; pickle v.numpy().")
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from reactgrad.viz import html
+
+        return html(self)
+
 
 class DetachedVar(Value):
     """A node as seen by ops that gradients shall not pass; made by ``Var.detach``.

@@ -232,6 +232,12 @@ class Why:
             text += "; its released value was computed again in the last run"
         return text
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from reactgrad.viz import html
+
+        return html(self)
+
 
 def explain(graph: Graph, var: Var) -> Why:
     """Why a node is in the state it is in; runs nothing. See ``Graph.why``."""

@@ -1,0 +1,162 @@
+"""What notebooks show of graphs, Vars, runs, plans, explanations and figures: never more than a screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import singledispatch
+from html import escape
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import MissingExtraError
+from reactgrad._graph import Graph
+from reactgrad._run import Plan, Run
+from reactgrad._snapshot import NodeSnapshot, snapshot_of
+from reactgrad._stats import Stats
+from reactgrad._var import Var
+from reactgrad._why import Why
+from reactgrad.viz._ask import asked
+from reactgrad.viz._dot import WORDS, dot_text, shown
+from reactgrad.viz._draw import laid_out
+from reactgrad.viz._picture import look
+
+MOST_BOXES = 60  # in a picture inside of a page
+MOST_ROWS = 12
+MOST_SLICES = 3
+MOST_LINES = 24
+
+# Dark pages get the same light card: the colours of states are chosen for it.
+_CARD = (
+    "background:#fff;color:#1b1b1b;border:1px solid #ddd;border-radius:6px;padding:8px 10px;"
+    "max-height:480px;overflow:auto;font:13px/1.45 system-ui,sans-serif;width:fit-content;max-width:100%"
+)
+_CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
+
+
+@singledispatch
+def html(thing: Any) -> str:
+    """One of the things that reactgrad shows, as HTML that holds all it needs."""
+    raise TypeError(f"there is no display of {type(thing).__name__}")
+
+
+@html.register
+def _(thing: Graph) -> str:
+    nodes = thing.snapshot().nodes
+    counts = Counter(node.state for node in nodes)
+    title = ", ".join([f"{count:,} {state}" for state, count in counts.items()])
+    return _card(f"Graph of {len(nodes):,} nodes" + (f": {title}" if title else ""), _seen(thing))
+
+
+@html.register
+def _(thing: Run) -> str:
+    title = repr(thing)[1:-1]
+    return _card(title, _seen(thing._graph, thing)) if _reached(thing) else _card(title)
+
+
+@html.register
+def _(thing: Plan) -> str:
+    title = repr(thing)[1:-1].split(": ", 1)
+    if not thing.nodes:
+        return _card("Plan: nothing to run")
+    return _card(": ".join(title).rsplit(": [", 1)[0], _seen(thing.nodes[0]._graph, thing))
+
+
+@html.register
+def _(thing: Why) -> str:
+    first, *rest = str(thing).splitlines()
+    return _card(first, _text("\n".join(rest)) if rest else "")
+
+
+@html.register
+def _(thing: Stats) -> str:
+    rows = [line.split(maxsplit=1) for line in str(thing).splitlines()]
+    return _card("Figures of the graph", _table(rows))
+
+
+@html.register
+def _(thing: Var) -> str:
+    if not isinstance(thing._graph, Graph):  # it was removed
+        return _card(repr(thing)[1:-1])
+    node = snapshot_of(thing._graph, thing)
+    marks = [word for word in ("frozen", "pinned", "kept", "cutoff") if getattr(node, word)]
+    rows = {
+        "state": ", ".join([WORDS[look(node)], *marks]),
+        "version": str(node.version),
+        "value": node.shape,
+        **({"error": shown(node.error, 300)} if node.error else {}),
+        "computed by": node.op if node.kind in ("op", "function") else "",
+        "from": shown(", ".join(parent.name for parent in thing.parents[:MOST_ROWS]), 300),
+        "built at": shown(node.line, 300),
+    }
+    table = _table([(word, text) for word, text in rows.items() if text])
+    value = thing.value if node.state == "clean" and not node.released else None
+    return _card(shown(node.name, 80), table, "" if value is None else _text(abbreviated(value)))
+
+
+def abbreviated(value: Any) -> str:
+    """A value as NumPy abbreviates it; of more than two axes some slices, each with its label."""
+    if not isinstance(value, np.ndarray):
+        return shown(repr(value), 2000)
+    with np.printoptions(threshold=100, edgeitems=3, linewidth=96, precision=6):
+        if value.ndim <= 2:
+            return _first_lines(str(value))
+        places = product(*map(range, value.shape[:-2]))
+        total = int(np.prod(value.shape[:-2]))
+        parts: list[str] = []
+        for place, _ in zip(places, range(MOST_SLICES), strict=False):
+            parts += [f"[{', '.join(map(str, place))}, :, :]", str(value[place])]
+        if total > MOST_SLICES:
+            parts.append(f"... {total - MOST_SLICES:,} more slices")
+        return _first_lines("\n".join(parts))
+
+
+def _first_lines(text: str) -> str:
+    lines = text.splitlines()
+    more = len(lines) - MOST_LINES
+    return "\n".join([*lines[:MOST_LINES], f"... {more} more lines"]) if more > 0 else text
+
+
+def _reached(run: Run) -> bool:
+    return any((run.ran, run.skipped, run.rebuilt, run.failed))
+
+
+def _seen(graph: Graph, of: Any = None) -> str:
+    """A picture, or without the package that draws it a table."""
+    options: dict[str, Any] = {"since": None, "layer": "values", "fold": None}
+    found, _ = asked(graph, of, limit=MOST_BOXES, **options)
+    try:
+        svg = laid_out(dot_text(found), "svg", len(found.boxes)).decode()
+    except MissingExtraError as missing:
+        nodes = [box.node for box in found.boxes if box.node is not None]
+        return _nodes(nodes, found.total) + f"<div style='color:#666'>{escape(str(missing))}</div>"
+    return svg[svg.index("<svg") :]
+
+
+def _nodes(nodes: Sequence[NodeSnapshot], total: int) -> str:
+    rows = [
+        (shown(node.name), node.op, WORDS[look(node)], f"v{node.version}", node.shape)
+        for node in nodes[:MOST_ROWS]
+    ]
+    more = f"<div>... {total - len(rows):,} more</div>" if total > len(rows) else ""
+    return _table(rows) + more
+
+
+def _table(rows: Sequence[Sequence[str]] | Mapping[str, str]) -> str:
+    return f"<table style='border-collapse:collapse;margin:2px 0;font:inherit'>{''.join(_rows(rows))}</table>"
+
+
+def _rows(rows: Any) -> Iterator[str]:
+    for row in rows:
+        cells = "".join(f"<td style='{_CELL}'>{escape(str(cell))}</td>" for cell in row)
+        yield f"<tr style='background:none'>{cells}</tr>"
+
+
+def _text(text: str) -> str:
+    return f"<pre style='margin:4px 0;color:inherit;background:none'>{escape(text)}</pre>"
+
+
+def _card(title: str, *parts: str) -> str:
+    return f"<div style='{_CARD}'><div><b>{escape(title)}</b></div>{''.join(parts)}</div>"
