@@ -411,8 +411,9 @@ class Store:
         found = self.specs[slot]
         if type(buffer) is not np.ndarray:
             kind = type(value)
-            plain = kind is type(buffer) and found is _WEAK.get(kind)
-            return plain and slot not in self.patterns
+            return (
+                kind is type(buffer) and found is _WEAK.get(kind) and slot not in self.patterns
+            )
         if type(value) is np.ndarray:
             return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
         return type(value) in _FLOATS and found is _FLOAT_SPEC
@@ -430,7 +431,8 @@ class Store:
         else:  # a number has no memory that somebody could look at
             self.handed.pop(slot, None)
             self.data[slot] = value
-            self._renumber(slot, buffer, value)
+            if slot in self._literals:
+                self._renumber(slot, buffer, value)
 
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""

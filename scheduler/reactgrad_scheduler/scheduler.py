@@ -178,18 +178,33 @@ class Scheduler:
                 "new value from the function, or make the change after the read."
             )
 
-    def changed(self, *leaves: int) -> None:
-        """The values of these leaves were replaced."""
-        journal, pending, mark = self.versions.journal, self.staleness.pending, self.staleness.mark
-        journal.append(leaves[0] if len(leaves) == 1 else leaves)
-        for leaf in leaves:
-            pending[leaf] = None
-            self._journaled[leaf] = 1
-            if mark[leaf]:  # it had no value
-                self.staleness.put(leaf, CLEAN)
-                self.forget_failure(leaf)
+    def changed(self, leaf: int) -> None:
+        """The value of this leaf was replaced."""
+        journal, staleness = self.versions.journal, self.staleness
+        journal.append(leaf)
+        staleness.pending[leaf] = None
+        self._journaled[leaf] = 1
+        if staleness.mark[leaf]:
+            self._valued(leaf)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
+
+    def changed_together(self, leaves: tuple[int, ...]) -> None:
+        """The values of these leaves were replaced."""
+        journal, staleness = self.versions.journal, self.staleness
+        journal.append(leaves)
+        for leaf in leaves:
+            staleness.pending[leaf] = None
+            self._journaled[leaf] = 1
+            if staleness.mark[leaf]:
+                self._valued(leaf)
+        if len(journal) > JOURNAL_LIMIT:
+            self.versions.settle()
+
+    def _valued(self, leaf: int) -> None:
+        """A leaf has a value that had none."""
+        self.staleness.put(leaf, CLEAN)
+        self.forget_failure(leaf)
 
     def changed_again(self, leaves: Leaves) -> None:
         """As ``changed``, of leaves with values of which it was told before, all of them alive."""
@@ -397,7 +412,7 @@ class Scheduler:
     # --- reads -----------------------------------------------------------------------------
 
     def refresh(
-        self, targets: tuple[int, ...], *, retry: bool = False, around: Around = nullcontext
+        self, targets: tuple[int, ...], retry: bool = False, around: Around = nullcontext
     ) -> Run:
         """Make `targets` clean, running exactly their stale ancestors.
 
@@ -405,9 +420,36 @@ class Scheduler:
         returned run, not raised (see ``error_of``). With `retry` those that raised before run
         again where `targets` need them. Where anything may run, it does so inside of `around()`.
         """
-        if self.computing and len(self.computing) % NODES_A_STACK == 0:
-            return self._refresh_elsewhere(targets, retry, around)
-        return self._refresh_here(targets, retry, around)
+        if self.computing:
+            if len(self.computing) % NODES_A_STACK == 0:
+                return self._refresh_elsewhere(targets, retry, around)
+            return self._refresh_inside(targets, retry, around)
+        if self.distrust:
+            self.forget()
+        self.turn += 1
+        self.cancelled = False
+        if len(self.moves) > MAX_MOVES:
+            self.moves.clear()
+            self.plans.unbind()
+        staleness = self.staleness
+        flushed = staleness.flushed
+        pending = tuple(staleness.pending)
+        self.news = (*flushed, *pending) if flushed else pending
+        key: Key = (staleness.state, pending, self._serials(targets))
+        transition = self.plans.get(key)
+        run = self.last_run = self._make(targets, key, transition, retry, around)
+        if flushed:
+            flushed.clear()
+        if self._orphans:
+            orphans, self._orphans = self._orphans, []
+            self.release(orphans)
+        return run
+
+    def _serials(self, targets: tuple[int, ...]) -> tuple[int, ...]:
+        serial = self.topology.serial
+        if len(targets) == 1:
+            return (serial[targets[0]],)
+        return tuple([serial[target] for target in targets])
 
     def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
         """Read on a stack of its own: no chain of reads is too long (rule E5)."""
@@ -416,7 +458,7 @@ class Scheduler:
 
         def read() -> None:
             try:
-                runs.append(self._refresh_here(targets, retry, around))
+                runs.append(self._refresh_inside(targets, retry, around))
             except BaseException as error:
                 errors.append(error)
 
@@ -425,49 +467,38 @@ class Scheduler:
             raise errors.pop()
         return runs[0]
 
-    def _refresh_here(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
-        if self.distrust and not self.computing:
-            self.forget()
-        if not self.computing:
-            self.turn += 1
-            self.cancelled = False
-            if len(self.moves) > MAX_MOVES:
-                self.moves.clear()
-                self.plans.unbind()
+    def _refresh_inside(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
+        """As ``refresh``, for the node that is being computed."""
         if self.frames:
             self._suspend()
-        staleness, serial = self.staleness, self.topology.serial
-        serials = (
-            (serial[targets[0]],) if len(targets) == 1 else tuple([serial[t] for t in targets])
-        )
-        key: Key = (staleness.state, tuple(staleness.pending), serials)
-        if not self.computing:
-            flushed = staleness.flushed
-            self.news = (*flushed, *key[1]) if flushed else key[1]
+        staleness = self.staleness
+        key: Key = (staleness.state, tuple(staleness.pending), self._serials(targets))
         transition = self.plans.get(key)
-        if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
+        if transition and not transition.plan.members.isdisjoint(self.computing):
             transition = None  # a cycle, found and named where the plan is made
-        if transition is not None and not transition.plan.slots and not retry:
-            run = transition.plan.finished
-            self._arrive(transition)
-        else:
-            with around():
-                if retry:
-                    run = self._retry(targets)
-                elif transition is None:
-                    run = self._resolve(targets, key)
-                else:
-                    run = self._replay(targets, transition)
-        self.last_run = run
-        if staleness.flushed and not self.computing:
-            staleness.flushed.clear()
-        if self.computing:
-            self.inner.setdefault(self.computing[-1], []).append(run)
-            self.totals.add(run, -1)  # it will be counted with the run of the node
-        if self._orphans and not self.computing:
-            orphans, self._orphans = self._orphans, []
-            self.release(orphans)
+        run = self.last_run = self._make(targets, key, transition, retry, around)
+        self.inner.setdefault(self.computing[-1], []).append(run)
+        self.totals.add(run, -1)  # it will be counted with the run of the node
         return run
+
+    def _make(
+        self,
+        targets: tuple[int, ...],
+        key: Key,
+        transition: Transition | None,
+        retry: bool,
+        around: Around,
+    ) -> Run:
+        """Run what is known to be the plan of a read, or what is found to be."""
+        if transition is not None and not transition.plan.slots and not retry:
+            self._arrive(transition)
+            return transition.plan.finished
+        with around():
+            if retry:
+                return self._retry(targets)
+            if transition is None:
+                return self._resolve(targets, key)
+            return self._replay(targets, transition)
 
     def _doubt_errors(self, targets: tuple[int, ...]) -> None:
         """Let errors up to ``retried`` not count, nor what was computed from them."""
