@@ -66,7 +66,7 @@ from reactgrad.ops import (
     spread_to,
     stacked,
 )
-from reactgrad.scheduler import Later, Scheduler, check_invariants
+from reactgrad.scheduler import Later, Scheduler, check_invariants, note_read
 from reactgrad.scheduler import Run as RawRun
 from reactgrad_scheduler.staleness import FAILED
 
@@ -1272,9 +1272,10 @@ class Graph:
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
         if self._computing:
-            value = self._value_inside(slot)
-            if value is not MISSING:
-                return value
+            if not self._transient and note_read(self._scheduler, slot):
+                value = self._handed.get(slot, MISSING)
+                missing = value is MISSING or type(value) is Lease
+                return self._hand_out(slot) if missing else value
         else:
             lock = self._lock
             if lock.acquire(False):
@@ -1291,25 +1292,6 @@ class Graph:
                 return self._value_now(slot)
             except Later as later:  # another thread computes what this one needs
                 self._lock.wait_after(later)
-
-    def _value_inside(self, slot: int) -> Any:
-        """What the function under way reads, if it is clean and nobody else is inside of its gate.
-
-        ``MISSING``: this is another thread, or there is more to be done.
-        """
-        gate = self._lock.knock()
-        if gate is None:
-            return MISSING
-        try:
-            if self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
-                return MISSING
-            value = self._handed.get(slot, MISSING)
-            if value is MISSING or type(value) is Lease:
-                value = self._clean_value(slot)
-                self._handed.setdefault(slot, value)
-            return value
-        finally:
-            gate.lock.release()
 
     def _value_for_rule(self, slot: int) -> Any:
         """The value of a function's node for a rule that is built anew when it is so no more."""
