@@ -162,7 +162,7 @@ class BudgetedHost(Host):
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> Run:
+    def refresh(self, slots: tuple[int, ...], retry: bool = False) -> Run:
         """Stand in for ``Graph._refresh``."""
         graph = self._graph()
         assert graph is not None

@@ -67,7 +67,7 @@ from reactgrad.ops import (
     spread_to,
     stacked,
 )
-from reactgrad.scheduler import Later, Scheduler, check_invariants
+from reactgrad.scheduler import Later, Scheduler, check_invariants, note_read
 from reactgrad.scheduler import Run as RawRun
 from reactgrad_scheduler.staleness import FAILED
 
@@ -863,28 +863,34 @@ class Graph:
                 else:
                     host.write_plainly(slot, value)
         finally:  # whatever interrupts this, no leaf has another value at its old version
-            self._scheduler.changed(*slots)
+            self._scheduler.changed_together(tuple(slots))
         if self._observed:
             announce(self, slots)
         return True
 
     def _write_one_plainly(self, slot: int, value: Any) -> bool:
-        """As ``_write_plainly``, for the one leaf of ``Var.set``."""
-        host = self._host
-        if (
-            self._noted
-            or self._computing
-            or self._observers.calling is not None
-            or not host.plain_write(slot, value)
-        ):
+        """As ``_write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
+        lock = self._lock
+        if not lock.acquire(False):
             return False
         try:
-            host.write_plainly(slot, value)
+            host = self._host
+            if (
+                self._noted
+                or self._computing
+                or lock.gates  # or an observer is called
+                or not host.plain_write(slot, value)
+            ):
+                return False
+            try:
+                host.write_plainly(slot, value)
+            finally:
+                self._scheduler.changed(slot)
+            if self._observed:
+                announce(self, (slot,))
+            return True
         finally:
-            self._scheduler.changed(slot)
-        if self._observed:
-            announce(self, (slot,))
-        return True
+            lock.release()
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
         self._scheduler.check_idle()
@@ -909,7 +915,7 @@ class Graph:
             for slot, found, new in ready:
                 self._host.write_leaf(slot, found, new, adopt=adopt)
         finally:
-            self._scheduler.changed(*[slot for slot, _, _ in ready])
+            self._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
         if self._observed:
             announce(self, [slot for slot, _, _ in ready])
 
@@ -1175,7 +1181,7 @@ class Graph:
         """
         return Running(self._scheduler) if self._computing else None
 
-    def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
+    def _refresh(self, slots: tuple[int, ...], retry: bool = False) -> RawRun:
         if self._observed and not self._observers.held:
             with held(self):
                 return self._refresh(slots, retry=retry)
@@ -1187,7 +1193,7 @@ class Graph:
                 return self._refresh(slots, retry=retry)
         try:
             around = self._as_fork if self._lineage else _quietly
-            run = self._scheduler.refresh(slots, retry=retry, around=around)
+            run = self._scheduler.refresh(slots, retry, around)
         except BaseException as error:
             if not isinstance(error, Exception):  # interrupted in the middle
                 if not self._computing and not isinstance(error, Later):
@@ -1267,33 +1273,26 @@ class Graph:
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
         if self._computing:
-            value = self._value_inside(slot)
-            if value is not MISSING:
-                return value
+            if not self._transient and note_read(self._scheduler, slot):
+                value = self._handed.get(slot, MISSING)
+                missing = value is MISSING or type(value) is Lease
+                return self._hand_out(slot) if missing else value
+        else:
+            lock = self._lock
+            if lock.acquire(False):
+                try:
+                    stale = self._pending or self._mark[slot]
+                    if not (lock.gates or self._computing or (stale and self._observed)):
+                        if stale:
+                            self._refresh((slot,))
+                        return self._hand_out(slot)
+                finally:
+                    lock.release()
         while True:
             try:
                 return self._value_now(slot)
             except Later as later:  # another thread computes what this one needs
                 self._lock.wait_after(later)
-
-    def _value_inside(self, slot: int) -> Any:
-        """What the function under way reads, if it is clean and nobody else is inside of its gate.
-
-        ``MISSING``: this is another thread, or there is more to be done.
-        """
-        gate = self._lock.knock()
-        if gate is None:
-            return MISSING
-        try:
-            if self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
-                return MISSING
-            value = self._handed.get(slot, MISSING)
-            if value is MISSING or type(value) is Lease:
-                value = self._clean_value(slot)
-                self._handed.setdefault(slot, value)
-            return value
-        finally:
-            gate.lock.release()
 
     def _value_for_rule(self, slot: int) -> Any:
         """The value of a function's node for a rule that is built anew when it is so no more."""
@@ -1313,12 +1312,18 @@ class Graph:
                     with held(self):  # who may set what the value comes from
                         return self._value(slot)
                 self._refresh((slot,))
-            value = self._clean_value(slot)
-            self._handed.setdefault(slot, value)
-            return value
+            return self._hand_out(slot)
         finally:
             if not lock.gates or lock.leave_gate():
                 lock.release()
+
+    def _hand_out(self, slot: int) -> Any:
+        """The value of a clean node, handed out without the lock the next time."""
+        value = self._host.hand_out(slot)
+        if value is MISSING:
+            value = self._clean_value(slot)
+        self._handed.setdefault(slot, value)
+        return value
 
     def _clean_value(self, slot: int) -> Any:
         """The value of a clean node, computed again if it was released."""

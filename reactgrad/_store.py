@@ -411,8 +411,7 @@ class Store:
         found = self.specs[slot]
         if type(buffer) is not np.ndarray:
             kind = type(value)
-            plain = kind is type(buffer) and found is _WEAK.get(kind)
-            return plain and slot not in self.patterns
+            return kind is type(buffer) and found is _WEAK.get(kind) and slot not in self.patterns
         if type(value) is np.ndarray:
             return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
         return type(value) in _FLOATS and found is _FLOAT_SPEC
@@ -430,7 +429,8 @@ class Store:
         else:  # a number has no memory that somebody could look at
             self.handed.pop(slot, None)
             self.data[slot] = value
-            self._renumber(slot, buffer, value)
+            if slot in self._literals:
+                self._renumber(slot, buffer, value)
 
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
@@ -709,13 +709,27 @@ class Store:
             step()
             if old is not MISSING:
                 new, data[slot] = data[slot], old  # which stays if the cutoff raises
-                if equal(old, new) if cutoff is equal else unchanged(cutoff, old, new):
+                if unchanged(cutoff, old, new):
                     return UNCHANGED
                 data[slot] = new
             self.handed.pop(slot, None)
             return None
 
-        return compare
+        def compare_equal() -> object:
+            old = data[slot]
+            step()
+            new = data[slot]
+            # Of numbers that differ only two NaNs are the same.
+            differ = type(new) in _NUMBERS and type(old) in _NUMBERS and old == old != new
+            if not differ and old is not MISSING:
+                data[slot] = old
+                if equal(old, new):
+                    return UNCHANGED
+                data[slot] = new
+            self.handed.pop(slot, None)
+            return None
+
+        return compare_equal if cutoff is equal else compare
 
     def _keep_or_assign(self, slot: int, cutoff: Cutoff, step: Step, scratch: Any) -> object:
         step()
@@ -777,6 +791,7 @@ class Store:
 
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
+_NUMBERS = frozenset((int, float, bool))
 _FLOATS = (float, np.float64)
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT_SPEC = spec((), _FLOAT64)

@@ -521,8 +521,8 @@ class Var(Value):
         (array([3., 4.]), 2)
         """
         graph = self._graph
-        with graph._lock:
-            if not copy or not graph._write_one_plainly(self._slot, value):
+        if not copy or not graph._write_one_plainly(self._slot, value):
+            with graph._lock:
                 graph._set_many(((self._slot, value),), adopt=not copy)
 
     def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:

@@ -26,6 +26,7 @@ from reactgrad_scheduler.errors import CycleError as CycleError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import Later as Later
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
+from reactgrad_scheduler.executors.reading import note_read as note_read
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed
 from reactgrad_scheduler.host import Host as Host

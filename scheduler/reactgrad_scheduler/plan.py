@@ -35,11 +35,17 @@ class Plan:
 
     ``certain``: every node runs, whatever the kernels give, because each has a parent that
     surely changed and none has a cutoff. Such a plan runs without looking at versions.
+
+    What nodes of a certain plan are expected to read while they run is in ``readings``; what is only
+    run where a node reads it, directly before that node, is a plan of its own there.
     """
 
     slots: tuple[int, ...]
     certain: bool
     members: frozenset[int]  # the same slots, for looking up
+    turns: tuple[int, ...] = ()  # those that have a turn of their own, if not all have
+    readings: dict[int, Reading] = field(default_factory=dict[int, "Reading"])
+    expected: Expected | None = None  # where there are readings
     steps: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
@@ -49,6 +55,67 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.slots)
+
+    def rest(self, begin: int) -> Sequence[int]:
+        """The nodes from this position on whose turn it is then."""
+        if not self.turns:
+            return self.slots[begin:]
+        later = self.members.difference(self.slots[:begin])
+        return [slot for slot in self.turns if slot in later]
+
+    def unbind(self) -> None:
+        """Let go of the bound steps."""
+        self.steps = None
+        for reading in self.readings.values():
+            for pull in reading.pulls:
+                pull.plan.unbind()
+
+
+@dataclass(eq=False, slots=True)
+class Expected:
+    """How far a plan whose nodes read others is expected to be where.
+
+    Attributes
+    ----------
+    order
+        The position of every node of the plan, with all that is run where it is read.
+    left
+        Nodes outside of it that the read leaves stale.
+    """
+
+    order: dict[int, int]
+    left: frozenset[int]
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """What a node is expected to read while it runs.
+
+    Attributes
+    ----------
+    slots
+        In the order in which it asks for them, without its operands.
+    operands
+        What it was built on.
+    begin
+        The position of the first node that is run because this one reads it, or of this one.
+    pulls
+        What it reads first of all, in order.
+    """
+
+    slots: tuple[int, ...]
+    operands: tuple[int, ...]
+    begin: int
+    pulls: list[Pull]
+
+
+@dataclass(eq=False, slots=True)
+class Pull:
+    """A node that was stale when it was read, and what a read of it runs, up to position `end`."""
+
+    target: int
+    plan: Plan
+    end: int
 
 
 @dataclass(eq=False, slots=True)
@@ -120,8 +187,9 @@ class PlanCache:
         """
         for transition in self._transitions.values():
             plan = transition.plan
-            if plan.steps is not None and (slots is None or not plan.members.isdisjoint(slots)):
-                plan.steps = None
+            bound = plan.steps is not None or plan.readings
+            if bound and (slots is None or not plan.members.isdisjoint(slots)):
+                plan.unbind()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -16,6 +16,7 @@ from typing import NoReturn
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
 from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
+from reactgrad_scheduler.executors.reading import MAX_INSIDE
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
@@ -171,25 +172,40 @@ class Scheduler:
             return
         if self.computing:
             at = self.computing[-1]
-            name = self.host.name(self.frames[-1].at() if at == UNKNOWN else at)
+            name = self.host.name(self.frames[-1].under_way() if at == UNKNOWN else at)
             raise BusyError(
                 f"node {name!r} tried to change its own graph while the graph was computing it: "
                 "a value that depends on the change could be half old and half new. Return the "
                 "new value from the function, or make the change after the read."
             )
 
-    def changed(self, *leaves: int) -> None:
-        """The values of these leaves were replaced."""
-        journal, pending, mark = self.versions.journal, self.staleness.pending, self.staleness.mark
-        journal.append(leaves[0] if len(leaves) == 1 else leaves)
-        for leaf in leaves:
-            pending[leaf] = None
-            self._journaled[leaf] = 1
-            if mark[leaf]:  # it had no value
-                self.staleness.put(leaf, CLEAN)
-                self.forget_failure(leaf)
+    def changed(self, leaf: int) -> None:
+        """The value of this leaf was replaced."""
+        journal, staleness = self.versions.journal, self.staleness
+        journal.append(leaf)
+        staleness.pending[leaf] = None
+        self._journaled[leaf] = 1
+        if staleness.mark[leaf]:
+            self._valued(leaf)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
+
+    def changed_together(self, leaves: tuple[int, ...]) -> None:
+        """The values of these leaves were replaced."""
+        journal, staleness = self.versions.journal, self.staleness
+        journal.append(leaves)
+        for leaf in leaves:
+            staleness.pending[leaf] = None
+            self._journaled[leaf] = 1
+            if staleness.mark[leaf]:
+                self._valued(leaf)
+        if len(journal) > JOURNAL_LIMIT:
+            self.versions.settle()
+
+    def _valued(self, leaf: int) -> None:
+        """A leaf has a value that had none."""
+        self.staleness.put(leaf, CLEAN)
+        self.forget_failure(leaf)
 
     def changed_again(self, leaves: Leaves) -> None:
         """As ``changed``, of leaves with values of which it was told before, all of them alive."""
@@ -397,7 +413,7 @@ class Scheduler:
     # --- reads -----------------------------------------------------------------------------
 
     def refresh(
-        self, targets: tuple[int, ...], *, retry: bool = False, around: Around = nullcontext
+        self, targets: tuple[int, ...], retry: bool = False, around: Around = nullcontext
     ) -> Run:
         """Make `targets` clean, running exactly their stale ancestors.
 
@@ -405,9 +421,36 @@ class Scheduler:
         returned run, not raised (see ``error_of``). With `retry` those that raised before run
         again where `targets` need them. Where anything may run, it does so inside of `around()`.
         """
-        if self.computing and len(self.computing) % NODES_A_STACK == 0:
-            return self._refresh_elsewhere(targets, retry, around)
-        return self._refresh_here(targets, retry, around)
+        if self.computing:
+            if self.too_deep():
+                return self._refresh_elsewhere(targets, retry, around)
+            return self._refresh_inside(targets, retry, around)
+        if self.distrust:
+            self.forget()
+        self.turn += 1
+        self.cancelled = False
+        if len(self.moves) > MAX_MOVES:
+            self.moves.clear()
+            self.plans.unbind()
+        staleness = self.staleness
+        flushed = staleness.flushed
+        pending = tuple(staleness.pending)
+        self.news = (*flushed, *pending) if flushed else pending
+        key: Key = (staleness.state, pending, self._serials(targets))
+        transition = self.plans.get(key)
+        run = self.last_run = self._make(targets, key, transition, retry, around)
+        if flushed:
+            flushed.clear()
+        if self._orphans:
+            orphans, self._orphans = self._orphans, []
+            self.release(orphans)
+        return run
+
+    def _serials(self, targets: tuple[int, ...]) -> tuple[int, ...]:
+        serial = self.topology.serial
+        if len(targets) == 1:
+            return (serial[targets[0]],)
+        return tuple([serial[target] for target in targets])
 
     def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
         """Read on a stack of its own: no chain of reads is too long (rule E5)."""
@@ -416,7 +459,7 @@ class Scheduler:
 
         def read() -> None:
             try:
-                runs.append(self._refresh_here(targets, retry, around))
+                runs.append(self._refresh_inside(targets, retry, around))
             except BaseException as error:
                 errors.append(error)
 
@@ -425,49 +468,58 @@ class Scheduler:
             raise errors.pop()
         return runs[0]
 
-    def _refresh_here(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
-        if self.distrust and not self.computing:
-            self.forget()
-        if not self.computing:
-            self.turn += 1
-            self.cancelled = False
-            if len(self.moves) > MAX_MOVES:
-                self.moves.clear()
-                self.plans.unbind()
-        if self.frames:
-            self._suspend()
-        staleness, serial = self.staleness, self.topology.serial
-        serials = (
-            (serial[targets[0]],) if len(targets) == 1 else tuple([serial[t] for t in targets])
-        )
-        key: Key = (staleness.state, tuple(staleness.pending), serials)
-        if not self.computing:
-            flushed = staleness.flushed
-            self.news = (*flushed, *key[1]) if flushed else key[1]
+    def _refresh_inside(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
+        """As ``refresh``, for the node that is being computed."""
+        self.suspend()
+        staleness = self.staleness
+        key: Key = (staleness.state, tuple(staleness.pending), self._serials(targets))
         transition = self.plans.get(key)
-        if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
-            transition = None  # a cycle, found and named where the plan is made
-        if transition is not None and not transition.plan.slots and not retry:
-            run = transition.plan.finished
-            self._arrive(transition)
-        else:
-            with around():
-                if retry:
-                    run = self._retry(targets)
-                elif transition is None:
-                    run = self._resolve(targets, key)
-                else:
-                    run = self._replay(targets, transition)
-        self.last_run = run
-        if staleness.flushed and not self.computing:
-            staleness.flushed.clear()
-        if self.computing:
-            self.inner.setdefault(self.computing[-1], []).append(run)
-            self.totals.add(run, -1)  # it will be counted with the run of the node
-        if self._orphans and not self.computing:
-            orphans, self._orphans = self._orphans, []
-            self.release(orphans)
+        # A cycle is found and named where the plan is made; what is recorded is run node by node.
+        if transition and (
+            not transition.plan.members.isdisjoint(self.computing)
+            or (staleness.trace is not None and transition.plan.slots)
+        ):
+            transition = None
+        run = self._make(targets, key, transition, retry, around)
+        if run.certain:
+            (run.target,) = targets if len(targets) == 1 else (-1,)
+            run.certain = len(targets) == 1
+        self._note_inside(run)
         return run
+
+    def read_inside(self, targets: tuple[int, ...], run: Run) -> None:
+        """What was expected to be run for a read inside of a node came otherwise."""
+        self._settle(targets, run)
+        self._count(run)
+        self._note_inside(run)
+
+    def _note_inside(self, run: Run) -> None:
+        self.last_run = run
+        self.inner.setdefault(self.computing[-1], []).append(run)
+        self.totals.add(run, -1)  # it will be counted with the run of the node
+
+    def too_deep(self) -> bool:
+        """Whether a read inside of the node that is computed needs another one of Python's stacks."""
+        return len(self.computing) % NODES_A_STACK == 0
+
+    def _make(
+        self,
+        targets: tuple[int, ...],
+        key: Key,
+        transition: Transition | None,
+        retry: bool,
+        around: Around,
+    ) -> Run:
+        """Run what is known to be the plan of a read, or what is found to be."""
+        if transition is not None and not transition.plan.slots and not retry:
+            self._arrive(transition)
+            return transition.plan.finished
+        with around():
+            if retry:
+                return self._retry(targets)
+            if transition is None:
+                return self._resolve(targets, key)
+            return self._replay(targets, transition)
 
     def _doubt_errors(self, targets: tuple[int, ...]) -> None:
         """Let errors up to ``retried`` not count, nor what was computed from them."""
@@ -546,6 +598,7 @@ class Scheduler:
             if self.cancelled or erasures == self.erasures:
                 break
             erasures = self.erasures
+            run.certain = False
             executors.serial.run_checked(self, self.stale_ancestors(targets), run=run)
             ran = {*run.ran, *run.rebuilt}
             run.skipped = [slot for slot in run.skipped if slot not in ran]
@@ -570,49 +623,53 @@ class Scheduler:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
         staleness = self.staleness
         self.versions.settle()
-        worth = key is not None and self.plans.wants(key) and not self.computing
-        staleness.trace = {} if worth else None
+        worth = key is not None and not self.computing and self.plans.wants(key)
+        if not self.computing:
+            staleness.trace = {} if worth else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
-        forced = self.versions.forced
-        certain = worth and all(
-            staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
-            for slot in slots
-        )
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
-        run = executors.serial.run_checked(self, slots)
+        run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
+        executors.serial.run_checked(self, slots, run=run)
         self._settle(targets, run)
         rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
-        self.totals.resolved += not self.computing
+        if run.certain:
+            otherwise = run.skipped or run.cut_off or run.failed or run.rebuilt
+            run.certain = not otherwise and not any(map(staleness.mark.__getitem__, slots))
+        if self.computing:
+            return run
+        self.totals.resolved += 1
         trace, staleness.trace = staleness.trace, None
-        # What a node reads while it runs is decided anew at every run: no plan can hold it.
-        fixed = self.dynamic.keys().isdisjoint(slots) and self.cycles.keys().isdisjoint(slots)
-        # Nor does one rebuild its targets; what other nodes need is rebuilt by a checked run.
-        if key is not None and trace is not None and fixed and not run.failed and not rebuilt:
-            certain = certain and len(run.ran) == len(slots) and not run.rebuilt
-            self._store(key, targets, slots, certain, trace)
+        # A read does not rebuild its targets; what other nodes need is rebuilt by a checked run.
+        if key is None or trace is None or run.failed or rebuilt:
+            return run
+        if self.cycles.keys().isdisjoint(slots):
+            marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
+            plan = self._plan_of(run, slots, marks)
+            if plan is not None:
+                self._store(key, targets, plan, marks)
         return run
 
+    def _plan_of(self, run: Run, slots: list[int], marks: Sequence[tuple[int, int]]) -> Plan | None:
+        """The plan that does again what a run of these nodes did; ``None``: there is none."""
+        if self.dynamic.keys().isdisjoint(slots):
+            return Plan(tuple(slots), run.certain, frozenset(slots))
+        # What a node reads is decided anew at every run, and what it reads may be cut off.
+        left = frozenset([slot for slot, mark in marks if mark])
+        return executors.reading.plan_of(self, run, left) if run.certain else None
+
     def _store(
-        self,
-        key: Key,
-        targets: tuple[int, ...],
-        slots: list[int],
-        certain: bool,
-        trace: dict[int, int],
+        self, key: Key, targets: tuple[int, ...], plan: Plan, marks: Iterable[tuple[int, int]]
     ) -> None:
-        staleness = self.staleness
-        plan = Plan(tuple(slots), certain, frozenset(slots))
-        plan.finished = Run(slots)
+        plan.finished = Run(list(plan.slots))
         plan.finished.seal(self.topology.serial)
-        marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
-        self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
-        for slot in slots:
+        self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks), targets))
+        for slot in plan.slots:
             self._journaled[slot] = 1
         for slot in targets:
             self._journaled[slot] = 1
@@ -722,36 +779,19 @@ class Scheduler:
         for level in self.lock.levels(len(self.computing)):
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
 
-    def depend_on_settled(self, slot: int, level: int) -> bool:
-        """As ``depend``, for the function at `level`; ``False``: nothing done, there is more to it."""
-        computing, frames = self.computing, self.frames
-        if (
-            self.staleness.mark[slot]
-            or self.staleness.pending
-            or slot in self.dropped
-            or level != len(computing)
-            or slot in computing
-            or self.retried
-            or (frames and frames[-1].position is None)
-        ):
-            return False
-        node = computing[-1]
-        reads = self.reads.get(node)
-        if reads is None:
-            reads = self.reads[node] = {}
-        reads[slot] = None
-        return True
+    def adopt_reads(self, slot: int) -> bool:
+        """Make what a node read in the run that just ended its parents, behind the fixed ones.
 
-    def adopt_reads(self, slot: int) -> None:
-        """Make what a node read in the run that just ended its parents, behind the fixed ones."""
+        Returns whether these are others than before.
+        """
         reads = self.reads.pop(slot, None)
         count = self.dynamic.get(slot)
         if reads is None and count is None:
-            return
+            return False
         topology = self.topology
         former = topology.parents[slot]
         if reads is not None and count is not None and former[count:] == tuple(reads):
-            return
+            return False
         fixed = former if count is None else former[:count]
         parents = fixed + tuple([other for other in reads or () if other not in fixed])
         if len(parents) > len(fixed):
@@ -759,13 +799,17 @@ class Scheduler:
         else:
             self.dynamic.pop(slot, None)
         if parents != former:
+            ranks: dict[int, int] = {}
             for parent in parents[len(fixed) :]:
                 while path := cycle_through(topology, parent, slot):
                     self._forget_reads(path)
-                admit(topology, parent, slot)
+                admit(topology, parent, slot, ranks)
             topology.relink(slot, parents)
-            self.staleness.renew()
+            if ranks:  # plans in another order
+                self.staleness.renew()
+            self.staleness.relinked(slot, former[len(fixed) :], parents[len(fixed) :])
             self._orphans.extend(parent for parent in former if parent not in parents)
+        return parents != former
 
     def _forget_reads(self, path: Sequence[int]) -> None:
         """Break a cycle through what a node had read that an operand's error keeps from running.
@@ -782,6 +826,7 @@ class Scheduler:
                 self.versions.record[slot] = None
                 self.errors.pop(slot, None)  # but it still raises its operand's
                 self.cycles.pop(slot, None)
+                self.staleness.renew()
                 return
         raise self.cycle_error(path)
 
@@ -841,8 +886,7 @@ class Scheduler:
 
     def attend(self) -> None:
         """Bring marks, versions and records up to date, also in the middle of a run."""
-        if self.frames:
-            self._suspend()
+        self.suspend()
         self.versions.settle()
         self.staleness.flush()
 
@@ -851,8 +895,7 @@ class Scheduler:
 
         Not, if that is being computed, and so not finished yet, by a node that may not wait for it.
         """
-        if self.frames:
-            self._suspend()
+        self.suspend()
         computing = self.computing
         if not level <= len(computing) or (level and not self.host.lends(computing[level - 1])):
             return False
@@ -866,10 +909,12 @@ class Scheduler:
         needed = self.topology.ancestors([target], lambda slot: mark[slot])
         return needed.isdisjoint(under_way)
 
-    def _suspend(self) -> None:
-        frame = self.frames[-1]
-        if frame.position is None:
-            frame.suspend(self)
+    def suspend(self) -> None:
+        """Let the tables know how far the frames have got, the outermost one first."""
+        if self.frames and self.frames[-1].position is None:
+            for frame in self.frames:
+                if frame.position is None:
+                    frame.suspend()
 
     def forget(self) -> None:
         """Erase all marks and plans; versions alone then decide what runs (rule E16)."""
@@ -924,12 +969,16 @@ class Scheduler:
 
     def stale_among(self, slots: Collection[int]) -> set[int]:
         """Those of these nodes that a read would find out of date; walks only behind cutoffs."""
-        self.staleness.flush()
-        mark = self.staleness.mark
-        doubtful = [slot for slot in slots if mark[slot] == MAYBE]
-        if doubtful:
-            self.truly_stale(doubtful)
-        return {slot for slot in slots if mark[slot]}
+        staleness = self.staleness
+        if staleness.pending:
+            staleness.flush()
+        mark = staleness.mark
+        marked = [slot for slot in slots if mark[slot]]
+        doubtful = [slot for slot in marked if mark[slot] == MAYBE] if marked else marked
+        if not doubtful:
+            return set(marked)
+        self.truly_stale(doubtful)
+        return {slot for slot in marked if mark[slot]}
 
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
         """Stale ancestors-or-self of `targets` by versions, in topological order.

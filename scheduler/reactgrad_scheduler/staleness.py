@@ -17,7 +17,7 @@ is computed again at its version when it is needed (rule E17), any other one whe
 ``state`` names the present nodes with their marks, and which of them are dropped: the exclusive or of
 a random number for every node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states
 mean the same nodes with the same marks, up to a chance of 2**-100, and make reads cacheable (see
-``plan``).
+``plan``). What nodes have read while they ran is part of it, too, up to a chance of 2**-60.
 """
 
 from __future__ import annotations
@@ -140,6 +140,17 @@ class Staleness:
         salt = self._random.getrandbits(_KEY_BITS)
         self.salt ^= salt
         self.state ^= salt
+
+    def relinked(self, slot: int, former: Iterable[int], reads: Iterable[int]) -> None:
+        """A node has read others than before: the state is another one until it reads those again."""
+        change = self._reading(slot, former) ^ self._reading(slot, reads)
+        self.salt ^= change
+        self.state ^= change
+
+    def _reading(self, slot: int, reads: Iterable[int]) -> int:
+        """What a node adds to the state by what it has read."""
+        keys = self._keys
+        return hash((keys[slot], *[keys[read] for read in reads])) * keys[slot]
 
     def flush(self) -> None:
         """Turn the pending changes into marks."""

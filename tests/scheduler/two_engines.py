@@ -258,7 +258,7 @@ class IntegerHost:
     def set(self, *changes: tuple[int, int]) -> None:
         for slot, value in changes:
             self.values[slot] = value
-        self.scheduler.changed(*[slot for slot, _ in changes])
+        self.scheduler.changed_together(tuple([slot for slot, _ in changes]))
 
     def read(self, *slots: int, retry: bool = False) -> list[int]:
         """What was called, in order."""
