@@ -605,11 +605,12 @@ class _Restoring:
             if op is MODE:
                 host.keep_mode(node)
         topology, versions = scheduler.topology, scheduler.versions
-        topology.serial[:] = state.serial.tolist()
-        topology.rank[:] = state.rank.tolist()
+        count = len(self.of)  # the rows behind are free
+        topology.serial[:count] = state.serial.tolist()
+        topology.rank[:count] = state.rank.tolist()
         topology.next_serial = state.next_serial
-        versions.version[:] = self.version
-        versions.record[:] = self.records
+        versions.version[:count] = self.version
+        versions.record[:count] = self.records
 
     def check_leaf(self, node: int, value: Any) -> None:
         kind, found = self.of[node], self.specs[node]

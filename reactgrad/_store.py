@@ -57,6 +57,8 @@ class Lease(weakref.ref[Any]):
 
 
 MISSING = object()  # the place of a value that was never computed, or was released
+UNBOUND = object()  # the place of the step of a node that has to be bound again
+NEW = object()  # that of a node that never was: nobody knows where its value or its operands' lie
 
 
 class Literal(NamedTuple):
@@ -102,7 +104,8 @@ class Store:
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._shared: set[int] = set()  # slots whose memory a fork may look at
-        self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
+        # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
+        self._steps: list[Any] = []
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
         self._literals: dict[int, dict[Literal, Any]] = {}
@@ -121,6 +124,7 @@ class Store:
         twin.attrs = self.attrs.copy()
         twin.specs = self.specs.copy()
         twin.data = self.data.copy()
+        twin._steps = [NEW] * len(self.data)
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
@@ -131,18 +135,13 @@ class Store:
         self._shared = set(range(len(self.data)))
         twin._shared = self._shared.copy()
 
-    def add(self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any) -> None:
-        """Make the row of a new node."""
-        if slot == len(self.ops):
-            self.ops.append(op)
-            self.attrs.append(attrs)
-            self.specs.append(found)
-            self.data.append(value)
-        else:
-            self.ops[slot] = op
-            self.attrs[slot] = attrs
-            self.specs[slot] = found
-            self.data[slot] = value
+    def extend(self, rows: int) -> None:
+        """Add rows, each with what a new node has that is not told otherwise."""
+        self.ops += [None] * rows
+        self.attrs += [()] * rows
+        self.specs += [None] * rows
+        self.data += [MISSING] * rows
+        self._steps += [NEW] * rows
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is gone."""
@@ -150,6 +149,7 @@ class Store:
         self.attrs[slot] = ()
         self.specs[slot] = None
         self.discard(slot)
+        self._steps[slot] = NEW
         self.cutoffs.pop(slot, None)
         self.former_cutoffs.pop(slot, None)
         if self.transient.pop(slot, None) is not None:
@@ -164,7 +164,7 @@ class Store:
         self.handed.pop(slot, None)
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
-        self._steps.pop(slot, None)
+        self._steps[slot] = UNBOUND
         self._shared.discard(slot)
         self._forget_literals(slot)
 
@@ -470,9 +470,9 @@ class Store:
         if self.together:
             self.part(slot)
         steps = self._steps
-        steps.pop(slot, None)
+        steps[slot] = UNBOUND
         for child in self.scheduler.topology.children[slot]:
-            steps.pop(child, None)
+            steps[child] = UNBOUND
         self.scheduler.moved(slot)
 
     def lends(self, slot: int) -> bool:
@@ -481,10 +481,9 @@ class Store:
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
-        steps = self._steps
-        if slot in steps:
-            return steps[slot]
-        step = steps[slot] = self._bind(slot)
+        step = self._steps[slot]
+        if step is UNBOUND or step is NEW:
+            step = self._steps[slot] = self._bind(slot)
         return step
 
     def _bind(self, slot: int) -> Step | None:
@@ -521,7 +520,8 @@ class Store:
     def _new_buffer(self, slot: int, found: Spec) -> Any:
         buffer = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
         self.data[slot] = buffer
-        self.moved(slot)
+        if self._steps[slot] is not NEW:
+            self.moved(slot)
         return buffer
 
     def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
@@ -540,7 +540,8 @@ class Store:
             return False
         self._view_of[slot] = buffer
         self.data[slot] = view if found.shape else view.reshape(1)
-        self.moved(slot)
+        if self._steps[slot] is not NEW:
+            self.moved(slot)
         return True
 
     def _bind_direct(self, slot: int, op: Any) -> Step | None:

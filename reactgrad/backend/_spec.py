@@ -83,3 +83,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
 def weak_spec(number_type: type, device: str = "cpu") -> Spec:
     """The spec of a Python number."""
     return spec((), WEAK_DTYPES[number_type], device, number_type)
+
+
+# Of numbers as they are written.
+WEAK_SPECS: Final[dict[type, Spec]] = {kind: weak_spec(kind) for kind in WEAK_DTYPES}

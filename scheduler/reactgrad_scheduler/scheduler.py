@@ -61,6 +61,7 @@ class Scheduler:
         self.topology = Topology()
         self.versions = Versions(self.topology)
         self.staleness = Staleness(self.topology)
+        self._mark = self.staleness.mark
         self.plans = PlanCache()
         self.notes = Notes()
         self.leaf = bytearray()
@@ -100,6 +101,7 @@ class Scheduler:
         twin.topology = self.topology.copy()
         twin.versions = self.versions.copy(twin.topology)
         twin.staleness = self.staleness.copy(twin.topology)
+        twin._mark = twin.staleness.mark
         twin.leaf = self.leaf.copy()
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count = self.error_count
@@ -124,18 +126,25 @@ class Scheduler:
         valued
             Whether the leaf has its value already: then its version is 1, else 0.
         """
-        slot = self.topology.add(parents)
-        self.versions.add(slot)
-        self.staleness.add(slot, CLEAN if valued else STALE)
-        if slot == len(self.leaf):
-            self.leaf.append(leaf)
-            self._journaled.append(0)
-        else:
-            self.leaf[slot] = leaf
-            self._journaled[slot] = 0
-        if valued:
-            self.versions.version[slot] = 1
+        topology = self.topology
+        if not topology.free:
+            self._extend(topology.block())
+        slot = topology.add(parents)
+        self._mark[slot] = STALE  # which adds nothing to the state
+        if leaf:
+            self.leaf[slot] = 1
+            if valued:
+                self.staleness.put(slot, CLEAN)
+                self.versions.version[slot] = 1
         return slot
+
+    def _extend(self, rows: int) -> None:
+        """Add free rows to all tables."""
+        self.topology.extend(rows)
+        self.versions.extend(rows)
+        self.staleness.extend(rows)
+        self.leaf.extend(bytes(rows))
+        self._journaled.extend(bytes(rows))
 
     def release(self, slots: Iterable[int]) -> None:
         """Free those of these nodes that nobody can reach, and what only they kept."""
@@ -154,10 +163,11 @@ class Scheduler:
                 self.plans.forget_target(slot)
             stack.extend(parents[slot])
             topology.remove(slot)
+            self.versions.remove(slot)
             self.staleness.remove(slot)
+            self.leaf[slot] = self._journaled[slot] = 0
             self.forget_failure(slot)
             self.dynamic.pop(slot, None)
-            self.versions.forced.discard(slot)
             self.host.released(slot)
 
     # --- changes ---------------------------------------------------------------------------
