@@ -35,6 +35,7 @@ from reactgrad._host import HandleRef, Host, number_key
 from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
 from reactgrad._plan import planned
+from reactgrad._quiet import Quiet
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
@@ -48,7 +49,6 @@ from reactgrad._tell import held
 from reactgrad._together import FEW
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
-from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.backend import WEAK_SPECS, Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.flow import GradMode, hooks_here, is_grad_enabled, mode_of, open_hooks
@@ -72,13 +72,12 @@ from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
+    from reactgrad._why import Why
 
 _UNSET = object()
 _new = object.__new__
 _slot_of: Callable[[Any], int] = attrgetter("_slot")
 _graph_of: Callable[[Any], Any] = attrgetter("_graph")
-# What runs are inside of: infinities and NaNs are values like others.
-_quietly = partial(np.errstate, all="ignore")
 
 
 class Graph:
@@ -384,20 +383,33 @@ class Graph:
                     constants.append((len(slots), one, value))
                     slots.append(-1)
                     found.append(one)
-            if None in found:
-                for slot in slots:
-                    if slot >= 0:
-                        self._refuse_tuple(slot, op.name)
+            try:
+                result = op.known.get((tuple(found), attrs))
+            except TypeError:  # attributes that hold arrays are not looked up
+                result = None
+            if result is None:
+                result = self._infer(op, attrs, slots, found)
             reuse = self._reuse
             if reuse is not None and reuse.blocks:
-                return self._reused(reuse, op, attrs, slots, found, constants, detached)
-            result = None if None in found else op.result(tuple(found), attrs)
+                return self._reused(reuse, op, attrs, slots, result, constants, detached)
             for i, one, value in constants:
                 slots[i] = self._constant(one, value)
             return self._add_computed(op, attrs, result, slots, detached)
         finally:
             if not lock.gates or lock.leave_gate():
                 lock.release()
+
+    def _infer(
+        self, op: Op, attrs: Attrs, slots: Sequence[int], specs: Sequence[Spec | None]
+    ) -> Spec | None:
+        """What is known of the result of an op; ``None``, if that shows only in values."""
+        known = [one for one in specs if one is not None]
+        if len(known) == len(specs):
+            return op.result(tuple(known), attrs)
+        for slot in slots:
+            if slot >= 0:
+                self._refuse_tuple(slot, op.name)
+        return None
 
     def _read_operand(self, op: Op, position: int, operand: Any) -> tuple[Spec, Any]:
         """An operand that is no node: a number or an array, with its spec."""
@@ -416,7 +428,7 @@ class Graph:
         op: Op,
         attrs: Attrs,
         slots: list[int],
-        specs: list[Any],
+        result: Spec | None,
         constants: Sequence[tuple[int, Spec, Any]],
         detached: list[int],
     ) -> Var:
@@ -425,7 +437,6 @@ class Graph:
         var = None if key is None else reuse.find(self, key)
         if var is not None:
             return var
-        result = None if None in specs else op.result(tuple(specs), attrs)
         for i, found, value in constants:
             slots[i] = self._constant(found, value)
         var = self._add_computed(op, attrs, result, slots, detached)
@@ -1211,7 +1222,7 @@ class Graph:
             with sparing(self, slots):
                 return self._refresh(slots, retry=retry)
         try:
-            around = self._as_fork if self._lineage else _quietly
+            around = self._as_fork if self._lineage else Quiet
             run = self._scheduler.refresh(slots, retry=retry, around=around)
         except BaseException as error:
             if not isinstance(error, Exception):  # interrupted in the middle
@@ -1238,7 +1249,7 @@ class Graph:
     @contextmanager
     def _as_fork(self) -> Iterator[None]:
         """What runs of a fork are inside of."""
-        with _quietly(), following(self):
+        with Quiet(), following(self):
             yield
 
     def _follow_rules(self) -> bool:
@@ -1487,6 +1498,8 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
+        from reactgrad._why import explain
+
         return explain(self, self._handle(self._own(var, "why")))
 
     def record(self) -> Recording:

@@ -6,15 +6,14 @@ import contextlib
 import linecache
 import os
 import sys
-from pathlib import Path
 from types import CodeType
 
 import reactgrad_scheduler
 
 # A block such as `with x.mutate()` ends in contextlib: the line meant is the one that wrote it.
 _OURS = (
-    str(Path(__file__).parent) + os.sep,
-    str(Path(reactgrad_scheduler.__file__).parent) + os.sep,
+    os.path.dirname(__file__) + os.sep,
+    os.path.dirname(reactgrad_scheduler.__file__) + os.sep,
     contextlib.__file__,
 )
 # By file name: a code object hashes all of its constants each time that it is looked up.

@@ -477,7 +477,7 @@ class Store:
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
-        return not isinstance(self.ops[slot], Op | Leaf | Output)
+        return not isinstance(self.ops[slot], _OWN)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
@@ -489,36 +489,39 @@ class Store:
     def _bind(self, slot: int) -> Step | None:
         op = self.ops[slot]
         found = self.specs[slot]
-        cutoff = self.cutoffs.get(slot)
         if found is None or isinstance(op, Leaf):
-            compute = self._compute_unknown if isinstance(op, Op) else self._call
-            direct = None if isinstance(op, Op) else self._bind_direct(slot, op)
-            step = direct or self._assign(slot, partial(compute, slot))
-            return step if cutoff is None else self._guarded(slot, step, cutoff)
+            return self._bind_unknown(slot, op)
+        if slot in self.cutoffs:
+            return self._bind_guarded(slot, op, found)
+        views = type(op) is Op and op.view is not None and device_of_kind(found.kind).views
+        if views and self._bind_view(slot, op, found):
+            return None
+        out = self.data[slot]
+        if out is MISSING:
+            out = self._new_buffer(slot, found)
+        return self._bind_into(slot, op, found, out)
+
+    def _bind_unknown(self, slot: int, op: Any) -> Step:
+        """The step of a node of which nothing is known before it has run."""
+        cutoff = self.cutoffs.get(slot)
         if isinstance(op, Op):
-            views = op.view is not None and device_of_kind(found.kind).views
-            if views and cutoff is None and self._bind_view(slot, op, found):
-                return None
-            bind_into = self._bind_kernel
+            step = self._assign(slot, partial(self._compute_unknown, slot))
         else:
-            bind_into = self._bind_declared
-        if cutoff is None:
-            out = self.data[slot]
-            if out is MISSING:
-                out = self._new_buffer(slot, found)
-            return bind_into(slot, op, found, out)
-        # The old value stays in the buffer until the cutoff has seen both.
-        scratch = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
-        return partial(
-            self._keep_or_assign,
-            slot,
-            cutoff,
-            bind_into(slot, op, found, scratch),
-            scratch,
-        )
+            step = self._bind_direct(slot, op) or self._assign(slot, partial(self._call, slot))
+        return step if cutoff is None else self._guarded(slot, step, cutoff)
+
+    def _bind_guarded(self, slot: int, op: Any, found: Spec) -> Step:
+        """The step of a node with a cutoff: the old value stays in its buffer until both were seen."""
+        scratch = device_of_kind(found.kind).empty(found.storage, found.dtype)
+        step = self._bind_into(slot, op, found, scratch)
+        return partial(self._keep_or_assign, slot, self.cutoffs[slot], step, scratch)
+
+    def _bind_into(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
+        bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
+        return bind(slot, op, found, out)
 
     def _new_buffer(self, slot: int, found: Spec) -> Any:
-        buffer = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
+        buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
         self.data[slot] = buffer
         if self._steps[slot] is not NEW:
             self.moved(slot)
@@ -625,18 +628,20 @@ class Store:
 
     def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
         parents = self.scheduler.topology.parents[slot]
-        specs = [self.specs[parent] for parent in parents]
+        data, specs = self.data, self.specs
         binder = find_binder(op.name, found.kind)
         attrs = self.attrs[slot]
-        target = out if op.elementwise else _shaped(out, found)
-        numbers = [i for i, one in enumerate(specs) if one is not None and one.weak is not None]
         inputs: list[Any] = []
-        for parent, one in zip(parents, specs, strict=True):
-            assert one is not None  # else this node's spec would be unknown, too
-            inputs.append(self.data[parent] if op.elementwise else _shaped(self.data[parent], one))
+        numbers: list[int] = []  # which of them are Python numbers
+        for parent in parents:
+            one: Any = specs[parent]  # known, else this node's would not be, either
+            if one.weak is not None:
+                numbers.append(len(inputs))
+            inputs.append(data[parent] if op.elementwise else _shaped(data[parent], one))
+        target = out if op.elementwise else _shaped(out, found)
         if not numbers:
             return binder(inputs, target, attrs)
-        dtypes = self._loop(op, tuple(specs), found)  # type: ignore[arg-type]
+        dtypes = self._loop(op, tuple([specs[parent] for parent in parents]), found)  # type: ignore[misc]
         changing = False
         for i in numbers:
             changing = changing or not (
@@ -776,6 +781,8 @@ class Store:
         return self.ops[slot].call(arguments)
 
 
+# What nodes compute that call no Python function of the user's.
+_OWN = (Op, Leaf, Output)
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _FLOATS = (float, np.float64)

@@ -80,7 +80,7 @@ def own_copy(found: Spec, value: Any) -> Any:
 
 def storage_shape(found: Spec) -> tuple[int, ...]:
     """The shape in which values of this spec are stored."""
-    return tuple(int(n) for n in found.shape if n is not None) or (1,)
+    return found.storage
 
 
 def _holds_vars(value: Any) -> bool:

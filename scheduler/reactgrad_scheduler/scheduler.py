@@ -34,6 +34,8 @@ MAX_MOVES = 4096
 # So many nodes that read each other while they run share one of Python's stacks.
 NODES_A_STACK = 40
 
+_STALE_ONLY = frozenset((STALE,))
+
 Around = Callable[[], AbstractContextManager[object]]
 
 
@@ -587,11 +589,9 @@ class Scheduler:
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
-        forced = self.versions.forced
-        certain = worth and all(
-            staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
-            for slot in slots
-        )
+        certain = self._surely_run(slots)
+        if certain and self._nothing_else_decides(slots):
+            return self._run_whole(targets, key if worth else None, slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
         run = executors.serial.run_checked(self, slots)
@@ -605,26 +605,48 @@ class Scheduler:
         # Nor does one rebuild its targets; what other nodes need is rebuilt by a checked run.
         if key is not None and trace is not None and fixed and not run.failed and not rebuilt:
             certain = certain and len(run.ran) == len(slots) and not run.rebuilt
-            self._store(key, targets, slots, certain, trace)
+            plan = Plan.of(slots, self.topology.serial, certain=certain)
+            self._store(key, plan, targets, trace)
         return run
 
-    def _store(
-        self,
-        key: Key,
-        targets: tuple[int, ...],
-        slots: list[int],
-        certain: bool,
-        trace: dict[int, int],
-    ) -> None:
-        staleness = self.staleness
-        plan = Plan(tuple(slots), certain, frozenset(slots))
-        plan.finished = Run(slots)
-        plan.finished.seal(self.topology.serial)
-        marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
-        self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
+    def _surely_run(self, slots: Sequence[int]) -> bool:
+        """Whether all of these nodes run, whatever the ones before give."""
+        return (
+            _STALE_ONLY.issuperset(map(self._mark.__getitem__, slots))
+            and self.staleness.cutoffs.isdisjoint(slots)
+            and self.versions.forced.isdisjoint(slots)
+        )
+
+    def _nothing_else_decides(self, slots: Sequence[int]) -> bool:
+        """Whether nodes that surely run can be run as a plan before they ever ran one by one."""
+        return (
+            self.plans.enabled
+            and not (self.raises or self.errors or self.cycles or self.dropped or self.cancelled)
+            and self.dynamic.keys().isdisjoint(slots)
+            and not any(map(self.leaf.__getitem__, slots))  # those have no value
+        )
+
+    def _run_whole(self, targets: tuple[int, ...], key: Key | None, slots: Sequence[int]) -> Run:
+        """Run a read all of whose nodes run, as a plan, which is stored if there is a key."""
+        trace = self.staleness.trace
+        plan = Plan.of(slots, self.topology.serial, certain=True)
         for slot in slots:
             self._journaled[slot] = 1
-        for slot in targets:
+        marks = tuple([(slot, CLEAN) for slot in slots])
+        run = self._replay(targets, Transition(plan, 0, marks, targets))
+        self.totals.resolved += not self.computing
+        self.staleness.trace = None
+        if key is not None and trace is not None and run is plan.finished:
+            self._store(key, plan, targets, trace)
+        else:
+            plan.retire()
+        return run
+
+    def _store(self, key: Key, plan: Plan, targets: tuple[int, ...], trace: dict[int, int]) -> None:
+        mark = self._mark
+        marks = [(slot, mark[slot]) for slot, old in trace.items() if mark[slot] != old]
+        self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks), targets))
+        for slot in (*plan.slots, *targets):
             self._journaled[slot] = 1
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:

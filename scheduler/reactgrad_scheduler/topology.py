@@ -81,7 +81,9 @@ class Topology:
             known = children[parent]
             if not known:
                 children[parent] = (slot,)
-            elif slot not in known:
+            elif type(known) is dict:
+                known[slot] = None
+            else:
                 self.attach(parent, slot)
         return slot
 

@@ -15,6 +15,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from reactgrad_scheduler.collector import collector_paused
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
@@ -204,11 +205,12 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
-        for slot in plan.slots:
-            step = bind(slot) or spare
-            if step is not None:
-                known.append(step)
-                step_slots.append(slot)
+        with collector_paused():
+            for slot in plan.slots:
+                step = bind(slot) or spare
+                if step is not None:
+                    known.append(step)
+                    step_slots.append(slot)
         plan.step_slots = step_slots
         plan.lends = any(map(scheduler.host.lends, step_slots))
         plan.moves_seen = len(moves)
