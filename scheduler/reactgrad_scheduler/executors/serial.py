@@ -107,15 +107,17 @@ def commit(scheduler: Scheduler, slot: int) -> None:
 def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
     scheduler.host.overwrite(plan.members)
-    try:
-        bound = plan.steps
-        if bound is None or plan.moves_seen != len(scheduler.moves):
+    bound = plan.steps
+    if bound is None or plan.moves_seen != len(scheduler.moves):
+        try:
             bound = bound_steps(scheduler, plan)
-        steps = iter(bound)
-    except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-        scheduler.versions.settle()
-        scheduler.staleness.flush()
-        return run_rest(scheduler, plan, Run(), 0)
+        except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+            bound = None  # outside of this block, where the steps bound so far would be kept
+        if bound is None:
+            scheduler.versions.settle()
+            scheduler.staleness.flush()
+            return run_rest(scheduler, plan, Run(), 0)
+    steps = iter(bound)
     frame = Frame(plan, steps)
     frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
