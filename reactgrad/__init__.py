@@ -28,10 +28,14 @@ Map of the package:
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
+- ``_quiet``                       what kernels run inside of, so that NumPy does not warn
 - ``_paths``                       what errors of the system call a file
 - ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
 - ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
 """
+
+import importlib
+import typing
 
 from reactgrad import extend as extend
 from reactgrad import testing as testing
@@ -68,8 +72,6 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observers import Observer as Observer
-from reactgrad._profile import Profile as Profile
-from reactgrad._profile import profile as profile
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
@@ -90,7 +92,6 @@ from reactgrad._transforms import value_and_grad as value_and_grad
 from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
-from reactgrad._why import Why as Why
 from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
@@ -174,6 +175,14 @@ from reactgrad.ops import transpose as transpose
 from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 
+if typing.TYPE_CHECKING:
+    from reactgrad._profile import Profile as Profile
+    from reactgrad._profile import profile as profile
+    from reactgrad._why import Why as Why
+
+# Loaded when they are asked for: seldom wanted, and a tenth of what `import reactgrad` would cost.
+_LATER = {"Profile": "_profile", "Why": "_why", "profile": "_profile"}
+
 abs = absolute  # NumPy has both names
 __version__ = "0.1.0"
 
@@ -182,3 +191,14 @@ for _error in list(vars().values()):
     if isinstance(_error, type) and issubclass(_error, ReactgradError | ReactgradWarning):
         _error.__module__ = "reactgrad"
 del _error
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'reactgrad' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"reactgrad.{_LATER[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -31,10 +31,11 @@ from reactgrad._errors import (
 )
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
-from reactgrad._host import Host, number_key
+from reactgrad._host import HandleRef, Host, number_key
 from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
 from reactgrad._plan import planned
+from reactgrad._quiet import Quiet
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
@@ -49,9 +50,8 @@ from reactgrad._tell import held
 from reactgrad._together import FEW
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
-from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
-from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
+from reactgrad.backend import WEAK_SPECS, Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.flow import GradMode, hooks_here, is_grad_enabled, mode_of, open_hooks
 from reactgrad.ops import (
     MODE,
@@ -73,12 +73,12 @@ from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
+    from reactgrad._why import Why
 
 _UNSET = object()
+_new = object.__new__
 _slot_of: Callable[[Any], int] = attrgetter("_slot")
 _graph_of: Callable[[Any], Any] = attrgetter("_graph")
-# What runs are inside of: infinities and NaNs are values like others.
-_quietly = partial(np.errstate, all="ignore")
 
 
 class Graph:
@@ -341,47 +341,87 @@ class Graph:
 
     def _apply(self, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         """A new node that computes an op."""
-        host = self._host
-        with self._lock:
+        lock = self._lock
+        # As `with lock:`, whose two calls would be a tenth of the cost of a node.
+        if not lock.acquire(False):
+            lock.visit(None)
+        elif lock.gates:
+            lock.enter_again()
+        try:
+            host = self._host
             if host.dropped:
                 self._tidy()
+            specs = host.specs
             slots: list[int] = []
-            specs: list[Any] = []
+            found: list[Any] = []
             constants: list[tuple[int, Spec, Any]] = []
             detached: list[int] = []
-            for i, operand in enumerate(operands):
-                if isinstance(operand, Handle):
+            for operand in operands:
+                kind = type(operand)
+                if kind is Var:
                     if operand._graph is not self:
                         raise self._foreign(operand, op.name)
                     slot = operand._slot
                     slots.append(slot)
-                    specs.append(host.specs[slot])
-                    if type(operand) is DetachedVar:
-                        detached.append(i)
+                    found.append(specs[slot])
+                elif kind in WEAK_SPECS:
+                    known = host.numbers.get(number_key(operand), -1)
+                    if known < 0:
+                        constants.append((len(slots), WEAK_SPECS[kind], operand))
+                    slots.append(known)
+                    found.append(WEAK_SPECS[kind])
+                elif isinstance(operand, Handle):
+                    if operand._graph is not self:
+                        raise self._foreign(operand, op.name)
+                    if kind is DetachedVar:
+                        detached.append(len(slots))
+                    slots.append(operand._slot)
+                    found.append(specs[operand._slot])
+                elif isinstance(operand, list | tuple) and holds_handles(operand):
+                    return self._apply(op, [stacked(one) for one in operands], attrs)
                 else:
-                    what = f"operand {i + 1} of {op.name}"
-                    if isinstance(operand, list | tuple) and holds_handles(operand):
-                        return self._apply(op, [stacked(one) for one in operands], attrs)
-                    found, value = read_value(operand, what)
-                    if found is None:
-                        raise DTypeError(
-                            f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
-                            "Vars, numbers and arrays. Use rg.lift for other objects."
-                        )
+                    one, value = self._read_operand(op, len(slots), operand)
+                    constants.append((len(slots), one, value))
                     slots.append(-1)
-                    specs.append(found)
-                    constants.append((i, found, value))
-            if None in specs:
-                for slot in slots:
-                    if slot >= 0:
-                        self._refuse_tuple(slot, op.name)
+                    found.append(one)
+            try:
+                result = op.known.get((tuple(found), attrs))
+            except TypeError:  # attributes that hold arrays are not looked up
+                result = None
+            if result is None:
+                result = self._infer(op, attrs, slots, found)
             reuse = self._reuse
             if reuse is not None and reuse.blocks:
-                return self._reused(reuse, op, attrs, slots, specs, constants, detached)
-            result = None if None in specs else op.result(tuple(specs), attrs)
-            for i, found, value in constants:
-                slots[i] = self._constant(found, value)
+                return self._reused(reuse, op, attrs, slots, result, constants, detached)
+            for i, one, value in constants:
+                slots[i] = self._constant(one, value)
             return self._add_computed(op, attrs, result, slots, detached)
+        finally:
+            if not lock.gates or lock.leave_gate():
+                lock.release()
+
+    def _infer(
+        self, op: Op, attrs: Attrs, slots: Sequence[int], specs: Sequence[Spec | None]
+    ) -> Spec | None:
+        """What is known of the result of an op; ``None``, if that shows only in values."""
+        known = [one for one in specs if one is not None]
+        if len(known) == len(specs):
+            return op.result(tuple(known), attrs)
+        for slot in slots:
+            if slot >= 0:
+                self._refuse_tuple(slot, op.name)
+        return None
+
+    def _read_operand(self, op: Op, position: int, operand: Any) -> tuple[Spec, Any]:
+        """An operand that is no node: a number or an array, with its spec."""
+        what = f"operand {position + 1} of {op.name}"
+        found, value = read_value(operand, what)
+        if found is None:
+            raise DTypeError(
+                f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
+                "Vars, numbers and arrays. Use rg.lift for other objects."
+            )
+        return found, value
 
     def _reused(
         self,
@@ -389,20 +429,15 @@ class Graph:
         op: Op,
         attrs: Attrs,
         slots: list[int],
-        specs: list[Any],
+        result: Spec | None,
         constants: Sequence[tuple[int, Spec, Any]],
         detached: list[int],
     ) -> Var:
         """The node that computes an op already, or a new one."""
-        for i, found, value in constants:
-            known = self._host.numbers.get(number_key(value)) if found.weak is not None else None
-            if known is not None:
-                slots[i] = known
         key = None if -1 in slots else reuse.key(self, op, attrs, slots, detached)
         var = None if key is None else reuse.find(self, key)
         if var is not None:
             return var
-        result = None if None in specs else op.result(tuple(specs), attrs)
         for i, found, value in constants:
             slots[i] = self._constant(found, value)
         var = self._add_computed(op, attrs, result, slots, detached)
@@ -593,10 +628,12 @@ class Graph:
     # --- handles, names, lifetime --------------------------------------------------------------
 
     def _new_var(self, slot: int) -> Var:
-        var = Var.__new__(Var)
+        var = _new(Var)
         var._graph = self
         var._slot = slot
-        self._host.attach(slot, var)
+        host = self._host
+        ref = host.handles[slot] = HandleRef(var, host.on_death)
+        ref.slot = slot
         return var
 
     def _handle(self, slot: int) -> Var:
@@ -678,11 +715,11 @@ class Graph:
     def _by_given_name(self, name: Any) -> int | None:
         """The node whose name was made of its op and number, such as ``tanh_3``."""
         number = str(name).rpartition("_")[2]
-        if number.isdecimal():
+        if number.isdecimal() and int(number):  # free slots have the number 0
             serial = self._scheduler.topology.serial
-            for slot, its in enumerate(serial):
-                if its == int(number) and self._host.name(slot) == name:
-                    return slot
+            slot = serial.index(int(number)) if int(number) in serial else None
+            if slot is not None and self._host.name(slot) == name:
+                return slot
         return None
 
     def __contains__(self, item: object) -> bool:
@@ -1192,7 +1229,7 @@ class Graph:
             with sparing(self, slots):
                 return self._refresh(slots, retry=retry)
         try:
-            around = self._as_fork if self._lineage else _quietly
+            around = self._as_fork if self._lineage else Quiet
             run = self._scheduler.refresh(slots, retry, around)
         except BaseException as error:
             if not isinstance(error, Exception):  # interrupted in the middle
@@ -1219,7 +1256,7 @@ class Graph:
     @contextmanager
     def _as_fork(self) -> Iterator[None]:
         """What runs of a fork are inside of."""
-        with _quietly(), following(self):
+        with Quiet(), following(self):
             yield
 
     def _follow_rules(self) -> bool:
@@ -1467,6 +1504,8 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
+        from reactgrad._why import explain
+
         return explain(self, self._handle(self._own(var, "why")))
 
     def record(self) -> Recording:

@@ -52,7 +52,7 @@ class Host(Store):
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
         self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
-        self._on_death = self.dropped.append
+        self.on_death = self.dropped.append
         self.sites: list[Site | None] = []
         self.kept: dict[int, Var] = {}
         self.name_of: dict[int, str] = {}
@@ -81,19 +81,25 @@ class Host(Store):
     def add_node(
         self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
     ) -> None:
-        """Make the rows of a new node."""
-        self.add(slot, op, attrs, found, value)
-        if slot == len(self.handles):
-            self.handles.append(None)
-            self.sites.append(site)
-        else:
-            self.handles[slot] = None
-            self.sites[slot] = site
+        """Fill the rows of a new node."""
+        if slot >= len(self.ops):
+            self.extend(len(self.scheduler.topology.parents) - len(self.ops))
+        self.ops[slot] = op
+        if attrs:
+            self.attrs[slot] = attrs
+        self.specs[slot] = found
+        self.data[slot] = value
+        self.sites[slot] = site
+
+    def extend(self, rows: int) -> None:
+        super().extend(rows)
+        self.handles += [None] * rows
+        self.sites += [None] * rows
 
     def anchor(self, slot: int) -> Anchor:
         """Something that keeps `slot` alive as long as it lives."""
         anchor = Anchor()
-        ref = HandleRef(anchor, self._on_death)
+        ref = HandleRef(anchor, self.on_death)
         ref.slot = slot
         self.anchors[slot] = self.anchors.get(slot, 0) + 1
         self.anchor_refs[id(ref)] = ref
@@ -103,12 +109,6 @@ class Host(Store):
         """Make `slot` the leaf that holds the mode, and keep it as long as the graph."""
         self.mode = slot
         self._mode_anchor = self.anchor(slot)
-
-    def attach(self, slot: int, var: Var) -> None:
-        """Make `var` the handle of `slot`."""
-        ref = HandleRef(var, self._on_death)
-        ref.slot = slot
-        self.handles[slot] = ref
 
     # --- as the scheduler's host ---------------------------------------------------------------
 
@@ -201,6 +201,9 @@ class Host(Store):
         return type(value).__name__
 
 
-def number_key(value: Any) -> tuple[type, str]:
+def number_key(value: Any) -> tuple[type, Any]:
     """What makes two Python numbers the same constant: also the sign of zero."""
-    return type(value), repr(value)
+    kind = type(value)
+    if kind is complex or not value or value != value:
+        return kind, repr(value)
+    return kind, value

@@ -8,7 +8,6 @@ output's handle and keeps the adjoints alive.
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from reactgrad.ops import (
     known_shape,
     sum_to,
 )
+from reactgrad.scheduler import collector_paused
 
 # What stands for "the gradient is zero everywhere".
 ZERO: Any = object()
@@ -992,15 +992,9 @@ def _building(graph: Any, number: int) -> Iterator[None]:
         )
     programs.under_way.add(number)
     before, programs.building = programs.building, number
-    collecting = gc.isenabled()
-    # Building 100,000s of nodes, the cyclic collector would take half of the time to find
-    # that none of them is garbage.
-    gc.disable()
     try:
-        with Differentiable():
+        with collector_paused(), Differentiable():
             yield
     finally:
         programs.building = before
         programs.under_way.discard(number)
-        if collecting:
-            gc.enable()

@@ -25,6 +25,7 @@ from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel
 from reactgrad.backend._spec import WEAK_DTYPES as WEAK_DTYPES
+from reactgrad.backend._spec import WEAK_SPECS as WEAK_SPECS
 from reactgrad.backend._spec import Spec as Spec
 from reactgrad.backend._spec import spec as spec
 from reactgrad.backend._spec import weak_spec as weak_spec

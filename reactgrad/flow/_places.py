@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reactgrad.backend import owner
 from reactgrad.flow._saved import SavedHooks
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class _Folder:
     """A folder for temporary files: a given one, or one of its own that goes with the last file."""
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        from pathlib import Path
+        from tempfile import mkdtemp
+
         if path is None:
-            self.path = Path(tempfile.mkdtemp(prefix="reactgrad-"))
+            self.path = Path(mkdtemp(prefix="reactgrad-"))
             weakref.finalize(self, _remove_folder, self.path)
         else:
             self.path = Path(path)
@@ -30,8 +34,10 @@ class _File:
     """An array in a file, which goes with this object."""
 
     def __init__(self, folder: _Folder, array: np.ndarray[Any, Any]) -> None:
-        handle, name = tempfile.mkstemp(".npy", "value-", folder.path)
-        self.path = Path(name)
+        from tempfile import mkstemp
+
+        handle, name = mkstemp(".npy", "value-", folder.path)
+        self.path = folder.path / name
         self._folder = folder  # not before its files
         weakref.finalize(self, _remove_file, self.path)
         with os.fdopen(handle, "wb") as file:

@@ -58,13 +58,16 @@ def _define(
     if arity == 1:
 
         def unary(x: Any, /) -> Any:
-            return apply(op, (x,))
+            return x._graph._apply(op, (x,), ()) if isinstance(x, Handle) else apply(op, (x,))
 
         function: Callable[..., Any] = unary
     else:
 
         def binary(x: Any, y: Any, /) -> Any:
-            return apply(op, (x, y))
+            operands = (x, y)
+            if isinstance(x, Handle):
+                return x._graph._apply(op, operands, ())
+            return apply(op, operands)
 
         function = binary
     function.__name__ = function.__qualname__ = name

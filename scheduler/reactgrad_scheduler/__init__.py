@@ -12,6 +12,7 @@ Map, from the bottom up:
 - ``failure``     what a node raised, kept without frames
 - ``host``        what is asked of the owner of the values
 - ``lock``        one thread at a time, and those it waits for
+- ``collector``   Python's cyclic collector, paused
 - ``executors``   how a plan is run
 - ``edit``        transactions, and edits that are taken back
 - ``scheduler``   all of it together
@@ -19,6 +20,7 @@ Map, from the bottom up:
 - ``invariants``  what must always hold, as a check
 """
 
+from reactgrad_scheduler.collector import collector_paused as collector_paused
 from reactgrad_scheduler.edit import Link as Link
 from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled

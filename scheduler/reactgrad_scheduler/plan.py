@@ -53,6 +53,19 @@ class Plan:
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 
+    @classmethod
+    def of(cls, slots: Sequence[int], serial: Sequence[int], *, certain: bool) -> Plan:
+        """A plan of these nodes, which is still to be bound."""
+        run = Run(list(slots))
+        run.seal(serial)
+        return cls(tuple(slots), certain, frozenset(slots), finished=run)
+
+    def retire(self) -> None:
+        """It will not be run again: keep what the journal, which may have it for long, needs."""
+        self.steps = None
+        self.step_slots = []
+        self.members = frozenset()
+
     def __len__(self) -> int:
         return len(self.slots)
 

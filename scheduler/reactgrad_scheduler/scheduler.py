@@ -35,6 +35,8 @@ MAX_MOVES = 4096
 # So many nodes that read each other while they run share one of Python's stacks.
 NODES_A_STACK = 40
 
+_STALE_ONLY = frozenset((STALE,))
+
 Around = Callable[[], AbstractContextManager[object]]
 
 
@@ -62,6 +64,7 @@ class Scheduler:
         self.topology = Topology()
         self.versions = Versions(self.topology)
         self.staleness = Staleness(self.topology)
+        self._mark = self.staleness.mark
         self.plans = PlanCache()
         self.notes = Notes()
         self.leaf = bytearray()
@@ -101,6 +104,7 @@ class Scheduler:
         twin.topology = self.topology.copy()
         twin.versions = self.versions.copy(twin.topology)
         twin.staleness = self.staleness.copy(twin.topology)
+        twin._mark = twin.staleness.mark
         twin.leaf = self.leaf.copy()
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count = self.error_count
@@ -125,18 +129,25 @@ class Scheduler:
         valued
             Whether the leaf has its value already: then its version is 1, else 0.
         """
-        slot = self.topology.add(parents)
-        self.versions.add(slot)
-        self.staleness.add(slot, CLEAN if valued else STALE)
-        if slot == len(self.leaf):
-            self.leaf.append(leaf)
-            self._journaled.append(0)
-        else:
-            self.leaf[slot] = leaf
-            self._journaled[slot] = 0
-        if valued:
-            self.versions.version[slot] = 1
+        topology = self.topology
+        if not topology.free:
+            self._extend(topology.block())
+        slot = topology.add(parents)
+        self._mark[slot] = STALE  # which adds nothing to the state
+        if leaf:
+            self.leaf[slot] = 1
+            if valued:
+                self.staleness.put(slot, CLEAN)
+                self.versions.version[slot] = 1
         return slot
+
+    def _extend(self, rows: int) -> None:
+        """Add free rows to all tables."""
+        self.topology.extend(rows)
+        self.versions.extend(rows)
+        self.staleness.extend(rows)
+        self.leaf.extend(bytes(rows))
+        self._journaled.extend(bytes(rows))
 
     def release(self, slots: Iterable[int]) -> None:
         """Free those of these nodes that nobody can reach, and what only they kept."""
@@ -155,10 +166,11 @@ class Scheduler:
                 self.plans.forget_target(slot)
             stack.extend(parents[slot])
             topology.remove(slot)
+            self.versions.remove(slot)
             self.staleness.remove(slot)
+            self.leaf[slot] = self._journaled[slot] = 0
             self.forget_failure(slot)
             self.dynamic.pop(slot, None)
-            self.versions.forced.discard(slot)
             self.host.released(slot)
 
     # --- changes ---------------------------------------------------------------------------
@@ -631,6 +643,8 @@ class Scheduler:
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
+        if self._surely_run(slots) and self._nothing_else_decides(slots):
+            return self._run_whole(targets, key if worth else None, slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
         run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
@@ -649,29 +663,64 @@ class Scheduler:
         if key is None or trace is None or run.failed or rebuilt:
             return run
         if self.cycles.keys().isdisjoint(slots):
-            marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
+            marks = self._moved(trace)
             plan = self._plan_of(run, slots, marks)
             if plan is not None:
-                self._store(key, targets, plan, marks)
+                self._store(key, plan, targets, marks)
+        return run
+
+    def _surely_run(self, slots: Sequence[int]) -> bool:
+        """Whether all of these nodes run, whatever the ones before give."""
+        return (
+            _STALE_ONLY.issuperset(map(self._mark.__getitem__, slots))
+            and self.staleness.cutoffs.isdisjoint(slots)
+            and self.versions.forced.isdisjoint(slots)
+        )
+
+    def _nothing_else_decides(self, slots: Sequence[int]) -> bool:
+        """Whether nodes that surely run can be run as a plan before they ever ran one by one."""
+        return (
+            self.plans.enabled
+            and not (self.raises or self.errors or self.cycles or self.dropped or self.cancelled)
+            and not self.computing
+            and self.dynamic.keys().isdisjoint(slots)
+            and not any(map(self.leaf.__getitem__, slots))  # those have no value
+        )
+
+    def _run_whole(self, targets: tuple[int, ...], key: Key | None, slots: Sequence[int]) -> Run:
+        """Run a read all of whose nodes run, as a plan, which is stored if there is a key."""
+        trace = self.staleness.trace
+        plan = Plan.of(slots, self.topology.serial, certain=True)
+        for slot in slots:
+            self._journaled[slot] = 1
+        marks = tuple([(slot, CLEAN) for slot in slots])
+        run = self._replay(targets, Transition(plan, 0, marks, targets))
+        self.totals.resolved += 1
+        self.staleness.trace = None
+        if key is not None and trace is not None and run is plan.finished:
+            self._store(key, plan, targets, self._moved(trace))
+        else:
+            plan.retire()
         return run
 
     def _plan_of(self, run: Run, slots: list[int], marks: Sequence[tuple[int, int]]) -> Plan | None:
         """The plan that does again what a run of these nodes did; ``None``: there is none."""
         if self.dynamic.keys().isdisjoint(slots):
-            return Plan(tuple(slots), run.certain, frozenset(slots))
+            return Plan.of(slots, self.topology.serial, certain=run.certain)
         # What a node reads is decided anew at every run, and what it reads may be cut off.
         left = frozenset([slot for slot, mark in marks if mark])
         return executors.reading.plan_of(self, run, left) if run.certain else None
 
+    def _moved(self, trace: dict[int, int]) -> list[tuple[int, int]]:
+        """The marks that differ from what they were when they were traced."""
+        mark = self._mark
+        return [(slot, mark[slot]) for slot, old in trace.items() if mark[slot] != old]
+
     def _store(
-        self, key: Key, targets: tuple[int, ...], plan: Plan, marks: Iterable[tuple[int, int]]
+        self, key: Key, plan: Plan, targets: tuple[int, ...], marks: Sequence[tuple[int, int]]
     ) -> None:
-        plan.finished = Run(list(plan.slots))
-        plan.finished.seal(self.topology.serial)
         self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks), targets))
-        for slot in plan.slots:
-            self._journaled[slot] = 1
-        for slot in targets:
+        for slot in (*plan.slots, *targets):
             self._journaled[slot] = 1
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:

@@ -57,14 +57,16 @@ class Versions:
         twin.forced = self.forced.copy()
         return twin
 
-    def add(self, slot: int) -> None:
-        """Make the row of a new node."""
-        if slot == len(self.version):
-            self.version.append(0)
-            self.record.append(None)
-        else:
-            self.version[slot] = 0
-            self.record[slot] = None
+    def extend(self, rows: int) -> None:
+        """Add free rows."""
+        self.version += [0] * rows
+        self.record += [None] * rows
+
+    def remove(self, slot: int) -> None:
+        """Clear the row of a node that is going away."""
+        self.version[slot] = 0
+        self.record[slot] = None
+        self.forced.discard(slot)
 
     def current(self, slot: int) -> tuple[int, ...]:
         """Versions that the parents of `slot` have now."""

@@ -102,6 +102,8 @@ def run_compared(scheduler: Scheduler, plan: Plan) -> tuple[Run, bool]:
     try:
         steps = bound_steps(scheduler, plan)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+        steps = None  # outside of this block, where the steps bound so far would be kept
+    if steps is None:
         scheduler.staleness.flush()
         return run_rest(scheduler, plan, Run(), 0), False
     rows = plan.rows

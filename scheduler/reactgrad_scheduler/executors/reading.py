@@ -28,7 +28,11 @@ def plan_of(scheduler: Scheduler, run: Run, left: frozenset[int]) -> Plan | None
     order = {slot: i for i, slot in enumerate(run.ran)}
     if len(order) < len(run.ran):
         return None
-    return _part(scheduler, run, Expected(order, left), 0, len(run.ran), MAX_INSIDE)
+    plan = _part(scheduler, run, Expected(order, left), 0, len(run.ran), MAX_INSIDE)
+    if plan is not None:
+        plan.finished = Run(list(plan.slots))
+        plan.finished.seal(scheduler.topology.serial)
+    return plan
 
 
 def _part(

@@ -15,6 +15,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from reactgrad_scheduler.collector import collector_paused
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
@@ -147,13 +148,15 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         scheduler.host.overwrite(plan.members)
     if plan.readings and scheduler.stopwatch is not None:
         return _run_openly(scheduler, plan)
-    try:
-        bound = plan.steps
-        if bound is None or plan.moves_seen != len(scheduler.moves):
+    bound = plan.steps
+    if bound is None or plan.moves_seen != len(scheduler.moves):
+        try:
             bound = bound_steps(scheduler, plan)
-        steps = iter(bound)
-    except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-        return _run_openly(scheduler, plan)
+        except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+            bound = None  # outside of this block, where the steps bound so far would be kept
+        if bound is None:
+            return _run_openly(scheduler, plan)
+    steps = iter(bound)
     computing.append(UNKNOWN)
     frame = Frame(scheduler, plan, steps, len(computing))
     frames.append(frame)
@@ -249,11 +252,14 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
-        for slot in turns:
-            step = bind(slot) or spare
-            if step is not None:
-                known.append(_reading(scheduler.frames, slot, step) if slot in readings else step)
-                step_slots.append(slot)
+        with collector_paused():
+            for slot in turns:
+                step = bind(slot) or spare
+                if step is not None:
+                    if slot in readings:
+                        step = _reading(scheduler.frames, slot, step)
+                    known.append(step)
+                    step_slots.append(slot)
         plan.step_slots = step_slots
         plan.lends = any(map(scheduler.host.lends, step_slots))
         plan.moves_seen = len(moves)
