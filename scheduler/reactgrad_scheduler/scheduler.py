@@ -623,9 +623,12 @@ class Scheduler:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
         staleness = self.staleness
         self.versions.settle()
-        worth = key is not None and not self.computing and self.plans.wants(key)
+        repeats = False
         if not self.computing:
-            staleness.trace = {} if worth else None
+            repeats = key is not None and self.plans.wants(key)
+            # Nodes that read are slow to find out about.
+            recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
+            staleness.trace = {} if recorded else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
         needed = self.under_way(slots)
@@ -651,7 +654,7 @@ class Scheduler:
         if self.cycles.keys().isdisjoint(slots):
             marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
             plan = self._plan_of(run, slots, marks)
-            if plan is not None:
+            if plan is not None and (repeats or plan.readings):
                 self._store(key, targets, plan, marks)
         return run
 
