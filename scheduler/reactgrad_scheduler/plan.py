@@ -144,7 +144,8 @@ class Transition:
 class PlanCache:
     """Transitions by key, oldest first; the second sight of a key fills it.
 
-    A read that happens once (a new expression, an unusual set of changes) leaves only its key.
+    A read that happens once (a new expression, an unusual set of changes) leaves only its key, but where
+    nodes read others, and as long as there is much room.
 
     Attributes
     ----------
@@ -164,6 +165,11 @@ class PlanCache:
 
     def __len__(self) -> int:
         return len(self._transitions)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for plans of which nobody knows yet whether they pay."""
+        return self.enabled and self.nodes < MAX_PLANNED_NODES // 16
 
     def wants(self, key: Key) -> bool:
         """Whether `key` comes for the second time, so that storing its transition pays."""

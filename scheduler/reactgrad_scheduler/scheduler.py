@@ -635,16 +635,19 @@ class Scheduler:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
         staleness = self.staleness
         self.versions.settle()
-        worth = key is not None and not self.computing and self.plans.wants(key)
+        repeats = False
         if not self.computing:
-            staleness.trace = {} if worth else None
+            repeats = key is not None and self.plans.wants(key)
+            # Nodes that read are slow to find out about.
+            recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
+            staleness.trace = {} if recorded else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
         if self._surely_run(slots) and self._nothing_else_decides(slots):
-            return self._run_whole(targets, key if worth else None, slots)
+            return self._run_whole(targets, key if repeats else None, slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
         run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
@@ -665,7 +668,7 @@ class Scheduler:
         if self.cycles.keys().isdisjoint(slots):
             marks = self._moved(trace)
             plan = self._plan_of(run, slots, marks)
-            if plan is not None:
+            if plan is not None and (repeats or plan.readings):
                 self._store(key, plan, targets, marks)
         return run
 
