@@ -70,12 +70,12 @@ class Notes:
         try:
             yield
         except BaseException:
-            self._close(noted)
             self.giving_back = True  # an outer transaction has noted it, or never saw it changed
             try:
                 give_back(noted)
             finally:
                 self.giving_back = False
+                self._close(noted)  # last: as long as it is open, nobody reads without the lock
             raise
         self._close(noted)
         if self.open:
