@@ -662,7 +662,8 @@ class Graph:
                         slots.append(ref.slot)
                 elif self._host.handles[ref.slot] is ref:
                     self._host.handles[ref.slot] = None
-                    self._host.part(ref.slot)
+                    if host.together:
+                        host.part(ref.slot)
                     slots.append(ref.slot)
             self._scheduler.release(slots)
 

@@ -52,7 +52,7 @@ from reactgrad.ops import Op as Op
 from reactgrad.ops import Output as Output
 from reactgrad.ops import Slot as Slot
 from reactgrad.ops import output as output
-from reactgrad.scheduler import collector_paused
+from reactgrad.scheduler import CollectorPause
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 from reactgrad_scheduler.topology import RANK_GAP
 
@@ -185,7 +185,7 @@ def capture(graph: Graph) -> State:
     SaveError
         Inside a transaction, which may still be taken back.
     """
-    with graph._lock, collector_paused():
+    with graph._lock, CollectorPause():
         scheduler = graph._scheduler
         if scheduler.computing:
             raise BusyError(
@@ -420,7 +420,7 @@ def restore(state: State, *, adopt: bool = False) -> Graph:
     LoadError
         If the state contradicts itself.
     """
-    with collector_paused():
+    with CollectorPause():
         check(state)
         return _Restoring(state, adopt).graph
 

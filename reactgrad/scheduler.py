@@ -3,6 +3,7 @@
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import BusyError as BusyError
 from reactgrad_scheduler import Cancelled as Cancelled
+from reactgrad_scheduler import CollectorPause as CollectorPause
 from reactgrad_scheduler import CycleError as CycleError
 from reactgrad_scheduler import Host as Host
 from reactgrad_scheduler import InvariantError as InvariantError
@@ -16,7 +17,6 @@ from reactgrad_scheduler import Step as Step
 from reactgrad_scheduler import Stopwatch as Stopwatch
 from reactgrad_scheduler import Timed as Timed
 from reactgrad_scheduler import check_invariants as check_invariants
-from reactgrad_scheduler import collector_paused as collector_paused
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import unwatch as unwatch
 from reactgrad_scheduler import watch as watch

@@ -30,7 +30,7 @@ from reactgrad.ops import (
     known_shape,
     sum_to,
 )
-from reactgrad.scheduler import collector_paused
+from reactgrad.scheduler import CollectorPause
 
 # What stands for "the gradient is zero everywhere".
 ZERO: Any = object()
@@ -993,7 +993,7 @@ def _building(graph: Any, number: int) -> Iterator[None]:
     programs.under_way.add(number)
     before, programs.building = programs.building, number
     try:
-        with collector_paused(), Differentiable():
+        with CollectorPause(), Differentiable():
             yield
     finally:
         programs.building = before

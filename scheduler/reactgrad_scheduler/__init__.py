@@ -20,7 +20,7 @@ Map, from the bottom up:
 - ``invariants``  what must always hold, as a check
 """
 
-from reactgrad_scheduler.collector import collector_paused as collector_paused
+from reactgrad_scheduler.collector import CollectorPause as CollectorPause
 from reactgrad_scheduler.edit import Link as Link
 from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled

@@ -110,6 +110,8 @@ class Topology:
         known = self.children[parent]
         if type(known) is dict:
             known.pop(slot, None)
+        elif known == (slot,):
+            self.children[parent] = ()
         elif slot in known:
             self.children[parent] = tuple([child for child in known if child != slot])
 

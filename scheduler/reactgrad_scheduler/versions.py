@@ -98,8 +98,10 @@ class Versions:
             self._grow(event, 1)
             if isinstance(event, Plan):
                 record, current = self.record, self.current
+                same: dict[tuple[int, ...], tuple[int, ...]] = {}  # nodes alike share a record
                 for slot in event.slots:
-                    record[slot] = current(slot)
+                    now = current(slot)
+                    record[slot] = same.setdefault(now, now)
         journal.clear()
 
     def _grow(self, event: Event, times: int) -> None:

@@ -15,7 +15,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from reactgrad_scheduler.collector import collector_paused
+from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
@@ -252,7 +252,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
-        with collector_paused():
+        with CollectorPause():
             for slot in turns:
                 step = bind(slot) or spare
                 if step is not None:
