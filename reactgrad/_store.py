@@ -22,6 +22,7 @@ import numpy as np
 
 from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._fuse import fuse
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
     Spec,
@@ -478,6 +479,17 @@ class Store:
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
         return not isinstance(self.ops[slot], Op | Leaf | Output)
+
+    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
+        """Let steps on large arrays be computed together where the first of them stands."""
+        scheduler = self.scheduler
+        parents = scheduler.topology.parents
+        return fuse(
+            slots,
+            steps,
+            lambda slot: [(one, self._root(one)) for one in parents[slot]],
+            lambda: scheduler.cancelled,
+        )
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""

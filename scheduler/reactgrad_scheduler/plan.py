@@ -41,6 +41,8 @@ class Plan:
     certain: bool
     members: frozenset[int]  # the same slots, for looking up
     steps: list[Step] | None = None
+    # What is called to run them all: the same steps, or others that do the same together.
+    fused: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
@@ -122,6 +124,7 @@ class PlanCache:
             plan = transition.plan
             if plan.steps is not None and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.steps = None
+                plan.fused = None
 
     def clear(self) -> None:
         """Forget everything."""

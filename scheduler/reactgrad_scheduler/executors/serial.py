@@ -110,11 +110,15 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         bound = plan.steps
         if bound is None or plan.moves_seen != len(scheduler.moves):
             bound = bound_steps(scheduler, plan)
-        steps = iter(bound)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
         scheduler.versions.settle()
         scheduler.staleness.flush()
         return run_rest(scheduler, plan, Run(), 0)
+    if scheduler.stopwatch is None:
+        if plan.fused is None:
+            plan.fused = scheduler.host.fuse(plan.step_slots, bound)
+        bound = plan.fused
+    steps = iter(bound)
     frame = Frame(plan, steps)
     frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
@@ -201,6 +205,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     spare = None if plan.certain else _follow
     bind = scheduler.host.bind
     plan.steps = None  # until all of them are bound
+    plan.fused = None
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
