@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
 from reactgrad.backend import _strips
-from reactgrad.backend._registry import Binder, find_binder, register_binder
+from reactgrad.backend._registry import Binder, Direct, find_binder, register_binder
 from reactgrad.backend._strips import Elementwise, Reduction
 
 Attrs = tuple[Any, ...]
@@ -39,9 +39,17 @@ def _elementwise(
         large = out.shape and out.size >= _strips.settings.threshold
         if not large or any(map(_complex, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
-        return Elementwise(bind, inputs, out, attrs, cost)
+        kernel = (
+            bind.kernel if type(bind) is Direct and not attrs else partial(_compute, bind, attrs)
+        )
+        return Elementwise(kernel, [*inputs, out], cost)
 
     return bound
+
+
+def _compute(bind: Binder, attrs: Attrs, *arrays: Any) -> None:
+    *inputs, out = arrays
+    bind(inputs, out, attrs)()
 
 
 def _complex(x: Any) -> bool:

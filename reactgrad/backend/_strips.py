@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from reactgrad.backend._blocks import Block, Shape, blocks, part
-from reactgrad.backend._registry import Binder
+from reactgrad.backend._registry import Kernel
 from reactgrad.backend._threads import for_each, get_num_threads
 
 
@@ -64,43 +65,32 @@ class Elementwise:
 
     Attributes
     ----------
-    shape
-        Of the result; the operands broadcast to it.
+    kernel
+        Takes the operands and what the result is written into: whole arrays, or parts of them.
     arrays
-        The operands, some of which may be numbers, and the result.
+        These: operands that broadcast to the result, some of which may be numbers, and the result.
+    shape
+        Of the result.
     cost
         Of one element, beside that of an addition.
     """
 
-    __slots__ = ("_attrs", "_bind", "_whole", "arrays", "cost", "shape")
+    __slots__ = ("_alone", "arrays", "cost", "kernel", "shape")
 
-    def __init__(
-        self, bind: Binder, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], cost: float
-    ) -> None:
-        self.arrays = (*inputs, out)
-        self.shape: Shape = out.shape
+    def __init__(self, kernel: Kernel, arrays: Sequence[Any], cost: float) -> None:
+        self.kernel = kernel
+        self.arrays = tuple(arrays)
+        self.shape: Shape = arrays[-1].shape
         self.cost = cost
-        self._bind = bind
-        self._attrs = attrs
-        self._whole: Callable[[], object] | None = None
+        self._alone: Strip | None = None
 
     def __call__(self) -> None:
-        if _threads((self,)) > 1:
-            run((self,))
+        if _threads((self,)) == 1:
+            self.kernel(*self.arrays)
             return
-        if self._whole is None:
-            self._whole = self._bind(self.arrays[:-1], self.arrays[-1], self._attrs)
-        self._whole()
-
-    def begin(self, every: Sequence[Block]) -> None:
-        """Make ready to compute these blocks."""
-
-    def compute(self, parts: Sequence[Any], at: int, block: Block) -> None:
-        """Compute one block from the parts of the arrays that belong to it."""
-        self._bind(parts[:-1], parts[-1], self._attrs)()
-
-    def finish(self, every: Sequence[Block]) -> None:
-        """All blocks are computed."""
+        if self._alone is None:
+            self._alone = Strip((self,))
+        self._alone.run()
 
 
 class Reduction:
@@ -120,7 +110,17 @@ class Reduction:
         Called when the result is there.
     """
 
-    __slots__ = ("_axes", "_kept", "_last", "_results", "_ufunc", "arrays", "cost", "shape")
+    __slots__ = (
+        "_alone",
+        "_axes",
+        "_kept",
+        "_last",
+        "_results",
+        "_ufunc",
+        "arrays",
+        "cost",
+        "shape",
+    )
 
     def __init__(
         self,
@@ -138,17 +138,20 @@ class Reduction:
         self._axes = tuple(axes)
         self._last = last
         self._results: list[Any] | None = None  # of blocks, where several reduce to one place
+        self._alone: Strip | None = None
 
     def __call__(self) -> None:
-        run((self,))
+        if self._alone is None:
+            self._alone = Strip((self,))
+        self._alone.run()
 
     def begin(self, every: Sequence[Block]) -> None:
-        """Make ready to compute these blocks."""
+        """Make ready to reduce these blocks."""
         ends = every[0], every[-1]
         apart = all(ends[0][axis] == ends[1][axis] for axis in self._axes)
         self._results = None if apart else [None] * len(every)
 
-    def compute(self, parts: Sequence[Any], at: int, block: Block) -> None:
+    def reduce(self, x: Any, at: int, block: Block) -> None:
         """Reduce one block."""
         place = self._place(block)
         if self._results is None:
@@ -156,7 +159,7 @@ class Reduction:
         else:
             target = np.empty([one.stop - one.start for one in place], self._kept.dtype)
             self._results[at] = target
-        self._ufunc.reduce(parts[0], self._axes, None, target, keepdims=True)
+        self._ufunc.reduce(x, self._axes, None, target, keepdims=True)
 
     def finish(self, every: Sequence[Block]) -> None:
         """Join what the blocks gave, in their order."""
@@ -167,8 +170,7 @@ class Reduction:
                 start = tuple([one.start for one in place])
                 found.setdefault(start, (place, []))[1].append(result)
             for place, results in found.values():
-                together = np.stack(results)
-                self._ufunc.reduce(together, 0, None, self._kept[place])
+                self._ufunc.reduce(np.stack(results), 0, None, self._kept[place])
             self._results = None
         if self._last is not None:
             self._last()
@@ -181,74 +183,79 @@ class Reduction:
 Blockwise = Elementwise | Reduction
 
 
-def run(steps: Sequence[Blockwise], stopped: Callable[[], bool] | None = None) -> bool:
-    """Compute steps of one shape together; whether all of them were.
+class Strip:
+    """Steps of one shape that are computed together.
+
+    In a plan that is done where the first of them stands (``first``), and the others then find their
+    work done (``next``). If one of them raises, which shows only in some block, each is computed where
+    it stands, and it raises there.
 
     Parameters
     ----------
     steps
-        In an order in which they can be computed.
+        In an order in which they can be computed; none reads what a reduction among them gives.
     stopped
         Asked before each block. Once it says yes, only the first step is computed to its end.
     """
-    shape = steps[0].shape
-    every = blocks(shape, settings.block)
-    arrays = {id(one): one for step in steps for one in step.arrays}
-    operands = [[id(one) for one in step.arrays] for step in steps]
-    cut = [
-        (key, one, one.shape == shape)
-        for key, one in arrays.items()
-        if isinstance(one, np.ndarray) and (one.size > 1 or one.shape == shape)
-    ]
-    together = True
 
-    def compute(at: int) -> None:
-        nonlocal together
-        if stopped is not None and stopped():
-            together = False
-        block = every[at]
-        parts = arrays.copy()
-        for key, one, full in cut:
-            parts[key] = one[block] if full else part(one, block)
-        for step, keys in zip(steps if together else steps[:1], operands, strict=False):
-            step.compute([parts[key] for key in keys], at, block)
+    __slots__ = ("_arrays", "_cut", "_done", "_kernels", "_reductions", "_steps", "_stopped")
 
-    for step in steps:
-        step.begin(every)
-    for_each(compute, range(len(every)), _threads(steps))
-    for step in steps if together else steps[:1]:
-        step.finish(every)
-    return together
-
-
-def _threads(steps: Sequence[Blockwise]) -> int:
-    """How many threads these steps are worth."""
-    count = get_num_threads()
-    if count == 1:
-        return 1
-    effort = sum([step.cost * step.arrays[-1].size for step in steps])
-    return count if effort >= settings.effort else 1
-
-
-class Strip:
-    """Steps of a plan that are computed together where the first of them stands.
-
-    The others then find their work done. If one of them raises, which can be seen only in some
-    block, each is computed where it stands, and it raises there.
-    """
-
-    __slots__ = ("_done", "_steps", "_stopped")
-
-    def __init__(self, steps: Sequence[Blockwise], stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self, steps: Sequence[Blockwise], stopped: Callable[[], bool] | None = None
+    ) -> None:
+        shape = steps[0].shape
+        arrays = {id(one): one for step in steps for one in step.arrays}
+        place = {key: i for i, key in enumerate(arrays)}
         self._steps = steps
         self._stopped = stopped
         self._done = False
+        self._arrays = list(arrays.values())
+        # Arrays of which a block has a part; whether they have the shape of all.
+        self._cut = [
+            (i, one, one.shape == shape)
+            for i, one in enumerate(self._arrays)
+            if isinstance(one, np.ndarray) and (one.size > 1 or one.shape == shape)
+        ]
+        self._kernels = [
+            (step.kernel, itemgetter(*[place[id(one)] for one in step.arrays]))
+            for step in steps
+            if type(step) is Elementwise
+        ]
+        self._reductions = [
+            (step, place[id(step.arrays[0])]) for step in steps if type(step) is Reduction
+        ]
+
+    def run(self) -> bool:
+        """Compute them; whether all of them were."""
+        every = blocks(self._steps[0].shape, settings.block)
+        kernels, reductions, stopped = self._kernels, self._reductions, self._stopped
+
+        def compute(at: int) -> None:
+            nonlocal kernels, reductions
+            if stopped is not None and stopped():
+                first = type(self._steps[0]) is Elementwise
+                kernels, reductions = (kernels[:1], []) if first else ([], reductions[:1])
+            block = every[at]
+            parts = self._arrays.copy()
+            for i, one, full in self._cut:
+                parts[i] = one[block] if full else part(one, block)
+            for kernel, take in kernels:
+                kernel(*take(parts))
+            for step, i in reductions:
+                step.reduce(parts[i], at, block)
+
+        for step, _ in reductions:
+            step.begin(every)
+        for_each(compute, range(len(every)), _threads(self._steps))
+        for step, _ in reductions:
+            step.finish(every)
+        return len(kernels) + len(reductions) == len(self._steps)
 
     def first(self) -> None:
         """Compute all of them, or the first."""
         self._done = False
         try:
-            self._done = run(self._steps, self._stopped)
+            self._done = self.run()
             return
         except Exception:  # said again where it belongs
             pass
@@ -258,3 +265,12 @@ class Strip:
         """Compute one of the others, if that is still to be done."""
         if not self._done:
             self._steps[i]()
+
+
+def _threads(steps: Sequence[Blockwise]) -> int:
+    """How many threads these steps are worth."""
+    count = get_num_threads()
+    if count == 1:
+        return 1
+    effort = sum([step.cost * step.arrays[-1].size for step in steps])
+    return count if effort >= settings.effort else 1

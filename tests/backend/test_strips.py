@@ -419,7 +419,7 @@ def test_cancelled_between_blocks_the_first_step_ends_and_the_others_have_not_ru
         second = find_binder("add", "cpu")([a, x], b, ())
         assert isinstance(first, Elementwise)
         assert isinstance(second, Elementwise)
-        strip = Strip([first, second], stopped)
+        strip = Strip((first, second), stopped)
         strip.first()
         np.testing.assert_array_equal(a, np.exp(x))
         assert 0 < np.count_nonzero(b) < 49
@@ -438,14 +438,16 @@ def test_a_run_cancelled_inside_a_strip_is_taken_up_where_it_stopped(
         w = z + 1.0
         read_again(x, w)
         assert strips_of(g) == [3]
-        compute, scheduler = Elementwise.compute, g._scheduler
+        scheduler = g._scheduler
         assert isinstance(scheduler, Scheduler)
 
-        def cancelling(self: Elementwise, *arguments: Any) -> None:
-            scheduler.cancel()
-            compute(self, *arguments)
+        def cancelling(work: Callable[[int], None], items: Sequence[int], threads: int) -> None:
+            for at in items:
+                if at == 3:
+                    scheduler.cancel()
+                work(at)
 
-        monkeypatch.setattr(Elementwise, "compute", cancelling)
+        monkeypatch.setattr(_strips, "for_each", cancelling)
         x.set(np.zeros((8, 9)))
         with pytest.raises(rg.Cancelled):
             w.value
