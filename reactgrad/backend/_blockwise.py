@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
 from reactgrad.backend import _strips
-from reactgrad.backend._registry import Binder, Direct, find_binder, register_binder
+from reactgrad.backend._registry import Binder, Direct, Kernel, find_binder, register_binder
 from reactgrad.backend._strips import Elementwise, Reduction
 
 Attrs = tuple[Any, ...]
@@ -20,7 +20,7 @@ _CHEAP = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor", "ceil"),
-    *("sqrt", "square", "reciprocal", "maximum", "minimum", "clip", "where", "astype", "relu"),
+    *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
 )
 _DEAR = (
     *("power", "floor_divide", "remainder", "hypot", "arctan2", "logaddexp"),
@@ -31,18 +31,23 @@ _DEAR = (
 
 
 def _elementwise(
-    bind: Binder, cost: float, fits: Callable[[Attrs], bool] = lambda attrs: True
+    bind: Binder,
+    cost: float = 1.0,
+    fits: Callable[[Attrs], bool] = lambda attrs: True,
+    kernel: Kernel | None = None,
 ) -> Binder:
     """A binder of an elementwise kernel that gives large results an ``Elementwise`` step."""
+    if type(bind) is Direct:
+        kernel = bind.kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
         large = out.shape and out.size >= _strips.settings.threshold
         if not large or any(map(_complex, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
-        kernel = (
-            bind.kernel if type(bind) is Direct and not attrs else partial(_compute, bind, attrs)
-        )
-        return Elementwise(kernel, [*inputs, out], cost)
+        if kernel is not None and not attrs:
+            return Elementwise(kernel, [*inputs, out], cost)
+        prepared = partial(_compute, bind, attrs)
+        return Elementwise(prepared, [*inputs, out], cost, one_pass=kernel is not None)
 
     return bound
 
@@ -50,6 +55,14 @@ def _elementwise(
 def _compute(bind: Binder, attrs: Attrs, *arrays: Any) -> None:
     *inputs, out = arrays
     bind(inputs, out, attrs)()
+
+
+def _maximum(x: Any, y: Any, out: Any) -> None:
+    np.maximum(x, y, out=out)
+
+
+def _minimum(x: Any, y: Any, out: Any) -> None:
+    np.minimum(x, y, out=out)
 
 
 def _complex(x: Any) -> bool:
@@ -107,7 +120,9 @@ def _register() -> None:
         for name in names:
             register_binder(name, "cpu", _elementwise(find_binder(name, "cpu"), cost))
     plain = partial(find_binder, kind="cpu")
-    register_binder("accumulate", "cpu", _elementwise(plain("accumulate"), 1.0, _everywhere))
+    for name, kernel in (("maximum", _maximum), ("minimum", _minimum)):
+        register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
+    register_binder("accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere))
     register_binder("sum", "cpu", _reduction(np.add, plain("sum")))
     register_binder("mean", "cpu", _reduction(np.add, plain("mean"), average=True))
     register_binder("max", "cpu", _reduction(np.maximum, plain("max")))

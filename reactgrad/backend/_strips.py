@@ -60,6 +60,10 @@ def configured(
         settings = former
 
 
+# Blocks of a kernel that is alone need not fit a cache; there are still enough for all threads.
+LARGER = 8
+
+
 class Elementwise:
     """The step of an elementwise kernel.
 
@@ -73,24 +77,30 @@ class Elementwise:
         Of the result.
     cost
         Of one element, beside that of an addition.
+    one_pass
+        Whether the kernel reads and writes each element once: then small blocks do nothing for it
+        alone.
     """
 
-    __slots__ = ("_alone", "arrays", "cost", "kernel", "shape")
+    __slots__ = ("_alone", "arrays", "cost", "kernel", "one_pass", "shape")
 
-    def __init__(self, kernel: Kernel, arrays: Sequence[Any], cost: float) -> None:
+    def __init__(
+        self, kernel: Kernel, arrays: Sequence[Any], cost: float, *, one_pass: bool = True
+    ) -> None:
         self.kernel = kernel
+        self.one_pass = one_pass
         self.arrays = tuple(arrays)
         self.shape: Shape = arrays[-1].shape
         self.cost = cost
         self._alone: Strip | None = None
 
     def __call__(self) -> None:
-        if _threads((self,)) == 1:
+        if self.one_pass and _threads((self,)) == 1:
             self.kernel(*self.arrays)
             return
         if self._alone is None:
             self._alone = Strip((self,))
-        self._alone.run()
+        self._alone.run(settings.block * (LARGER if self.one_pass else 1))
 
 
 class Reduction:
@@ -143,7 +153,7 @@ class Reduction:
     def __call__(self) -> None:
         if self._alone is None:
             self._alone = Strip((self,))
-        self._alone.run()
+        self._alone.run(settings.block)
 
     def begin(self, every: Sequence[Block]) -> None:
         """Make ready to reduce these blocks."""
@@ -225,9 +235,9 @@ class Strip:
             (step, place[id(step.arrays[0])]) for step in steps if type(step) is Reduction
         ]
 
-    def run(self) -> bool:
-        """Compute them; whether all of them were."""
-        every = blocks(self._steps[0].shape, settings.block)
+    def run(self, size: int) -> bool:
+        """Compute them, by blocks of this size; whether all of them were."""
+        every = blocks(self._steps[0].shape, size)
         kernels, reductions, stopped = self._kernels, self._reductions, self._stopped
 
         def compute(at: int) -> None:
@@ -255,7 +265,7 @@ class Strip:
         """Compute all of them, or the first."""
         self._done = False
         try:
-            self._done = self.run()
+            self._done = self.run(settings.block)
             return
         except Exception:  # said again where it belongs
             pass

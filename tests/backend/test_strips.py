@@ -61,7 +61,7 @@ UNARY = sorted(
 )
 BINARY = sorted(
     name
-    for name in {*_blockwise._CHEAP, *_blockwise._DEAR}
+    for name in {*_blockwise._CHEAP, *_blockwise._DEAR, "maximum", "minimum"}
     if isinstance(getattr(np, name, None), np.ufunc) and getattr(np, name).nin == 2
 )
 # A whole array, rows that are apart, columns, backwards, every other element.
