@@ -28,6 +28,7 @@ from reactgrad.backend import (
     Spec,
     device_of_kind,
     find_binder,
+    is_large,
     own_copy,
     read_value,
     spec,
@@ -490,6 +491,14 @@ class Store:
             lambda slot: [(one, self._root(one)) for one in parents[slot]],
             lambda: scheduler.cancelled,
         )
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        """Forget what may have been computed of these nodes ahead of their turn."""
+        for slot in slots:
+            # With a cutoff nothing is computed ahead, and the old value is wanted.
+            if is_large(self.data[slot]) and slot not in self.cutoffs:
+                self.discard(slot)
+                self.moved(slot)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""

@@ -35,6 +35,7 @@ from reactgrad.backend._strips import Blockwise as Blockwise
 from reactgrad.backend._strips import Elementwise as Elementwise
 from reactgrad.backend._strips import Reduction as Reduction
 from reactgrad.backend._strips import Strip as Strip
+from reactgrad.backend._strips import is_large as is_large
 from reactgrad.backend._threads import ThreadCountError as ThreadCountError
 from reactgrad.backend._threads import get_num_threads as get_num_threads
 from reactgrad.backend._threads import set_num_threads as set_num_threads

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
-from reactgrad.backend import _strips
 from reactgrad.backend._registry import Binder, Direct, Kernel, find_binder, register_binder
-from reactgrad.backend._strips import Elementwise, Reduction
+from reactgrad.backend._strips import Elementwise, Reduction, is_large
 
 Attrs = tuple[Any, ...]
 
@@ -41,8 +40,7 @@ def _elementwise(
         kernel = bind.kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
-        large = out.shape and out.size >= _strips.settings.threshold
-        if not large or any(map(_complex, inputs)) or not fits(attrs):
+        if not is_large(out) or any(map(_complex, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
         if kernel is not None and not attrs:
             return Elementwise(kernel, [*inputs, out], cost)
@@ -75,9 +73,9 @@ def _everywhere(attrs: Attrs) -> bool:
     return all(place is None for place in attrs[1])
 
 
-def _large(x: Any) -> bool:
+def _summable(x: Any) -> bool:
     # Half floats are summed in float32 and rounded once.
-    return bool(x.shape) and x.size >= _strips.settings.threshold and x.dtype.char != "e"
+    return is_large(x) and x.dtype.char != "e"
 
 
 def _kept(x: Any, out: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
@@ -91,7 +89,7 @@ def _reduction(ufunc: np.ufunc, bind: Binder, *, average: bool = False) -> Binde
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
         (x,) = inputs
-        if not _large(x):
+        if not _summable(x):
             return bind(inputs, out, attrs)
         kept, axes = _kept(x, out, attrs[0])
         last = None
@@ -106,7 +104,7 @@ def _reduction(ufunc: np.ufunc, bind: Binder, *, average: bool = False) -> Binde
 def _sum_to(bind: Binder) -> Binder:
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
         x = inputs[0]
-        if not _large(x) or x.size == out.size:
+        if not _summable(x) or x.size == out.size:
             return bind(inputs, out, attrs)
         shape = (1,) * (x.ndim - out.ndim) + out.shape
         axes = [i for i, n in enumerate(shape) if n == 1]

@@ -45,6 +45,11 @@ class Settings:
 settings = Settings()
 
 
+def is_large(value: Any) -> bool:
+    """Whether this is an array that is computed by blocks where its kernel can be."""
+    return isinstance(value, np.ndarray) and value.ndim > 0 and value.size >= settings.threshold
+
+
 @contextmanager
 def configured(
     *, block: int | None = None, threshold: int | None = None, effort: float | None = None

@@ -126,8 +126,9 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
             deque(left, maxlen=0)  # nobody begins another one
             raise
 
-    others = _start(take, helpers)
+    others: list[Future[None]] = []
     try:
+        _start(take, helpers, others)
         take()
     finally:
         _await(others, left)
@@ -136,7 +137,7 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
             other.result()
 
 
-def _start(take: Callable[[], None], count: int) -> list[Future[None]]:
+def _start(take: Callable[[], None], count: int, started: list[Future[None]]) -> None:
     """Let so many threads of the pool take part, if they come to it."""
     global _pool, _pool_size
     if _pool is None or _pool_size < count:
@@ -144,9 +145,10 @@ def _start(take: Callable[[], None], count: int) -> list[Future[None]]:
 
         _pool, _pool_size = ThreadPoolExecutor(count, "reactgrad"), count
     try:
-        return [_pool.submit(copy_context().run, take) for _ in range(count)]
+        # One by one: what was started is known, also if the next one cannot be.
+        started.extend(_pool.submit(copy_context().run, take) for _ in range(count))
     except RuntimeError:  # the interpreter is shutting down, and starts no threads any more
-        return []
+        pass
 
 
 def _await(others: Iterable[Future[None]], left: Iterator[Any]) -> None:

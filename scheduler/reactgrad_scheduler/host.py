@@ -30,6 +30,13 @@ class Host(Protocol):
         """
         ...
 
+    def spoiled(self, slots: Sequence[int]) -> None:
+        """These nodes were not computed, but fused steps may have been at work on them.
+
+        What they hold is no value then, not even the old one.
+        """
+        ...
+
     def lends(self, slot: int) -> bool:
         """Whether computing this node runs code of the user, which may wait for other threads."""
         ...

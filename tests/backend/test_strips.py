@@ -404,6 +404,29 @@ def test_a_kernel_that_raises_in_a_strip_raises_where_it_stands(bad: int) -> Non
     assert len(seen[0][0][1]) == 1
 
 
+@pytest.mark.parametrize("cutoff", ["equal", rg.tolerance(atol=1e9)])
+def test_what_a_strip_left_half_done_is_not_the_old_value_of_a_later_cutoff(cutoff: Any) -> None:
+    with blockwise():
+        g = rg.Graph()
+        x, n = g.input(np.full(63, 3)), g.input(np.ones(63, int))
+        failing = x**n
+        beside = x * 2
+        after = failing + beside
+        for i in range(5):
+            g.set({x: np.full(63, i), n: np.full(63, i)})
+            after.value
+        assert strips_of(g) == [3]
+        g.set({x: np.full(63, 7), n: np.where(np.arange(63) == 60, -1, 1)})
+        with pytest.raises(ValueError, match="negative integer powers"):
+            after.value
+        version = after.value_version
+        after.cutoff = cutoff
+        g.set({x: np.full(63, 8), n: np.ones(63, int)})
+        np.testing.assert_array_equal(after.value, np.full(63, 24))
+        assert after.value_version == version + 1
+        g.check_invariants()
+
+
 def test_cancelled_between_blocks_the_first_step_ends_and_the_others_have_not_run() -> None:
     x = np.arange(50.0)
     a, b = np.zeros(50), np.zeros(50)

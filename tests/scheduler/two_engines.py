@@ -218,6 +218,9 @@ class IntegerHost:
     def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
         return steps
 
+    def spoiled(self, slots: Sequence[int]) -> None:
+        pass
+
     def lends(self, slot: int) -> bool:
         return True
 

@@ -176,7 +176,7 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
     if not isinstance(error, Exception):
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
-        abandon(scheduler, plan.slots)
+        break_off(scheduler, plan)
         raise error
 
 
@@ -185,7 +185,14 @@ def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
     try:
         return run_checked(scheduler, plan.slots[begin:], run=run)
     finally:
-        abandon(scheduler, plan.slots)
+        break_off(scheduler, plan)
+
+
+def break_off(scheduler: Scheduler, plan: Plan) -> None:
+    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs."""
+    abandon(scheduler, plan.slots)
+    mark = scheduler.staleness.mark
+    scheduler.host.spoiled([slot for slot in plan.slots if mark[slot]])
 
 
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
