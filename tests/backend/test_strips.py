@@ -303,6 +303,7 @@ def read_again(x: rg.Var, *targets: rg.Var) -> None:
         x.graph.forward(*targets)
 
 
+@pytest.mark.trusting
 def test_a_chain_and_its_sums_are_one_strip() -> None:
     with blockwise():
         g = rg.Graph()
@@ -313,6 +314,7 @@ def test_a_chain_and_its_sums_are_one_strip() -> None:
         assert strips_of(g) == [len(g.last_run.ran)]
 
 
+@pytest.mark.trusting
 def test_what_reads_a_sum_is_another_strip_of_the_same_shape() -> None:
     with blockwise():
         g = rg.Graph()
@@ -325,6 +327,7 @@ def test_what_reads_a_sum_is_another_strip_of_the_same_shape() -> None:
         np.testing.assert_allclose(z.value, expected / expected.sum(1, keepdims=True), rtol=1e-14)
 
 
+@pytest.mark.trusting
 def test_a_strip_goes_past_steps_that_it_does_not_need() -> None:
     with blockwise():
         g = rg.Graph()
@@ -338,6 +341,7 @@ def test_a_strip_goes_past_steps_that_it_does_not_need() -> None:
         np.testing.assert_array_equal(w.value, 2 * np.exp(x.numpy()) + 1 + np.exp(x.numpy()).sum())
 
 
+@pytest.mark.trusting
 def test_a_view_of_what_is_computed_in_a_strip_is_read_after_it() -> None:
     with blockwise():
         g = rg.Graph()
@@ -350,6 +354,7 @@ def test_a_view_of_what_is_computed_in_a_strip_is_read_after_it() -> None:
         np.testing.assert_array_equal(z.value, expected + expected.T)
 
 
+@pytest.mark.trusting
 def test_values_that_callers_hold_are_left_to_them() -> None:
     with blockwise(4096):
         g = rg.Graph()
@@ -364,6 +369,7 @@ def test_values_that_callers_hold_are_left_to_them() -> None:
             np.testing.assert_array_equal(value, copy)
 
 
+@pytest.mark.trusting
 @pytest.mark.parametrize("bad", [0, 3, 60])
 def test_a_kernel_that_raises_in_a_strip_raises_where_it_stands(bad: int) -> None:
     """With the same errors, versions and values as computed whole."""
@@ -404,6 +410,7 @@ def test_a_kernel_that_raises_in_a_strip_raises_where_it_stands(bad: int) -> Non
     assert len(seen[0][0][1]) == 1
 
 
+@pytest.mark.trusting
 @pytest.mark.parametrize("cutoff", ["equal", rg.tolerance(atol=1e9)])
 def test_what_a_strip_left_half_done_is_not_the_old_value_of_a_later_cutoff(cutoff: Any) -> None:
     with blockwise():
@@ -450,6 +457,7 @@ def test_cancelled_between_blocks_the_first_step_ends_and_the_others_have_not_ru
         np.testing.assert_array_equal(b, np.exp(x) + x)
 
 
+@pytest.mark.trusting
 def test_a_run_cancelled_inside_a_strip_is_taken_up_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -480,6 +488,7 @@ def test_a_run_cancelled_inside_a_strip_is_taken_up_where_it_stopped(
         assert [v.name for v in g.last_run.ran] == [z.name, w.name]
 
 
+@pytest.mark.trusting
 def test_who_watches_the_clock_sees_each_node_by_itself() -> None:
     with blockwise():
         g = rg.Graph()
