@@ -20,6 +20,7 @@ Map of the package:
 - ``_profile``                     where the time and the memory of a block went
 - ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
+- ``_fuse``                        steps of a plan that are computed together
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
 - ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
@@ -92,6 +93,9 @@ from reactgrad._transforms import value_and_grad as value_and_grad
 from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
+from reactgrad.backend import ThreadCountError as ThreadCountError
+from reactgrad.backend import get_num_threads as get_num_threads
+from reactgrad.backend import set_num_threads as set_num_threads
 from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference

@@ -22,11 +22,13 @@ import numpy as np
 
 from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._fuse import fuse
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
     Spec,
     device_of_kind,
     find_binder,
+    is_large,
     own_copy,
     read_value,
     spec,
@@ -478,6 +480,25 @@ class Store:
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
         return not isinstance(self.ops[slot], _OWN)
+
+    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
+        """Let steps on large arrays be computed together where the first of them stands."""
+        scheduler = self.scheduler
+        parents = scheduler.topology.parents
+        return fuse(
+            slots,
+            steps,
+            lambda slot: [(one, self._root(one)) for one in parents[slot]],
+            lambda: scheduler.cancelled,
+        )
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        """Forget what may have been computed of these nodes ahead of their turn."""
+        for slot in slots:
+            # With a cutoff nothing is computed ahead, and the old value is wanted.
+            if is_large(self.data[slot]) and slot not in self.cutoffs:
+                self.discard(slot)
+                self.moved(slot)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""

@@ -1,13 +1,15 @@
-"""What all tests share: ``--distrust``, and a graph that is tried with trust and without."""
+"""What all tests share: ``--distrust``, ``--strips``, and a graph that is tried with trust and without."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import reactgrad as rg
+from reactgrad.backend import _strips
 from reactgrad_scheduler import Scheduler
 
 # The same examples at every run; `--hypothesis-profile=search` looks for new ones, and longer.
@@ -27,9 +29,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="every read first forgets all marks and plans (rule E16); nothing else may change",
     )
+    parser.addoption(
+        "--strips",
+        choices=("always", "never"),
+        help="computes arrays of any size, or of none, by blocks (always: of 7 elements, on 4 threads)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    strips = config.getoption("--strips")
+    if strips == "always":
+        _strips.settings = _strips.Settings(block=7, threshold=1, effort=0)
+        rg.set_num_threads(4)
+    elif strips == "never":
+        _strips.settings = _strips.Settings(threshold=sys.maxsize)
     config.addinivalue_line(
         "markers", "trusting: is about the marks and plans that --distrust erases"
     )

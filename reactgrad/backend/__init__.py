@@ -6,12 +6,15 @@
 - ``_values``      from what callers write to arrays
 - ``_numpy``       kernels of NumPy and of libraries that mirror it
 - ``_parts``       where the parts of a value lie that is taken apart
+- ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
+- ``_strips``      steps that are computed by blocks, and several of them together
+- ``_blocks``, ``_threads``  parts of arrays; the threads that compute them
 - ``_erf``         error function and normal distribution, accurate in the tails
 - ``_array_api``   any namespace of the array API standard as a device
 - ``_store``       the values of the nodes of one graph
 """
 
-from reactgrad.backend import _numpy as _numpy  # registers the kernels
+from reactgrad.backend import _blockwise as _blockwise  # registers the kernels
 from reactgrad.backend._device import Device as Device
 from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind
@@ -29,6 +32,14 @@ from reactgrad.backend._spec import WEAK_SPECS as WEAK_SPECS
 from reactgrad.backend._spec import Spec as Spec
 from reactgrad.backend._spec import spec as spec
 from reactgrad.backend._spec import weak_spec as weak_spec
+from reactgrad.backend._strips import Blockwise as Blockwise
+from reactgrad.backend._strips import Elementwise as Elementwise
+from reactgrad.backend._strips import Reduction as Reduction
+from reactgrad.backend._strips import Strip as Strip
+from reactgrad.backend._strips import is_large as is_large
+from reactgrad.backend._threads import ThreadCountError as ThreadCountError
+from reactgrad.backend._threads import get_num_threads as get_num_threads
+from reactgrad.backend._threads import set_num_threads as set_num_threads
 from reactgrad.backend._values import own_copy as own_copy
 from reactgrad.backend._values import read_value as read_value
 from reactgrad.backend._values import storage_shape as storage_shape

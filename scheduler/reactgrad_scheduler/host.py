@@ -21,6 +21,22 @@ class Host(Protocol):
         """
         ...
 
+    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
+        """Steps that together do what these do, for a plan that runs all of them.
+
+        Each is called in its turn. Whatever else it has done, the one in the place of step `i` returns
+        only when its node is computed, if all those before it have been called, and raises what
+        computing its node raises.
+        """
+        ...
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        """These nodes were not computed, but fused steps may have been at work on them.
+
+        What they hold is no value then, not even the old one.
+        """
+        ...
+
     def lends(self, slot: int) -> bool:
         """Whether computing this node runs code of the user, which may wait for other threads."""
         ...

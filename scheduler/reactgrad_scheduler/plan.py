@@ -47,6 +47,8 @@ class Plan:
     readings: dict[int, Reading] = field(default_factory=dict[int, "Reading"])
     expected: Expected | None = None  # where there are readings
     steps: list[Step] | None = None
+    # What is called to run them all: the same steps, or others that do the same together.
+    fused: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
@@ -62,7 +64,7 @@ class Plan:
 
     def retire(self) -> None:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
-        self.steps = None
+        self.steps = self.fused = None
         self.step_slots = []
         self.members = frozenset()
 
@@ -78,7 +80,7 @@ class Plan:
 
     def unbind(self) -> None:
         """Let go of the bound steps."""
-        self.steps = None
+        self.steps = self.fused = None
         for reading in self.readings.values():
             for pull in reading.pulls:
                 pull.plan.unbind()

@@ -215,6 +215,12 @@ class IntegerHost:
             self.values.pop(slot, None)
         self.scheduler.drop(slots)
 
+    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
+        return steps
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        pass
+
     def lends(self, slot: int) -> bool:
         return True
 

@@ -156,6 +156,11 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             bound = None  # outside of this block, where the steps bound so far would be kept
         if bound is None:
             return _run_openly(scheduler, plan)
+    # What a node reads while it runs lies between the steps, where no other one may move across.
+    if scheduler.stopwatch is None and not plan.readings:
+        if plan.fused is None:
+            plan.fused = scheduler.host.fuse(plan.step_slots, bound)
+        bound = plan.fused
     steps = iter(bound)
     computing.append(UNKNOWN)
     frame = Frame(scheduler, plan, steps, len(computing))
@@ -219,7 +224,7 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
     if not isinstance(error, Exception):
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
-        abandon(scheduler, plan.slots)
+        break_off(scheduler, plan)
         raise error
 
 
@@ -228,7 +233,14 @@ def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
     try:
         return run_checked(scheduler, plan.rest(begin), run=run)
     finally:
-        abandon(scheduler, plan.slots)
+        break_off(scheduler, plan)
+
+
+def break_off(scheduler: Scheduler, plan: Plan) -> None:
+    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs."""
+    abandon(scheduler, plan.slots)
+    mark = scheduler.staleness.mark
+    scheduler.host.spoiled([slot for slot in plan.slots if mark[slot]])
 
 
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
@@ -249,6 +261,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     bind, readings = scheduler.host.bind, plan.readings
     turns = plan.turns or plan.slots
     plan.steps = None  # until all of them are bound
+    plan.fused = None
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
