@@ -275,7 +275,8 @@ class Applied(Lifted):
         parts = [*parts] if isinstance(parts, tuple | list) else [parts]
         self._check_count(parts)
         count = len(arguments)
-        return rule.finish((parts + [None] * count)[:count])
+        asked = [one if wanted else None for one, wanted in zip(arguments, needed, strict=True)]
+        return rule.finish((parts + [None] * count)[:count], asked)
 
     def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
         """What ``infer`` says of an output."""
@@ -319,14 +320,15 @@ class Applied(Lifted):
                 )
 
     def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
-        rule = Rule(self, node, arguments, program)
+        rule, outputs = Rule(self, node, arguments, program), node._graph._outputs(node)
         assert self.jvp is not None
         try:
             parts = self.jvp(RuleContext(rule, [one is not None for one in tangents]), *tangents)
         except NotRun:
-            return rule.postponed(node._graph._outputs(node))
+            return rule.postponed(outputs)
         single = self.function._outputs is None
-        return rule.finish([parts] if single or not isinstance(parts, tuple | list) else parts)
+        parts = [parts] if single or not isinstance(parts, tuple | list) else parts
+        return rule.finish(parts, outputs[: len(parts)])
 
     def still_so(self, read: dict[str, Any], value: Any) -> bool:
         """Whether what rules have read on ctx is what forward has left by now."""

@@ -1298,6 +1298,9 @@ class Graph:
         """The value of a function's node for a rule that is built anew when it is so no more."""
         return self._value(slot)
 
+    def _rule_saw(self, program: Program) -> None:
+        """Hear that a rule has read what only this program will build anew when it is so no more."""
+
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
         if not lock.acquire(False):

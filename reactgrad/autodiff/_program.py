@@ -44,6 +44,7 @@ _TABLES = (
     "_own",
     "_hooks",
     "_holds",
+    "_derivatives",
     "_edges",
     "_parts",
     "observed",
@@ -144,6 +145,7 @@ class Program:
         "_anchors",
         "_asked",
         "_changes",
+        "_derivatives",
         "_edges",
         "_graph",
         "_held",
@@ -194,6 +196,7 @@ class Program:
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
+        program._derivatives = {at: graph._handle(at) for at in self._derivatives}
         program._edges = self._edges.copy()
         program._params = self._params
         program._parts = self._parts.copy()
@@ -217,6 +220,8 @@ class Program:
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
         self._hooks: dict[int, tuple[Any, ...]] = {}  # those that adjoints pass (rule D12)
         self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
+        # Derivatives among the nodes between: they follow only as long as somebody holds them.
+        self._derivatives: dict[int, Any] = {}
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._params: tuple[int, ...] | None = None  # those among them, once asked for
@@ -487,7 +492,7 @@ class Program:
 
     def _reach(self, slots: Iterable[int]) -> list[int]:
         """Take in these nodes and all that they depend on over edges that gradients may pass."""
-        edges, graph = self._edges, self._graph
+        edges, graph, owners = self._edges, self._graph, self._graph._host.owners
         reached: list[int] = []
         stack = list(slots)
         while stack:
@@ -498,6 +503,8 @@ class Program:
                 self._params = None
                 self.reads.add(slot)
                 self.reads.update(sources(graph, slot))
+                if slot in owners and getattr(var := graph._handle(slot), "_programs", None):
+                    self._put(self._derivatives, slot, var)
                 reached.append(slot)
                 stack += [source for _, source in found]
         return reached
@@ -525,6 +532,7 @@ class Program:
                 self._serials,
                 self._own,
                 self._holds,
+                self._derivatives,
                 self._hooks,
                 self.seen,
             ):
@@ -829,6 +837,7 @@ class Program:
         """A rule has read this of what its function has left; what was read first counts."""
         before = self.seen.get(slot, ({}, None))[1]
         self._put(self.seen, slot, (left, read | before if before else read))
+        self._graph._rule_saw(self)
 
     def postpone(self, slot: int) -> None:
         """The rule of this node waits until its function has run."""
