@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from reactgrad._cutoff import equal
-from reactgrad._errors import DTypeError, GradientError, OutdatedRuleError, ReactgradError
+from reactgrad._errors import (
+    DTypeError,
+    GradientError,
+    OutdatedRuleError,
+    ReactgradError,
+    UnsetError,
+)
 from reactgrad._lift import OPERAND, Lifted
 from reactgrad._names import remember
 from reactgrad.backend import owner
@@ -212,7 +218,10 @@ class Rule:
     def _left(self) -> dict[str, Any]:
         """What forward has set on ctx at its last run."""
         program, slot = self._program, self._node._slot
-        value = program.look(slot)
+        try:
+            value = program.look(slot, Passed)
+        except UnsetError:  # as an argument of a function that is being built, or is yet to be set
+            raise NotRun from None
         if isinstance(value, Passed):
             return value.attributes
         known = program.seen.get(slot)
@@ -228,15 +237,19 @@ class Rule:
     def _later(self, var: Any) -> Any:
         graph, name = self._node._graph, self._op.name
 
-        def derivative(_: Any) -> None:
+        def derivative(*_: Any) -> None:
             raise OutdatedRuleError(
                 f"{name} is new in what is differentiated here, and its forward had not run when its "
-                "rule was asked. Read this outside of functions that are running."
+                "rule was asked. Read the gradient outside of functions that are running, and hold it, "
+                "d = rg.grad(y, x), as long as it is used; differentiate it again once arguments have "
+                "values, in an rg.subgraph not before it has returned."
             )
 
         declared = graph._host.specs[var._slot]
         # Of the function's node, so that forward runs before.
-        return graph._call_lifted(Lifted(derivative, declared, None, None, ()), [self._node], None)
+        return graph._call_lifted(
+            Lifted(derivative, declared, derivative, None, (), derivative), [self._node], None
+        )
 
     def finish(self, parts: Sequence[Any], like: Sequence[Any]) -> list[Any]:
         """The derivatives, which are there only as long as what the rule has read is so.

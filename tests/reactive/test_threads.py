@@ -299,7 +299,6 @@ def test_100_000_operations_of_8_threads_are_those_of_a_serial_order() -> None:
 
 # --- transactions that fail -------------------------------------------------------------------------
 
-
 def test_nobody_sees_a_transaction_while_it_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     g = rg.Graph()
     x = g.input(1.0)
