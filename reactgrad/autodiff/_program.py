@@ -131,7 +131,8 @@ class Part(NamedTuple):
     slot: int
     serial: int
     kind: type[Placed | Share] | None  # ``None``: it belongs everywhere in the operand
-    index: Any  # else where
+    index: Any  # else where, and the nodes that stand in that index
+    operands: tuple[int, ...]
     own: bool  # whether its node was made for this and nothing else
 
 
@@ -672,7 +673,7 @@ class Program:
         serial = self._graph._scheduler.topology.serial
         if slot == self._output:
             seed = self.seed._slot
-            return [(0, 0, slot, Part(seed, serial[seed], None, None, False))], set()
+            return [(0, 0, slot, Part(seed, serial[seed], None, None, (), False))], set()
         found: list[tuple[int, int, int, Part]] = []
         silent: set[int] = set()
         for child in self._consumers(slot):
@@ -722,10 +723,12 @@ class Program:
                 if part.slot == before and own:
                     # It was all there was, and stays as the node of the sum.
                     copy = graph._copy(before)
-                    part = Part(copy._slot, topology.serial[copy._slot], None, None, True)
+                    part = Part(copy._slot, topology.serial[copy._slot], None, None, (), True)
                     self._put(self._parts, (child, i), part)
                 var = graph._handle(part.slot)
-                parts.append(var if part.kind is None else part.kind(var, part.index))
+                if part.kind is not None:
+                    var = part.kind(var, part.index, *map(graph._handle, part.operands))
+                parts.append(var)
             total = self._sum(slot, parts)
             for through in hooks:
                 total = through(total)
@@ -818,14 +821,16 @@ class Program:
         operands = dict(edges)
         first = graph._scheduler.topology.next_serial
         for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
-            var, kind, index = part, None, None
+            var, kind, index, inside = part, None, None, ()
             if isinstance(part, Placed | Share):
                 var, kind, index = part.gradient, type(part), part.index
+                if isinstance(part, Placed):
+                    inside = tuple([operand._slot for operand in part.operands])
             self._held.append(var)
             at = var._slot
             # Whoever asks for an output is given the one node that it has.
             own = alone and serial[at] >= first and not isinstance(ops[at], Output)
-            made[i] = Part(at, serial[at], kind, index, own)
+            made[i] = Part(at, serial[at], kind, index, inside, own)
             if graph._host.transient:
                 follow_segment(graph, slot, operands[i], at, first)
             first = graph._scheduler.topology.next_serial
