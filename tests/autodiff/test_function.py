@@ -1004,6 +1004,35 @@ def test_wrong_infer_is_refused_where_it_is_asked(g: rg.Graph, says: Any, words:
         Wrong.apply(x)
 
 
+def test_infer_gets_specs_of_arrays_and_floats_too(g: rg.Graph) -> None:
+    class Product(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any, times: int = 1) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def infer(a: Any, b: Any, times: int = 1) -> Any:
+            assert type(times) is int
+            return a if a.shape else b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return None, g * ctx.saved_tensors[0]
+
+    x = g.param(np.ones(3))
+    for first, wanted in (
+        (np.arange(3.0), [0.0, 1.0, 2.0]),
+        (2.0, [2.0] * 3),
+        (np.float32(2), [2] * 3),
+    ):
+        y = Product.apply(first, x, times=2)
+        assert y.shape == (3,)
+        assert rg.grad(y.sum(), x).value.tolist() == wanted
+    with g:
+        assert Product.apply(np.ones(2), 3.0).shape == (2,)
+
+
 def test_broken_promise_is_found_when_it_runs(g: rg.Graph) -> None:
     class Wrong(Doubling):
         @staticmethod
