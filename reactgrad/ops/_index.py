@@ -291,6 +291,8 @@ def _infer_accumulate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    if i >= len(attrs[1]):  # of an index, whose dtype may show only when it has run
+        return None
     place, indices = _place(i, operands, attrs)
     if place is None:
         return g
@@ -298,6 +300,8 @@ def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs:
 
 
 def _accumulate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    if i >= len(attrs[1]):
+        return None
     place, indices = _place(i, operands, attrs)
     return t if place is None else Placed(t, place, *indices)
 
