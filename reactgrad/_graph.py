@@ -28,6 +28,7 @@ from reactgrad._errors import (
     OutdatedRuleError,
     SetError,
     ShapeError,
+    UnsetError,
 )
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
@@ -1267,15 +1268,23 @@ class Graph:
             return False
         outdated = [(program, program.outdated()) for program in programs.in_order()]
         waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
-        if waiting:
-            self._refresh(tuple(dict.fromkeys(waiting)))
-        with Change(self) as change:
-            for program, slots in outdated:
-                if slots:
-                    change.update(program, slots, ())
-            change.follow()
-        programs.waiting = False
-        return any(slots and not program.broken for program, slots in outdated)
+        unset: set[int] = set()
+        for slot in dict.fromkeys(waiting):
+            try:
+                self._refresh((slot,))
+            except UnsetError:  # it goes on waiting
+                unset.add(slot)
+        programs.following = True
+        try:
+            with Change(self) as change:
+                for program, slots in outdated:
+                    if slots.keys() - unset:
+                        change.update(program, slots.keys() - unset, ())
+                change.follow()
+        finally:
+            programs.following = False
+        programs.waiting = bool(unset)
+        return any(slots.keys() - unset and not program.broken for program, slots in outdated)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""
@@ -1335,6 +1344,9 @@ class Graph:
     def _value_for_rule(self, slot: int) -> Any:
         """The value of a function's node for a rule that is built anew when it is so no more."""
         return self._value(slot)
+
+    def _rule_saw(self, program: Program) -> None:
+        """Hear that a rule has read what only this program will build anew when it is so no more."""
 
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads

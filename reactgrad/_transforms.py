@@ -318,7 +318,8 @@ def jacobian(
         Forward has a direction for each element of `x`, reverse one for each element of `y`. By
         default the one that has fewer, forward if both have as many; but the other one if a node
         between has rules for that only. Gradient hooks are passed by reverse mode only, which is the
-        default in graphs that have some.
+        default in graphs that have some. One that was built forward does not follow a hook that is
+        registered later, as gradients do: ask again then, which gives another node.
     allow_unused : bool
         Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
     argnums : int or sequence of int

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._erf import erf, erfc, norm_cdf
-from reactgrad.backend._parts import split_key, unbind_key
+from reactgrad.backend._parts import placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 
 UFUNCS = (
@@ -132,11 +132,6 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         *indices, out, index = operands
         out[...] = x[index.filled([None, *indices])]
 
-    def scatter(g: Any, *operands: Any) -> None:
-        *indices, out, index, _shape = operands
-        out.fill(0)
-        xp.add.at(out, index.filled([None, *indices]), g)
-
     def bind_accumulate(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
@@ -144,8 +139,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         if all(place is None for place in places):
             return _bind_dense_sum(xp, inputs, out)
         parts = [
-            (x, None if p is None else p.parts, p is not None and p.basic)
-            for x, p in zip(inputs, places, strict=True)
+            (x, None if at is None else at.filled([None, *indices]), at is not None and at.basic)
+            for x, at, indices in placed(inputs, places)
         ]
 
         def accumulate() -> None:
@@ -168,7 +163,6 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("stack", kind, pile)
     register_kernel("getitem", kind, getitem)
     register_kernel("gather", kind, gather)
-    register_kernel("scatter", kind, scatter)
     register_kernel("transpose", kind, copy_view(lambda x, axes: x.transpose(axes)))
     register_kernel("reshape", kind, copy_view(lambda x, shape: x.reshape(shape)))
     register_kernel("broadcast_to", kind, copy_view(lambda x, shape: xp.broadcast_to(x, shape)))
