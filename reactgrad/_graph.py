@@ -40,7 +40,7 @@ from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
-from reactgrad._sparing import is_sparing, sparing
+from reactgrad._sparing import take_refusal
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
@@ -1181,9 +1181,6 @@ class Graph:
         if open_blocks and not self._computing and (blocks := blocks_due(self)):
             with surrounded(self, blocks):
                 return self._refresh(slots, retry=retry)
-        if self._transient and not self._computing and not is_sparing(self):
-            with sparing(self, slots):
-                return self._refresh(slots, retry=retry)
         try:
             around = self._as_fork if self._lineage else _quietly
             run = self._scheduler.refresh(slots, retry=retry, around=around)
@@ -1200,6 +1197,8 @@ class Graph:
         if outdated and self._follow_rules():
             return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
+        if self._transient and not self._computing:
+            failure = take_refusal(self._host, failure)
         try:
             if self._scheduler.cancelled:
                 self._check_cancelled(slots)
@@ -1284,7 +1283,7 @@ class Graph:
         if gate is None:
             return MISSING
         try:
-            if self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
+            if slot in self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
                 return MISSING
             value = self._handed.get(slot, MISSING)
             if value is MISSING or type(value) is Lease:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reactgrad._site import Site, site_text
+from reactgrad._sparing import meets_transient, sparing
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Output
+from reactgrad.scheduler import Course
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -122,6 +125,19 @@ class Host(Store):
         ) or slot in self.anchors:
             return True
         return slot in self.kept or (ref is not None and ref() is not None)
+
+    def is_observed(self, slot: int) -> bool:
+        """Whether somebody is to hear of changes of the node."""
+        graph = self._graph()
+        return graph is not None and slot in graph._observed
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        """What a run of these nodes is inside of: where it meets transient values, these go."""
+        if not meets_transient(self, slots, targets):
+            return nullcontext()
+        return sparing(self, slots, targets)
 
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""

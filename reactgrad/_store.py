@@ -111,6 +111,9 @@ class Store:
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
+        self.refused: set[int] = set()  # nodes whose values could not be put away
+        # The first error that let one stay which the run under way has computed or read.
+        self.refusal: Exception | None = None
         self.together: dict[
             int, Together
         ] = {}  # leaves that were set together, by the first handle
@@ -155,6 +158,7 @@ class Store:
         if self.transient.pop(slot, None) is not None:
             self.lying.discard(slot)
             self.away.pop(slot, None)
+            self.refused.discard(slot)
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
@@ -232,6 +236,7 @@ class Store:
             self.transient[slot] = how
             if self.data[slot] is not MISSING:
                 self.lying.add(slot)
+        self.scheduler.staleness.renew()  # a plan that was found before knows nothing of it
 
     def bring_back(self, slot: int) -> None:
         """Give a clean transient node its value back, if it lies somewhere else."""

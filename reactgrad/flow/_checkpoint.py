@@ -79,8 +79,7 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     -----
     Unlike with ``torch.utils.checkpoint``, `fn` itself is called once: what runs again are its
     nodes. So nothing has to be replayed, gradients of gradients work, and only what changed runs when an
-    input does. A checkpoint inside of another one becomes part of it. Reads of a graph with
-    checkpoints find their plan anew each time.
+    input does. A checkpoint inside of another one becomes part of it.
 
     Examples
     --------

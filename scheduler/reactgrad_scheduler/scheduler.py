@@ -22,7 +22,7 @@ from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path
-from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
+from reactgrad_scheduler.plan import Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import Topology
@@ -447,6 +447,8 @@ class Scheduler:
         transition = self.plans.get(key)
         if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
             transition = None  # a cycle, found and named where the plan is made
+        if transition and transition.plan.script and not self._follows(transition.plan.script):
+            transition = None
         if transition is not None and not transition.plan.slots and not retry:
             run = transition.plan.finished
             self._arrive(transition)
@@ -506,6 +508,10 @@ class Scheduler:
         for frame in list(self.frames):
             frame.stop()
 
+    def _follows(self, script: Script) -> bool:
+        """Whether a run can follow a script: not inside of a node, nor where each step is watched."""
+        return not self.computing and self.stopwatch is None and script.fits()
+
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
         if plan.certain:
@@ -516,6 +522,10 @@ class Scheduler:
                 if len(self.versions.journal) > JOURNAL_LIMIT:
                     self.versions.settle()
                 self._arrive(transition)
+                if plan.script is not None:
+                    self.totals.rebuilt += len(run.rebuilt)
+                    if not plan.script.ended():
+                        plan.steps = None
                 return run
         else:
             run, straight = executors.compared.run_compared(self, plan)
@@ -533,8 +543,9 @@ class Scheduler:
         if transition.marks:
             for slot, mark in transition.marks:
                 staleness.put(slot, mark)
-            for slot in self.dropped.intersection(transition.plan.members):
-                staleness.restore(slot)
+            if transition.plan.script is None:
+                for slot in self.dropped.intersection(transition.plan.members):
+                    staleness.restore(slot)
         # Last: who reads without the lock must never see a node that is neither pending nor marked.
         staleness.pending.clear()
 
@@ -584,9 +595,10 @@ class Scheduler:
         )
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
-        run = executors.serial.run_checked(self, slots)
-        self._settle(targets, run)
-        rebuilt = self._rebuild_targets(dropped, run)
+        with self.host.around(slots, targets) as course:
+            run = executors.serial.run_checked(self, slots)
+            self._settle(targets, run)
+            rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
         self.totals.resolved += not self.computing
         trace, staleness.trace = staleness.trace, None
@@ -594,8 +606,13 @@ class Scheduler:
         fixed = self.dynamic.keys().isdisjoint(slots) and self.cycles.keys().isdisjoint(slots)
         # Nor does one rebuild its targets; what other nodes need is rebuilt by a checked run.
         if key is not None and trace is not None and fixed and not run.failed and not rebuilt:
-            certain = certain and len(run.ran) == len(slots) and not run.rebuilt
-            self._store(key, targets, slots, certain, trace)
+            certain = certain and len(run.ran) == len(slots)
+            if course is None:
+                self._store(key, targets, slots, certain and not run.rebuilt, trace)
+            elif certain and (script := course(run)) is not None:
+                plan = self._store(key, targets, slots, certain, trace)
+                plan.script, plan.finished.rebuilt = script, run.rebuilt
+                plan.finished.seal(self.topology.serial)
         return run
 
     def _store(
@@ -605,7 +622,7 @@ class Scheduler:
         slots: list[int],
         certain: bool,
         trace: dict[int, int],
-    ) -> None:
+    ) -> Plan:
         staleness = self.staleness
         plan = Plan(tuple(slots), certain, frozenset(slots))
         plan.finished = Run(slots)
@@ -616,6 +633,7 @@ class Scheduler:
             self._journaled[slot] = 1
         for slot in targets:
             self._journaled[slot] = 1
+        return plan
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
         """Rebuild those of these nodes that are clean; whether there are any."""

@@ -88,8 +88,13 @@ class Frame:
         scheduler.staleness.flush()
         for slot in self.plan.slots[:index]:
             commit(scheduler, slot)
+        if self.plan.script is not None:
+            self.plan.script.rescue(index)
+            self.plan.steps = None
         self.position = index
-        scheduler.computing[-1] = self.plan.slots[index]
+        # A script may be about to call code of the user, on top of it.
+        computing = scheduler.computing
+        computing[len(computing) - 1 - computing[::-1].index(UNKNOWN)] = self.plan.slots[index]
 
 
 def commit(scheduler: Scheduler, slot: int) -> None:
@@ -178,8 +183,10 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
 
 def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
     """Go on checked with a plan that cannot be run to its end as a bare loop."""
+    rest = plan.slots[begin:]
     try:
-        return run_checked(scheduler, plan.slots[begin:], run=run)
+        with scheduler.host.around(rest, ()):
+            return run_checked(scheduler, rest, run=run)
     finally:
         abandon(scheduler, plan.slots)
 
@@ -201,6 +208,12 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     spare = None if plan.certain else _follow
     bind = scheduler.host.bind
     plan.steps = None  # until all of them are bound
+    if plan.script is not None:
+        since = None if known is None else moves[plan.moves_seen :]
+        plan.steps, plan.step_slots = plan.script.bind(since)
+        plan.lends = any(map(scheduler.host.lends, plan.step_slots))
+        plan.moves_seen = len(moves)  # those that it makes are its own
+        return plan.steps
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
