@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from reactgrad._script import AGAIN, BACK, GONE, RAN, Event, Repeat
 from reactgrad._store import MISSING
 from reactgrad._through import Through, in_front
 from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step
@@ -78,6 +79,8 @@ class _Sparing(Through):
         self._loose: set[int] = set()  # whose reads may all have been made
         self._back: set[int] = set()  # computed again, or brought back
         self._stuck: set[int] = set()  # that could not be released
+        self._lay, self._dropped = host.lying.copy(), host.scheduler.dropped.copy()
+        self._events: list[Event] = []
         self._met = set(targets)  # what this run has computed, read or was asked for
         self._ahead = set(ahead)
         for slot in ahead:
@@ -105,8 +108,17 @@ class _Sparing(Through):
         return self._soon if owners.get(slot, 0) <= owners.get(operand, 0) else self._later
 
     def script(self, run: Run) -> Script | None:
-        """What repeats this run."""
-        return None
+        """What repeats this run, if values go again as they did, from where and to where they were."""
+        host = self._host
+        if self._stuck or self._dropped != self._scheduler.dropped:
+            return None
+        stayed = [
+            slot
+            for slot in host.lying & self._met
+            if host.transient[slot].recomputed and slot not in self._targets
+        ]
+        repeat = Repeat(host, run.ran, self._events, stayed)
+        return repeat if repeat.possible() and repeat.fits() and repeat.apart(self._lay) else None
 
     # --- as the scheduler's host ---------------------------------------------------------------
 
@@ -120,11 +132,13 @@ class _Sparing(Through):
             if self._host.data[operand] is MISSING:
                 self._host.bring_back(operand)
                 self._back.add(operand)
+                self._events.append((BACK, operand))
         return super().bind(slot)
 
     def run(self, slot: int, step: Step | None) -> object:
         again = not self._scheduler.staleness.mark[slot]
         outcome = None if step is None else step()
+        self._events.append((AGAIN if again else RAN, slot))
         read = self._read(slot)
         self._met.update(read, (slot,))
         if again:
@@ -173,11 +187,8 @@ class _Sparing(Through):
         try:
             if host.transient[slot].let_go(host, slot):
                 host.lying.discard(slot)
+                self._events.append((GONE, slot))
             host.refused.discard(slot)
         except Exception as error:
             self._stuck.add(slot)
-            host.refused.add(slot)
-            scheduler.staleness.renew()  # so that the next run, whatever it is for, tries again
-            if slot in self._met:
-                error.add_note(f"raised when this node's value was put away: {host.explain(slot)}")
-                host.refusal = host.refusal or error
+            host.refuse(slot, error, met=slot in self._met)

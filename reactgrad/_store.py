@@ -250,6 +250,17 @@ class Store:
         self.data[slot] = frozen_copy(value) if found is None else own_copy(found, value)
         self.moved(slot)
 
+    def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
+        """The value of a node could not be put away; the next run, whatever it is for, tries again.
+
+        Where the run under way has `met` it, the read raises the error.
+        """
+        self.refused.add(slot)
+        self.scheduler.staleness.renew()
+        if met:
+            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
+            self.refusal = self.refusal or error
+
     @contextmanager
     def aside(self, slot: int) -> Iterator[None]:
         """Call code of the user for a node: it must not change the graph, nor depends it on what it reads."""
@@ -503,7 +514,7 @@ class Store:
             return step if cutoff is None else self._guarded(slot, step, cutoff)
         if isinstance(op, Op):
             views = op.view is not None and device_of_kind(found.kind).views
-            if views and cutoff is None and self._bind_view(slot, op, found):
+            if views and cutoff is None and self._bind_view(slot):
                 return None
             bind_into = self._bind_kernel
         else:
@@ -523,28 +534,48 @@ class Store:
             scratch,
         )
 
+    def bind_at(self, slot: int, out: Any, operands: Mapping[int, Any]) -> Step:
+        """As ``bind``, of an array op whose operands or result lie elsewhere than in the table."""
+        found, data = self.specs[slot], self.data
+        assert found is not None
+        if out is None:
+            out = self._new_buffer(slot, found) if data[slot] is MISSING else data[slot]
+        present = [(one, data[one]) for one in operands]
+        try:
+            for one, array in operands.items():
+                data[one] = array
+            return self._bind_kernel(slot, self.ops[slot], found, out)
+        finally:
+            for one, value in present:
+                data[one] = value
+
+    def view_in(self, slot: int, buffer: Any) -> Any:
+        """The value of a node as a view of its operand's that lies there, if its layout allows one."""
+        op, found = self.ops[slot], self.specs[slot]
+        operand = self.specs[self.scheduler.topology.parents[slot][0]]
+        assert found is not None
+        if operand is None or operand.weak is not None:
+            return None
+        view = op.view(_shaped(buffer, operand), *self.attrs[slot])
+        return view if view is None or found.shape else view.reshape(1)
+
     def _new_buffer(self, slot: int, found: Spec) -> Any:
         buffer = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
         self.data[slot] = buffer
         self.moved(slot)
         return buffer
 
-    def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
+    def _bind_view(self, slot: int) -> bool:
         """Let the value of `slot` be a view of its parent's, if its layout allows one."""
-        assert op.view is not None
-        parent = self.scheduler.topology.parents[slot][0]
-        parent_spec = self.specs[parent]
-        buffer = self.data[parent]
-        if parent_spec is None or parent_spec.weak is not None:
-            return False
+        buffer = self.data[self.scheduler.topology.parents[slot][0]]
         if self._view_of.get(slot, MISSING) is buffer:
             return True
-        view = op.view(_shaped(buffer, parent_spec), *self.attrs[slot])
+        view = self.view_in(slot, buffer)
         if view is None:
             self._view_of.pop(slot, None)
             return False
         self._view_of[slot] = buffer
-        self.data[slot] = view if found.shape else view.reshape(1)
+        self.data[slot] = view
         self.moved(slot)
         return True
 

@@ -41,13 +41,15 @@ class Script(Protocol):
         """Whether all is as it was then that marks do not show."""
         ...
 
-    def bind(self, moved: Sequence[int] | None) -> tuple[list[Step], list[int]]:
+    def bind(self, moves: Sequence[int], since: int | None) -> tuple[list[Step], list[int]]:
         """The steps and the slots that they compute.
 
         Parameters
         ----------
-        moved
-            Slots whose storage moved since they were bound; ``None``: bind all of them.
+        moves
+            The log of slots whose storage moved.
+        since
+            How much of it the steps know; ``None``: bind all of them.
         """
         ...
 

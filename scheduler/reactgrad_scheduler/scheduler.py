@@ -610,9 +610,7 @@ class Scheduler:
             if course is None:
                 self._store(key, targets, slots, certain and not run.rebuilt, trace)
             elif certain and (script := course(run)) is not None:
-                plan = self._store(key, targets, slots, certain, trace)
-                plan.script, plan.finished.rebuilt = script, run.rebuilt
-                plan.finished.seal(self.topology.serial)
+                self._store(key, targets, slots, certain, trace, script, run.rebuilt)
         return run
 
     def _store(
@@ -622,18 +620,21 @@ class Scheduler:
         slots: list[int],
         certain: bool,
         trace: dict[int, int],
-    ) -> Plan:
-        staleness = self.staleness
-        plan = Plan(tuple(slots), certain, frozenset(slots))
-        plan.finished = Run(slots)
+        script: Script | None = None,
+        rebuilt: Sequence[int] = (),
+    ) -> None:
+        staleness, mark = self.staleness, self.staleness.mark
+        plan = Plan(tuple(slots), certain, frozenset(slots), script=script)
+        plan.finished = Run(slots, rebuilt=list(rebuilt))
         plan.finished.seal(self.topology.serial)
-        marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
+        marks = [(s, mark[s]) for s, old in trace.items() if s >= 0 and mark[s] != old]
+        if script is None:  # else what was dropped is so again
+            marks += [(~s, mark[~s]) for s in trace if s < 0]
         self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
         for slot in slots:
             self._journaled[slot] = 1
         for slot in targets:
             self._journaled[slot] = 1
-        return plan
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
         """Rebuild those of these nodes that are clean; whether there are any."""

@@ -209,8 +209,8 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     bind = scheduler.host.bind
     plan.steps = None  # until all of them are bound
     if plan.script is not None:
-        since = None if known is None else moves[plan.moves_seen :]
-        plan.steps, plan.step_slots = plan.script.bind(since)
+        since = None if known is None else plan.moves_seen
+        plan.steps, plan.step_slots = plan.script.bind(moves, since)
         plan.lends = any(map(scheduler.host.lends, plan.step_slots))
         plan.moves_seen = len(moves)  # those that it makes are its own
         return plan.steps
