@@ -407,7 +407,7 @@ class Graph:
         var = self._add_computed(op, attrs, result, slots, detached)
         key = reuse.key(self, op, attrs, slots, detached)
         if key is not None:
-            reuse.add(key, var)
+            reuse.add(self, key, var)
         return var
 
     def reuse(self) -> ReuseBlock:

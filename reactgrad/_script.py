@@ -129,10 +129,9 @@ class Repeat:
             and not host.refused
             and host.lying.isdisjoint(gone)
             and gone.isdisjoint(graph._observed)
-            and host.anchors.keys().isdisjoint(self._segments)
             and host.kept.keys().isdisjoint(self._segments)
             and not any(ref is not None and ref() is not None for ref in held)
-            and all(host.holds(slot) or host.is_observed(slot) for slot in self._stayed)
+            and all(host.in_sight(slot) or host.is_observed(slot) for slot in self._stayed)
             and self._away <= host.away.keys()
         )
 

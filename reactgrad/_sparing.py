@@ -187,6 +187,7 @@ class _Sparing(Through):
         try:
             if host.transient[slot].let_go(host, slot):
                 host.lying.discard(slot)
+                self._behind.let_go(slot)  # type: ignore[attr-defined]
                 self._events.append((GONE, slot))
             host.refused.discard(slot)
         except Exception as error:

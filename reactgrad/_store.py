@@ -250,17 +250,6 @@ class Store:
         self.data[slot] = frozen_copy(value) if found is None else own_copy(found, value)
         self.moved(slot)
 
-    def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
-        """The value of a node could not be put away; the next run, whatever it is for, tries again.
-
-        Where the run under way has `met` it, the read raises the error.
-        """
-        self.refused.add(slot)
-        self.scheduler.staleness.renew()
-        if met:
-            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
-            self.refusal = self.refusal or error
-
     @contextmanager
     def aside(self, slot: int) -> Iterator[None]:
         """Call code of the user for a node: it must not change the graph, nor depends it on what it reads."""

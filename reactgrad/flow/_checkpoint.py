@@ -32,7 +32,7 @@ class Segment(Transient):
 
     def let_go(self, host: Any, slot: int) -> bool:
         topology, owners = host.scheduler.topology, host.owners
-        if host.holds(slot) or not host.recomputable(slot):
+        if host.in_sight(slot) or not host.recomputable(slot):
             return False
         serial = topology.serial
         if any(serial[c] >= self._limit and c not in owners for c in topology.children[slot]):
