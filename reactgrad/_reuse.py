@@ -82,7 +82,7 @@ class Reuse:
         if known is None:
             return None
         held = known[0]
-        var = held.var(graph) if type(held) is _Anchored else held
+        var = held.var(graph) if isinstance(held, _Anchored) else held
         if var is None or not _intact(graph, var, key):
             return None
         self._known[key] = (held, self._round)

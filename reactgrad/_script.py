@@ -286,7 +286,9 @@ class Repeat:
         try:
             # The run that has computed it is not written down yet.
             version = host.scheduler.version(slot) + 1
-            shaped = device_of_kind(found.kind).reshape(mine, found.shape)
+            shaped = device_of_kind(found.kind).reshape(
+                mine, storage_shape(found) if found.shape else ()
+            )
             host.transient[slot].put_away(host, slot, shaped, version)
         except Exception as error:
             host.data[slot] = mine
