@@ -23,6 +23,7 @@ Map of the package:
 - ``_fuse``                        steps of a plan that are computed together
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
 - ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
+- ``_script``                      the same run again
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
 - ``_respec``, ``_site``           what shapes follow from a change; where a node was built

@@ -147,6 +147,16 @@ class _Inspector(Through):
     def explain(self, slot: int) -> str:
         return _OUTSIDE if slot in self._raised else self._host.explain(slot)
 
+    def let_go(self, slot: int) -> None:
+        # What hooks bring back may be less precise than what they were given.
+        if slot in self._host.away and self._sums.is_fresh(slot):
+            try:
+                value = self._host.transient[slot].fetch(self._host, slot)
+            except Exception:  # raised again by who reads it
+                return
+            found = self._host.specs[slot]
+            self._sums.comes_back_as(slot, value if found is None else own_copy(found, value))
+
     def run(self, slot: int, step: Step | None) -> object:
         host, sums = self._host, self._sums
         for operand in dict.fromkeys(host.scheduler.operands(slot)):

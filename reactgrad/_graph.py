@@ -43,7 +43,7 @@ from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._snapshot import Snapshot, snapshot
-from reactgrad._sparing import is_sparing, sparing
+from reactgrad._sparing import take_refusal
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
@@ -444,7 +444,7 @@ class Graph:
         var = self._add_computed(op, attrs, result, slots, detached)
         key = reuse.key(self, op, attrs, slots, detached)
         if key is not None:
-            reuse.add(key, var)
+            reuse.add(self, key, var)
         return var
 
     def reuse(self) -> ReuseBlock:
@@ -1227,9 +1227,6 @@ class Graph:
         if open_blocks and not self._computing and (blocks := blocks_due(self)):
             with surrounded(self, blocks):
                 return self._refresh(slots, retry=retry)
-        if self._transient and not self._computing and not is_sparing(self):
-            with sparing(self, slots):
-                return self._refresh(slots, retry=retry)
         try:
             around = self._as_fork if self._lineage else Quiet
             run = self._scheduler.refresh(slots, retry, around)
@@ -1246,6 +1243,8 @@ class Graph:
         if outdated and self._follow_rules():
             return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
+        if self._transient and not self._computing:
+            failure = take_refusal(self._host, failure)
         try:
             if self._scheduler.cancelled:
                 self._check_cancelled(slots)
@@ -1320,7 +1319,7 @@ class Graph:
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
         if self._computing:
-            if not self._transient and note_read(self._scheduler, slot):
+            if slot not in self._transient and note_read(self._scheduler, slot):
                 value = self._handed.get(slot, MISSING)
                 missing = value is MISSING or type(value) is Lease
                 return self._hand_out(slot) if missing else value

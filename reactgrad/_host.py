@@ -5,15 +5,18 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reactgrad._site import Site, site_text
+from reactgrad._sparing import meets_transient, sparing
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Output
+from reactgrad.scheduler import Course
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -114,14 +117,45 @@ class Host(Store):
 
     def holds(self, slot: int) -> bool:
         """Whether a handle or ``keep`` holds the node."""
+        return slot in self.anchors or self.in_sight(slot)
+
+    def in_sight(self, slot: int) -> bool:
+        """Whether somebody may look at the node: what an anchor holds lives, and nobody sees it."""
         ref = self.handles[slot]
         if (
             self.forked_serial
             and self.scheduler.topology.serial[slot] <= self.forked_serial
             and slot not in self.removed
-        ) or slot in self.anchors:
+        ):
             return True
         return slot in self.kept or (ref is not None and ref() is not None)
+
+    def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
+        """The value of a node could not be put away; the next run, whatever it is for, tries again.
+
+        Where the run under way has `met` it, the read raises the error.
+        """
+        self.refused.add(slot)
+        self.scheduler.staleness.renew()
+        if met:
+            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
+            self.refusal = self.refusal or error
+
+    def let_go(self, slot: int) -> None:
+        """The value of a transient node was let go; for who looks at values."""
+
+    def is_observed(self, slot: int) -> bool:
+        """Whether somebody is to hear of changes of the node."""
+        graph = self._graph()
+        return graph is not None and slot in graph._observed
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        """What a run of these nodes is inside of: where it meets transient values, these go."""
+        if not meets_transient(self, slots, targets):
+            return nullcontext()
+        return sparing(self, slots, targets)
 
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""

@@ -116,6 +116,9 @@ class Store:
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
+        self.refused: set[int] = set()  # nodes whose values could not be put away
+        # The first error that let one stay which the run under way has computed or read.
+        self.refusal: Exception | None = None
         self.together: dict[
             int, Together
         ] = {}  # leaves that were set together, by the first handle
@@ -157,6 +160,7 @@ class Store:
         if self.transient.pop(slot, None) is not None:
             self.lying.discard(slot)
             self.away.pop(slot, None)
+            self.refused.discard(slot)
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
@@ -234,6 +238,7 @@ class Store:
             self.transient[slot] = how
             if self.data[slot] is not MISSING:
                 self.lying.add(slot)
+        self.scheduler.staleness.renew()  # a plan that was found before knows nothing of it
 
     def bring_back(self, slot: int) -> None:
         """Give a clean transient node its value back, if it lies somewhere else."""
@@ -515,7 +520,7 @@ class Store:
         if slot in self.cutoffs:
             return self._bind_guarded(slot, op, found)
         views = type(op) is Op and op.view is not None and device_of_kind(found.kind).views
-        if views and self._bind_view(slot, op, found):
+        if views and self._bind_view(slot):
             return None
         out = self.data[slot]
         if out is MISSING:
@@ -541,6 +546,31 @@ class Store:
         bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
         return bind(slot, op, found, out)
 
+    def bind_at(self, slot: int, out: Any, operands: Mapping[int, Any]) -> Step:
+        """As ``bind``, of an array op whose operands or result lie elsewhere than in the table."""
+        found, data = self.specs[slot], self.data
+        assert found is not None
+        if out is None:
+            out = self._new_buffer(slot, found) if data[slot] is MISSING else data[slot]
+        present = [(one, data[one]) for one in operands]
+        try:
+            for one, array in operands.items():
+                data[one] = array
+            return self._bind_kernel(slot, self.ops[slot], found, out)
+        finally:
+            for one, value in present:
+                data[one] = value
+
+    def view_in(self, slot: int, buffer: Any) -> Any:
+        """The value of a node as a view of its operand's that lies there, if its layout allows one."""
+        op, found = self.ops[slot], self.specs[slot]
+        operand = self.specs[self.scheduler.topology.parents[slot][0]]
+        assert found is not None
+        if operand is None or operand.weak is not None:
+            return None
+        view = op.view(_shaped(buffer, operand), *self.attrs[slot])
+        return view if view is None or found.shape else view.reshape(1)
+
     def _new_buffer(self, slot: int, found: Spec) -> Any:
         buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
         self.data[slot] = buffer
@@ -548,22 +578,17 @@ class Store:
             self.moved(slot)
         return buffer
 
-    def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
+    def _bind_view(self, slot: int) -> bool:
         """Let the value of `slot` be a view of its parent's, if its layout allows one."""
-        assert op.view is not None
-        parent = self.scheduler.topology.parents[slot][0]
-        parent_spec = self.specs[parent]
-        buffer = self.data[parent]
-        if parent_spec is None or parent_spec.weak is not None:
-            return False
+        buffer = self.data[self.scheduler.topology.parents[slot][0]]
         if self._view_of.get(slot, MISSING) is buffer:
             return True
-        view = op.view(_shaped(buffer, parent_spec), *self.attrs[slot])
+        view = self.view_in(slot, buffer)
         if view is None:
             self._view_of.pop(slot, None)
             return False
         self._view_of[slot] = buffer
-        self.data[slot] = view if found.shape else view.reshape(1)
+        self.data[slot] = view
         if self._steps[slot] is not NEW:
             self.moved(slot)
         return True

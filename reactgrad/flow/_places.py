@@ -62,7 +62,7 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
     """Keep the values of the nodes that are built in a block in files between the runs that read them.
 
     See ``saved_tensors_hooks``. Files are NumPy's ``.npy``, one for each value; each is removed when
-    its node has another value, or is gone.
+    its node has another value, or is gone. Arrays of Python objects stay in memory.
 
     Parameters
     ----------
@@ -92,7 +92,13 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
     np.True_
     """
     place = _Folder(folder)
-    return SavedHooks(lambda array: _File(place, _on_host(array)), _File.load)
+
+    def pack(array: Any) -> Any:
+        array = _on_host(array)
+        # Files hold numbers; what refers to Python objects stays where these are.
+        return array if array.dtype.hasobject else _File(place, array)
+
+    return SavedHooks(pack, lambda kept: kept.load() if isinstance(kept, _File) else kept)
 
 
 def save_on_cpu() -> SavedHooks:

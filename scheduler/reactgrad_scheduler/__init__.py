@@ -31,9 +31,11 @@ from reactgrad_scheduler.errors import ReactgradError as ReactgradError
 from reactgrad_scheduler.executors.reading import note_read as note_read
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed
+from reactgrad_scheduler.host import Course as Course
 from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.invariants import check_invariants as check_invariants
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
+from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step
 from reactgrad_scheduler.run import Run as Run
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler

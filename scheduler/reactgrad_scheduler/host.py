@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from reactgrad_scheduler.plan import Step
+from reactgrad_scheduler.plan import Script, Step
+from reactgrad_scheduler.run import Run
+
+# How a run went that the host has looked at: what repeats it, if anything can.
+Course = Callable[[Run], Script | None]
 
 
 class Host(Protocol):
@@ -39,6 +44,16 @@ class Host(Protocol):
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node runs code of the user, which may wait for other threads."""
+        ...
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        """What the run of these nodes, for these targets, is inside of.
+
+        Gives ``None`` where the host has no more to do than to bind steps, so that a plan of these
+        nodes repeats the run; else such a plan needs a script.
+        """
         ...
 
     def overwrite(self, slots: Collection[int]) -> None:

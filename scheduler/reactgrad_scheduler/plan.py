@@ -9,8 +9,10 @@ comes back to the state it started from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Generator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from reactgrad_scheduler.run import Run
 
@@ -27,6 +29,37 @@ UNCHANGED = object()
 # Bounds of the cache: number of plans, and of the nodes in all of them together.
 MAX_PLANS = 4096
 MAX_PLANNED_NODES = 4_000_000
+
+
+class Script(Protocol):
+    """What the host does besides the steps of a plan, as it did when the plan was found.
+
+    It leaves the same values released as were when it began.
+    """
+
+    def fits(self) -> bool:
+        """Whether all is as it was then that marks do not show."""
+        ...
+
+    def bind(self, moves: Sequence[int], since: int | None) -> tuple[list[Step], list[int]]:
+        """The steps and the slots that they compute.
+
+        Parameters
+        ----------
+        moves
+            The log of slots whose storage moved.
+        since
+            How much of it the steps know; ``None``: bind all of them.
+        """
+        ...
+
+    def rescue(self, index: int) -> None:
+        """The run stops at the node at `index`: put what is there where the tables expect it."""
+        ...
+
+    def ended(self) -> bool:
+        """The run has ended as planned; whether its steps may stay bound."""
+        ...
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +84,8 @@ class Plan:
     fused: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
+    script: Script | None = None
+    sources: frozenset[int] | None = None  # what they read of others; made when it is asked for
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
@@ -159,7 +194,7 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
-        self.get = self._transitions.get
+        self.get: Callable[[Key], Transition | None] = self._transitions.get
         self._seen: dict[Key, None] = {}
         self._by_target: dict[int, set[Key]] = {}
         self.nodes = 0
@@ -212,6 +247,16 @@ class PlanCache:
             if bound and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.unbind()
 
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Neither find nor store plans in the block."""
+        former = self.enabled, self.get
+        self.enabled, self.get = False, _nothing
+        try:
+            yield
+        finally:
+            self.enabled, self.get = former
+
     def clear(self) -> None:
         """Forget everything."""
         self._transitions.clear()
@@ -230,3 +275,7 @@ class PlanCache:
                 keys.discard(key)
                 if not keys:
                     del self._by_target[target]
+
+
+def _nothing(key: Key) -> None:
+    return None

@@ -20,10 +20,10 @@ from reactgrad_scheduler.executors.reading import MAX_INSIDE
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
-from reactgrad_scheduler.host import Host
+from reactgrad_scheduler.host import Course, Host
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path
-from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
+from reactgrad_scheduler.plan import Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import Topology
@@ -450,6 +450,8 @@ class Scheduler:
         self.news = (*flushed, *pending) if flushed else pending
         key: Key = (staleness.state, pending, self._serials(targets))
         transition = self.plans.get(key)
+        if transition and transition.plan.script and not self._follows(transition.plan.script):
+            transition = None
         run = self.last_run = self._make(targets, key, transition, retry, around)
         if flushed:
             flushed.clear()
@@ -489,6 +491,7 @@ class Scheduler:
         # A cycle is found and named where the plan is made; what is recorded is run node by node.
         if transition and (
             not transition.plan.members.isdisjoint(self.computing)
+            or transition.plan.script
             or (staleness.trace is not None and transition.plan.slots)
         ):
             transition = None
@@ -570,6 +573,10 @@ class Scheduler:
         for frame in list(self.frames):
             frame.stop()
 
+    def _follows(self, script: Script) -> bool:
+        """Whether a run can follow a script: not inside of a node, nor where each step is watched."""
+        return not self.computing and self.stopwatch is None and script.fits()
+
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
         if plan.certain:
@@ -580,6 +587,10 @@ class Scheduler:
                 if len(self.versions.journal) > JOURNAL_LIMIT:
                     self.versions.settle()
                 self._arrive(transition)
+                if plan.script is not None:
+                    self.totals.rebuilt += len(run.rebuilt)
+                    if not plan.script.ended():
+                        plan.steps = None
                 return run
         else:
             run, straight = executors.compared.run_compared(self, plan)
@@ -597,8 +608,9 @@ class Scheduler:
         if transition.marks:
             for slot, mark in transition.marks:
                 staleness.put(slot, mark)
-            for slot in self.dropped.intersection(transition.plan.members):
-                staleness.restore(slot)
+            if transition.plan.script is None:
+                for slot in self.dropped.intersection(transition.plan.members):
+                    staleness.restore(slot)
         # Last: who reads without the lock must never see a node that is neither pending nor marked.
         staleness.pending.clear()
 
@@ -646,14 +658,16 @@ class Scheduler:
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
-        if self._surely_run(slots) and self._nothing_else_decides(slots):
-            return self._run_whole(targets, key if repeats else None, slots)
+        surely = self._surely_run(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
-        run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
-        executors.serial.run_checked(self, slots, run=run)
-        self._settle(targets, run)
-        rebuilt = self._rebuild_targets(dropped, run)
+        with self.host.around(slots, targets) as course:
+            if surely and course is None and self._nothing_else_decides(slots):
+                return self._run_whole(targets, key if repeats else None, slots)
+            run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
+            executors.serial.run_checked(self, slots, run=run)
+            self._settle(targets, run)
+            rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
         if run.certain:
             otherwise = run.skipped or run.cut_off or run.failed or run.rebuilt
@@ -666,8 +680,12 @@ class Scheduler:
         if key is None or trace is None or run.failed or rebuilt:
             return run
         if self.cycles.keys().isdisjoint(slots):
-            marks = self._moved(trace)
-            plan = self._plan_of(run, slots, marks)
+            if course is None:
+                marks = self._moved(trace)
+                plan = self._plan_of(run, slots, marks)
+            else:
+                marks = self._moved(trace, dropped=False)
+                plan = self._plan_with_script(run, slots, course) if surely else None
             if plan is not None and (repeats or plan.readings):
                 self._store(key, plan, targets, marks)
         return run
@@ -714,10 +732,26 @@ class Scheduler:
         left = frozenset([slot for slot, mark in marks if mark])
         return executors.reading.plan_of(self, run, left) if run.certain else None
 
-    def _moved(self, trace: dict[int, int]) -> list[tuple[int, int]]:
-        """The marks that differ from what they were when they were traced."""
+    def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
+        """The plan of a run in whose course the host rebuilt and released values."""
+        whole = len(run.ran) == len(slots) and self.dynamic.keys().isdisjoint(slots)
+        script = course(run) if whole else None
+        if script is None:
+            return None
+        plan = Plan.of(slots, self.topology.serial, certain=True)
+        plan.script = script
+        plan.finished.rebuilt = list(run.rebuilt)
+        plan.finished.seal(self.topology.serial)
+        return plan
+
+    def _moved(self, trace: dict[int, int], *, dropped: bool = True) -> list[tuple[int, int]]:
+        """The marks that differ from what they were when they were traced.
+
+        Also those of nodes that were dropped then, unless they are so again.
+        """
         mark = self._mark
-        return [(slot, mark[slot]) for slot, old in trace.items() if mark[slot] != old]
+        marks = [(s, mark[s]) for s, old in trace.items() if s >= 0 and mark[s] != old]
+        return marks + [(~s, mark[~s]) for s in trace if s < 0] if dropped else marks
 
     def _store(
         self, key: Key, plan: Plan, targets: tuple[int, ...], marks: Sequence[tuple[int, int]]

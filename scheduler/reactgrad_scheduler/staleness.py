@@ -65,7 +65,8 @@ class Staleness:
         self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
         self.state = 0
         self.salt = 0  # the part of the state that marks do not explain
-        self.trace: dict[int, int] | None = None  # marks before their first change, if wanted
+        # If wanted: marks before their first change; ``DROPPED`` at the complement of slots that were.
+        self.trace: dict[int, int] | None = None
         self.heeded: Collection[int] = ()  # slots whose marks someone looks at
         self.moved: set[int] = set()  # those of them whose mark has moved since
 
@@ -126,7 +127,7 @@ class Staleness:
             self.dropped.remove(slot)
             self.state ^= self.key(slot, DROPPED)
             if self.trace is not None:
-                self.trace[slot] = DROPPED
+                self.trace[~slot] = DROPPED
 
     def key(self, slot: int, mark: int) -> int:
         """What a node with this mark adds to the state: another multiple for each mark, 0 for ``STALE``."""

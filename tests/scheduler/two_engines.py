@@ -8,7 +8,9 @@ the same nodes, and hold the same values, versions and records.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 
@@ -220,6 +222,9 @@ class IntegerHost:
 
     def spoiled(self, slots: Sequence[int]) -> None:
         pass
+
+    def around(self, slots: Sequence[int], targets: Sequence[int]) -> Any:
+        return nullcontext()
 
     def lends(self, slot: int) -> bool:
         return True

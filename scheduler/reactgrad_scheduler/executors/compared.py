@@ -151,12 +151,22 @@ def _only_versions_decide(scheduler: Scheduler, plan: Plan) -> bool:
     apart = plan.members.isdisjoint
     return (
         scheduler.stopwatch is None
-        and not scheduler.dropped
+        and (not scheduler.dropped or _all_there(scheduler, plan))
         and apart(scheduler.errors)
         and apart(scheduler.raises)
         and apart(scheduler.versions.forced)
         and apart(scheduler.dynamic)
     )
+
+
+def _all_there(scheduler: Scheduler, plan: Plan) -> bool:
+    """Whether all values are there that the nodes of this plan have and read."""
+    if plan.sources is None:
+        parents = scheduler.topology.parents
+        read = {parent for slot in plan.slots for parent in parents[slot]}
+        plan.sources = frozenset(read - plan.members)
+    apart = scheduler.dropped.isdisjoint
+    return apart(plan.members) and apart(plan.sources)
 
 
 def _row(scheduler: Scheduler, slot: int) -> Row:

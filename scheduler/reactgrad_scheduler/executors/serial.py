@@ -115,8 +115,13 @@ class Frame:
         self.ran = slots[:end]
         for one in self.ran:
             commit(scheduler, one)
+        if self.plan.script is not None:
+            self.plan.script.rescue(index)
+            self.plan.steps = None
         self.position = index
-        scheduler.computing[self.level - 1] = slot
+        scheduler.computing[self.level - 1] = (
+            slot  # a script may have called code of the user, on top
+        )
 
     def check(self, reading: Reading) -> None:
         """The function under way has ended: suspend unless it has read what it was expected to."""
@@ -157,7 +162,8 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         if bound is None:
             return _run_openly(scheduler, plan)
     # What a node reads while it runs lies between the steps, where no other one may move across.
-    if scheduler.stopwatch is None and not plan.readings:
+    # What a script binds is its own.
+    if scheduler.stopwatch is None and not plan.readings and plan.script is None:
         if plan.fused is None:
             plan.fused = scheduler.host.fuse(plan.step_slots, bound)
         bound = plan.fused
@@ -230,8 +236,10 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
 
 def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
     """Go on checked with a plan that cannot be run to its end as a bare loop."""
+    rest = plan.rest(begin)
     try:
-        return run_checked(scheduler, plan.rest(begin), run=run)
+        with scheduler.host.around(rest, ()):
+            return run_checked(scheduler, rest, run=run)
     finally:
         break_off(scheduler, plan)
 
@@ -262,6 +270,12 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     turns = plan.turns or plan.slots
     plan.steps = None  # until all of them are bound
     plan.fused = None
+    if plan.script is not None:
+        since = None if known is None else plan.moves_seen
+        plan.steps, plan.step_slots = plan.script.bind(moves, since)
+        plan.lends = any(map(scheduler.host.lends, plan.step_slots))
+        plan.moves_seen = len(moves)  # those that it makes are its own
+        return plan.steps
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
