@@ -87,7 +87,7 @@ class Elementwise:
         alone.
     """
 
-    __slots__ = ("_alone", "arrays", "cost", "kernel", "one_pass", "shape")
+    __slots__ = ("arrays", "cost", "kernel", "one_pass", "shape")
 
     def __init__(
         self, kernel: Kernel, arrays: Sequence[Any], cost: float, *, one_pass: bool = True
@@ -97,15 +97,13 @@ class Elementwise:
         self.arrays = tuple(arrays)
         self.shape: Shape = arrays[-1].shape
         self.cost = cost
-        self._alone: Strip | None = None
 
     def __call__(self) -> None:
         if self.one_pass and _threads((self,)) == 1:
             self.kernel(*self.arrays)
             return
-        if self._alone is None:
-            self._alone = Strip((self,))
-        self._alone.run(settings.block * (LARGER if self.one_pass else 1))
+        # Not kept: each would hold the other one, and their arrays, until the collector comes by.
+        Strip((self,)).run(settings.block * (LARGER if self.one_pass else 1))
 
 
 class Reduction:
@@ -126,7 +124,6 @@ class Reduction:
     """
 
     __slots__ = (
-        "_alone",
         "_axes",
         "_kept",
         "_last",
@@ -153,12 +150,9 @@ class Reduction:
         self._axes = tuple(axes)
         self._last = last
         self._results: list[Any] | None = None  # of blocks, where several reduce to one place
-        self._alone: Strip | None = None
 
     def __call__(self) -> None:
-        if self._alone is None:
-            self._alone = Strip((self,))
-        self._alone.run(settings.block)
+        Strip((self,)).run(settings.block)
 
     def begin(self, every: Sequence[Block]) -> None:
         """Make ready to reduce these blocks."""
