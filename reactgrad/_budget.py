@@ -262,9 +262,9 @@ class BudgetedHost(Host):
             raise NoRoomError
         return super().bind(slot)
 
-    def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
+    def _bind_view(self, slot: int) -> bool:
         self._dirty.add(slot)
-        return super()._bind_view(slot, op, found)
+        return super()._bind_view(slot)
 
     def _new_buffer(self, slot: int, found: Spec) -> Any:
         size = _bytes_of(found)

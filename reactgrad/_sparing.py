@@ -112,6 +112,8 @@ class _Sparing(Through):
         host = self._host
         if self._stuck or self._dropped != self._scheduler.dropped:
             return None
+        if [slot for what, slot in self._events if what == RAN] != run.ran:
+            return None  # code of the user has read something else on the way
         stayed = [
             slot
             for slot in host.lying & self._met

@@ -803,7 +803,7 @@ class _Restoring:
                 raise self.wrong(node, "cannot be a view")
             if host.data[self.parents[node][0]] is not MISSING:
                 try:
-                    host._bind_view(node, op.op, found)
+                    host._bind_view(node)
                 except Exception as error:
                     raise self.wrong(node, f"cannot be a view: {error}") from error
 
