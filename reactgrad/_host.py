@@ -45,6 +45,9 @@ class Pin:
     fixed: int | None
 
 
+_NOTHING_AROUND = nullcontext()
+
+
 class Host(Store):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
 
@@ -153,8 +156,8 @@ class Host(Store):
         self, slots: Sequence[int], targets: Sequence[int]
     ) -> AbstractContextManager[Course | None]:
         """What a run of these nodes is inside of: where it meets transient values, these go."""
-        if not meets_transient(self, slots, targets):
-            return nullcontext()
+        if not self.transient or not meets_transient(self, slots, targets):
+            return _NOTHING_AROUND
         return sparing(self, slots, targets)
 
     def released(self, slot: int) -> None:

@@ -782,7 +782,7 @@ class Machine(RuleBasedStateMachine):
         if self.doomed:  # nothing says what one is told that is attached before a rollback
             return
         uid = code.among(list(world.vars))
-        kind = code.among(["changed", "changed", "stale", "error", "removed"])
+        kind = code.among(["changed", "changed", "stale", "error", "removed", "removed"])
         if kind == "error":
             nodes = world.model.nodes
             fail = {one for one, node in nodes.items() if node.op == "fussy"}
