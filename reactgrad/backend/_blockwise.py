@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
+from reactgrad.backend import _strips
 from reactgrad.backend._registry import Binder, Direct, Kernel, find_binder, register_binder
 from reactgrad.backend._strips import Elementwise, Reduction, is_large
 
@@ -40,7 +41,9 @@ def _elementwise(
         kernel = bind.kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
-        if not is_large(out) or any(map(_complex, inputs)) or not fits(attrs):
+        # Most arrays are small: that is found without a call.
+        small = out.size < _strips.settings.threshold or not is_large(out)
+        if small or any(map(_complex, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
         if kernel is not None and not attrs:
             return Elementwise(kernel, [*inputs, out], cost)
