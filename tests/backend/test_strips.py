@@ -225,7 +225,8 @@ def expression(g: rg.Graph, numbers: Sequence[int]) -> tuple[list[rg.Var], list[
             axis = (None, 0, 1)[rest % 3] if x.ndim == 2 else None
             made = x.sum(axis=axis, keepdims=axis is not None) if x.dtype.kind == "f" else x
         else:
-            made = rg.lift(lambda value: np.asarray(value) * 1)(x) if rest % 3 == 0 else x - 0.5
+            once = rg.lift(lambda value: np.asarray(value) * 1)
+            made = once(x.detach()) if rest % 3 == 0 else x - 0.5  # no gradient passes it
         nodes.append(made)
     return leaves, nodes
 
