@@ -9,9 +9,12 @@ Start reading at ``_book``: it is the part that uses reactgrad.
 - ``_story``        the changes, what each one ran, and the checks
 - ``_report``       the story as a text table or as one JSON document
 - ``_progress``     a bar on stderr for those who wait
+- ``_neat_config``  settings for neat-python
 - ``data/``         the embedded prices and their source
 """
 
+from ._neat_config import import_neat as import_neat
+from ._neat_config import neat_config as neat_config
 from ._prices import EMBEDDED as EMBEDDED
 from ._prices import PriceFileError as PriceFileError
 from ._prices import embedded_stocks as embedded_stocks
