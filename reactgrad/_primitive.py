@@ -55,14 +55,19 @@ class Primitive:
         DTypeError
             If operands or attributes are missing, or there are too many.
         """
+        words, count = self.words, len(operands)
+        fits = count == self.arity or (self.op.any_count and count >= self.arity - 1)
+        if fits and attributes.keys() == set(words):  # else signatures tell, which takes long
+            attrs = [_fixed(self, word, attributes[word]) for word in words]
+            return apply(self.op, operands, tuple(attrs))
         try:
             bound = self.__signature__.bind(*operands, **attributes)
         except TypeError as error:
             raise DTypeError(f"{self!r}: {error}.") from None
         bound.apply_defaults()
         named = bound.arguments
-        attrs = [_fixed(f"{self!r}: {word}=", named[word]) for word in self.words]
-        given = [value for name, value in named.items() if name not in self.words]
+        attrs = [_fixed(self, word, named[word]) for word in words]
+        given = [value for name, value in named.items() if name not in words]
         if self.op.any_count:
             given[-1:] = given[-1]
         return apply(self.op, given, tuple(attrs))
@@ -160,11 +165,11 @@ def _bind_by_name(
     return partial(kernel, *inputs, out=out, **dict(zip(words, attrs, strict=True)))
 
 
-def _fixed(what: str, value: Any) -> Any:
+def _fixed(op: Primitive, word: str, value: Any) -> Any:
     """An attribute as something that nobody changes any more."""
     if isinstance(value, Handle):
         raise DTypeError(
-            f"{what} was given a Var; attributes are fixed when the node is built. Put it in front of "
+            f"{op!r}: {word}= was given a Var; attributes are fixed when the node is built. Put it in front of "
             "`out` in the kernel, as an operand."
         )
     if isinstance(value, np.ndarray):

@@ -99,7 +99,7 @@ def fit(
         )
     net.activate(samples)
     # Where nothing leads to any output they are the same in all samples.
-    outputs = np.broadcast_to(net.outputs, wanted.shape)
+    outputs = rg.broadcast_to(net.outputs, wanted.shape)
     build = mse if loss == "mse" else loss
     if not callable(build):
         raise rg.DTypeError(f"fit(loss={loss!r}): it is 'mse' or a function of outputs and y.")
