@@ -99,7 +99,9 @@ from reactgrad.flow import save_on_cpu as save_on_cpu
 from reactgrad.flow import save_on_disk as save_on_disk
 from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
+from reactgrad.io import from_networkx as from_networkx
 from reactgrad.io import load as load
+from reactgrad.io import to_networkx as to_networkx
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import IndexingError as IndexingError
 from reactgrad.ops import absolute as absolute
