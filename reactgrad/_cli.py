@@ -119,6 +119,22 @@ def _parser() -> argparse.ArgumentParser:
         "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
     )
     evolution.set_defaults(run=_evolution)
+    learning = stories.add_parser(
+        "neat-data",
+        help="learn real data by evolution, by gradient, and by both (needs the extras neat, data)",
+        description="Classify a data set of scikit-learn with networks of neat-python: by evolution alone, "
+        "by gradient alone, and by evolution whose best genomes learn by gradient.",
+    )
+    learning.add_argument(
+        "--data", choices=("breast-cancer", "wine"), default="wine", help="the data (default: wine)"
+    )
+    learning.add_argument(
+        "--seeds", type=_count, default=3, metavar="N", help="how many populations (default: 3)"
+    )
+    learning.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
+    )
+    learning.set_defaults(run=_learning)
 
     doctor = commands.add_parser(
         "doctor",
@@ -162,6 +178,19 @@ def _evolution(arguments: argparse.Namespace) -> int:
     if not found.holds:
         print("reactgrad demo neat: error: a check failed; please report it", file=sys.stderr)
         return FAILED
+    return FINE
+
+
+def _learning(arguments: argparse.Namespace) -> int:
+    from . import MissingExtraError, demo
+
+    try:
+        with demo.Progress(len(demo.WAYS) * arguments.seeds) as progress:
+            found = demo.learn(arguments.data, arguments.seeds, progress.step)
+    except MissingExtraError as error:
+        print(f"reactgrad demo neat-data: error: {error}", file=sys.stderr)
+        return USAGE
+    _print(demo.learning_as_json(found) if arguments.json else demo.learning_as_text(found))
     return FINE
 
 

@@ -10,6 +10,7 @@ Start reading at ``_book`` and ``_evolution``: these are the parts that use reac
 - ``_report``       the story as a text table or as one JSON document
 - ``_progress``     a bar on stderr for those who wait
 - ``_evolution``    XOR, evolved with neat-python and evaluated by reactgrad
+- ``_learning``     data of scikit-learn, learned by evolution, by gradient, and by both
 - ``_neat_config``  neat-python and the settings of its example
 - ``data/``         the embedded prices and their source
 """
@@ -20,6 +21,12 @@ from ._evolution import Evolution as Evolution
 from ._evolution import evolution_as_json as evolution_as_json
 from ._evolution import evolution_as_text as evolution_as_text
 from ._evolution import evolve as evolve
+from ._learning import DATA as DATA
+from ._learning import WAYS as WAYS
+from ._learning import Learning as Learning
+from ._learning import learn as learn
+from ._learning import learning_as_json as learning_as_json
+from ._learning import learning_as_text as learning_as_text
 from ._neat_config import import_neat as import_neat
 from ._neat_config import neat_config as neat_config
 from ._prices import EMBEDDED as EMBEDDED
