@@ -126,9 +126,10 @@ class Evaluator:
         told = (*neuron[:3], tuple([number for number, _ in sources]))
         found = alive.get(told) or self._known.get(told)
         if found is None:
-            genes = self.graph.const(np.array(neuron.genes))
-            potential = taken_in(neuron, genes, [var for _, var in sources])
-            found = self._next, activated(neuron, potential)
+            with self.graph:  # where a neuron without sources goes
+                genes = np.array(neuron.genes)
+                potential = taken_in(neuron, genes, [var for _, var in sources])
+                found = self._next, activated(neuron, potential)
             self._next += 1
         alive[told] = found
         return found

@@ -12,7 +12,7 @@ from reactgrad.neat._phenotype import Neuron
 from reactgrad.neat._weigh import weigh
 
 
-def taken_in(neuron: Neuron, genes: rg.Var, sources: Sequence[Any]) -> rg.Var:
+def taken_in(neuron: Neuron, genes: Any, sources: Sequence[Any]) -> rg.Var:
     """What a neuron takes in: the one operand of its activation."""
     if neuron.aggregation == "sum":
         return weigh(genes, *sources)

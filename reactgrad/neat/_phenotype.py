@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._aggregations import AGGREGATIONS
 from reactgrad.neat._errors import GenomeError
+
+# For each node what leads to it, with weights, in the genome's order.
+Links = dict[int, dict[int, float]]
+_NONE: Final[dict[int, float]] = {}
 
 
 class Neuron(NamedTuple):
@@ -63,14 +67,12 @@ def feed_forward(genome: Any, config: Any) -> Phenotype:
         or an unknown function.
     """
     inputs, outputs = _pins(config)
-    incoming: dict[int, list[tuple[int, float]]] = {}
+    incoming: Links = {}
     for (source, target), gene in genome.connections.items():
         if gene.enabled:
-            incoming.setdefault(target, []).append((source, gene.weight))
-    neurons: dict[int, Neuron] = {}
-    for key in _behind_their_sources(inputs, outputs, incoming):
-        neurons[key] = _neuron(genome, config, key, incoming.get(key, ()))
-    return Phenotype(inputs, outputs, neurons)
+            incoming.setdefault(target, {})[source] = gene.weight
+    order = _behind_their_sources(inputs, outputs, incoming)
+    return Phenotype(inputs, outputs, _neurons(genome, config, order, incoming))
 
 
 def recurrent(genome: Any, config: Any) -> Phenotype:
@@ -85,34 +87,31 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
         As for ``feed_forward``; cycles are welcome.
     """
     inputs, outputs = _pins(config)
-    leading: dict[int, list[tuple[int, float]]] = {}
+    leading: Links = {}
     for source, target in genome.connections:
-        leading.setdefault(target, []).append((source, 0.0))
+        leading.setdefault(target, {})[source] = 0.0
     required = _required(inputs, outputs, leading)
-    incoming: dict[int, list[tuple[int, float]]] = {}
+    incoming: Links = {}
     for (source, target), gene in genome.connections.items():
         if gene.enabled and (target in required or source in required):
-            incoming.setdefault(target, []).append((source, gene.weight))
+            incoming.setdefault(target, {})[source] = gene.weight
     for target, links in incoming.items():
-        for source, _ in links:
+        for source in links:
             if source not in inputs and source not in genome.nodes:
                 raise _missing(genome, source, target)
-    neurons = {key: _neuron(genome, config, key, links) for key, links in incoming.items()}
-    return Phenotype(inputs, outputs, neurons)
+    return Phenotype(inputs, outputs, _neurons(genome, config, incoming, incoming))
 
 
 def _pins(config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(config.genome_config.input_keys), tuple(config.genome_config.output_keys)
 
 
-def _required(
-    inputs: Iterable[int], outputs: Iterable[int], incoming: dict[int, list[tuple[int, float]]]
-) -> set[int]:
+def _required(inputs: Iterable[int], outputs: Iterable[int], incoming: Links) -> set[int]:
     """The outputs and the nodes that connections lead from to them."""
     pins, found = set(inputs), set(outputs)
     pending = list(found)
     while pending:
-        for source, _ in incoming.get(pending.pop(), ()):
+        for source in incoming.get(pending.pop(), ()):
             if source not in found and source not in pins:
                 found.add(source)
                 pending.append(source)
@@ -120,7 +119,7 @@ def _required(
 
 
 def _behind_their_sources(
-    inputs: Iterable[int], outputs: Iterable[int], incoming: dict[int, list[tuple[int, float]]]
+    inputs: Iterable[int], outputs: Iterable[int], incoming: Links
 ) -> list[int]:
     """The nodes that lead to the outputs, sources first.
 
@@ -143,7 +142,7 @@ def _behind_their_sources(
             done[key] = None
         else:
             path[key] = None
-            for source, _ in reversed(incoming.get(key, ())):
+            for source in reversed(incoming.get(key, _NONE)):
                 if source in path:
                     keys = list(path)
                     cycle = [source, *reversed(keys[keys.index(source) :])]
@@ -157,40 +156,51 @@ def _behind_their_sources(
     return list(done)
 
 
-def _neuron(genome: Any, config: Any, key: int, links: Iterable[tuple[int, float]]) -> Neuron:
-    gene = genome.nodes.get(key)
-    if gene is None:
-        known = config.genome_config
-        if key in known.output_keys:
-            raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
-        targets = [b for (a, b), one in genome.connections.items() if a == key and one.enabled]
-        raise _missing(genome, key, targets[0] if targets else key)
-    sources = tuple([source for source, _ in links])
-    genes = (gene.bias, gene.response, *[weight for _, weight in links])
-    # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
-    if not math.isfinite(sum(genes)):
-        words = ["the bias", "the response", *[f"the weight of {s} -> {key}" for s in sources]]
-        for word, number in zip(words, genes, strict=True):
-            if not math.isfinite(number):
-                raise GenomeError(
-                    f"genome {genome.key}: {word} of node {key} is {number}. Genes are finite numbers."
-                )
-    definitions = config.genome_config
-    return Neuron(
-        _function(genome, key, "activation", gene.activation, definitions.activation_defs),
-        _function(
-            genome, key, "aggregation", gene.aggregation, definitions.aggregation_function_defs
-        ),
-        genes,
-        sources,
-    )
+def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> dict[int, Neuron]:
+    """The neurons of these keys, in this order."""
+    functions: dict[
+        tuple[str, str], Any
+    ] = {}  # asked for once, since all neurons may have the same
+    found: dict[int, Neuron] = {}
+    for key in keys:
+        links = incoming.get(key, _NONE)
+        gene = genome.nodes.get(key)
+        if gene is None:
+            if key in config.genome_config.output_keys:
+                raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
+            raise _missing(
+                genome, key, next((b for b, all_ in incoming.items() if key in all_), key)
+            )
+        genes = (gene.bias, gene.response, *links.values())
+        # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
+        if not math.isfinite(sum(genes)):
+            _check_finite(genome, key, genes, links)
+        own = []
+        for what, name in (("activation", gene.activation), ("aggregation", gene.aggregation)):
+            function = functions.get((what, name))
+            if function is None:
+                function = functions[what, name] = _function(genome, config, key, what, name)
+            own.append(function)
+        found[key] = Neuron(own[0], own[1], genes, tuple(links))
+    return found
+
+
+def _check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
+    words = ["the bias", "the response", *[f"the weight of {source} -> {key}" for source in links]]
+    for word, number in zip(words, genes, strict=True):
+        if not math.isfinite(number):
+            raise GenomeError(
+                f"genome {genome.key}: {word} of node {key} is {number}. Genes are finite numbers."
+            )
 
 
 _OURS = {"activation": ACTIVATIONS.keys(), "aggregation": {"sum", *AGGREGATIONS}}
 
 
-def _function(genome: Any, key: int, what: str, name: str, known: Any) -> Any:
+def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
     """neat-python's name of a function, or the function itself if it is a user's own."""
+    settings = config.genome_config
+    known = settings.activation_defs if what == "activation" else settings.aggregation_function_defs
     if not known.is_valid(name):
         raise GenomeError(
             f"genome {genome.key}: the {what} of node {key} is {name!r}, which the config does not know "

@@ -28,8 +28,8 @@ def _shape(genes: extend.Spec, *sources: extend.Spec) -> extend.Spec:
 def weigh(genes: Any, *sources: Any, out: Any) -> None:
     """What a neuron takes in: bias + response * the weighted sum of its sources."""
     bias, response, *weights = genes.tolist()
-    total: Any = 0.0
-    for source, weight in zip(sources, weights):
+    total: Any = sources[0] * weights[0] if sources else 0.0
+    for source, weight in zip(sources[1:], weights[1:]):
         total = total + source * weight
     np.add(bias, response * total, out)
 
