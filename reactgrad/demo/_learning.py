@@ -112,7 +112,7 @@ def learn(data: str, seeds: int, on_step: Callable[[str], None] = lambda doing: 
         for way in WAYS:
             on_step(f"{data}, {way}, seed {seed}")
             results.append(_learned(way, seed, scaled, wanted, train, test))
-    return Learning(data, *x.shape, wanted.shape[1], tuple(results))
+    return Learning(data, len(x), x.shape[1], wanted.shape[1], tuple(results))
 
 
 def _load(data: str) -> tuple[Any, Any]:

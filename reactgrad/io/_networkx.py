@@ -266,11 +266,14 @@ class _Reading:
             whole = len(seen) == len(edges) and (bool(edges) or "computed" in row)
             record_count.append(len(seen) if whole else -1)
             records += seen if whole else []
-        tables = {
+        some: dict[str, Any] = {  # held against each other by `restore`, as those of files
             what: tuple([(i, row[word]) for i, row in enumerate(rows) if word in row])
             for what, word in _TABLES.items()
         }
-        flags = {what: tuple([i for i, row in enumerate(rows) if row.get(what)]) for what in _FLAGS}
+        for what in _FLAGS:
+            some[what] = tuple([i for i, row in enumerate(rows) if row.get(what)])
+        for word in ("serial", "rank", "version"):
+            some[word] = column([row[word] for row in rows])
         parents = [parent for edges in self.edges for parent, _ in edges]
         most = max([row["serial"] for row in rows], default=0)
         return State(
@@ -281,7 +284,6 @@ class _Reading:
             specs=tuple([row["spec"] for row in rows]),
             definition=column(range(len(rows))),
             spec=column(range(len(rows))),
-            **{word: column([row[word] for row in rows]) for word in ("serial", "rank", "version")},
             parents=column(parents),
             parent_count=column([len(edges) for edges in self.edges]),
             records=column(records),
@@ -307,8 +309,7 @@ class _Reading:
             dynamic=tuple(
                 [(i, row["arguments"]) for i, row in enumerate(rows) if "arguments" in row]
             ),
-            **tables,
-            **flags,
+            **some,
         )
 
     @staticmethod

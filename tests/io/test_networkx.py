@@ -21,7 +21,10 @@ from tests.laws.random_program import Code, Program
 def node_match(a: dict[str, Any], b: dict[str, Any]) -> bool:
     if "name" in a:  # what has a name is kept where it has come back
         a, b = ({word: x for word, x in one.items() if word != "kept"} for one in (a, b))
-    if a.keys() != b.keys() or not same_definition(a["definition"], b["definition"]):
+    if a.keys() != b.keys():
+        return False
+    mine, its = a["definition"], b["definition"]
+    if type(mine) is not type(its) or not same_definition(mine, its):
         return False
     return all(same(a[word], b[word]) for word in a if word != "definition")
 
