@@ -10,7 +10,7 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.neat._neuron import activated, taken_in
-from reactgrad.neat._phenotype import Phenotype, feed_forward
+from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
 from reactgrad.neat._samples import columns, side_by_side
 
 
@@ -20,6 +20,12 @@ def _name(key: int) -> str:
 
 def _genes_name(key: int) -> str:
     return f"genes of {key}"
+
+
+def _plain(phenotype: Phenotype) -> dict[str, Any]:
+    """A phenotype in a form that files can hold."""
+    neurons = tuple([(key, *one) for key, one in phenotype.neurons.items()])
+    return {"inputs": phenotype.inputs, "outputs": phenotype.outputs, "neurons": neurons}
 
 
 class Network:
@@ -61,7 +67,8 @@ class Network:
         self._run: rg.Run | None = None
         # All that describes the network is in the graph, so that a failed transaction gives it back.
         bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
-        self._phenotype = graph.input(bare, name="phenotype")
+        self._phenotype = graph.input(_plain(bare), name="phenotype")
+        self._known = self._phenotype.value, bare
         self._inputs = [
             graph.input(np.zeros(1), name=_name(key), cutoff="equal") for key in phenotype.inputs
         ]
@@ -131,7 +138,17 @@ class Network:
     @property
     def phenotype(self) -> Phenotype:
         """What the genome expresses."""
-        return self._phenotype.value
+        plain, known = self._known
+        if self._phenotype.value is not plain:  # a transaction has failed
+            plain = self._phenotype.value
+            neurons = {key: Neuron(*one) for key, *one in plain["neurons"]}
+            known = Phenotype(plain["inputs"], plain["outputs"], neurons)
+            self._known = plain, known
+        return known
+
+    def _describe(self, phenotype: Phenotype) -> None:
+        self._phenotype.set(_plain(phenotype))
+        self._known = self._phenotype.value, phenotype
 
     @property
     def outputs(self) -> rg.Var:
@@ -233,6 +250,7 @@ class Network:
         child._config = self._config
         child._run = None
         child._phenotype = graph["phenotype"]
+        child._known = self._known
         child._inputs = [graph[var.name] for var in self._inputs]
         child._outputs = graph["outputs"]
         child._is_fork, child._born = True, set()
@@ -254,7 +272,7 @@ class Network:
             key: one._replace(genes=tuple(self.genes(key).value.tolist()))
             for key, one in known.neurons.items()
         }
-        self._phenotype.set(replace(known, neurons=neurons))
+        self._describe(replace(known, neurons=neurons))
 
     def _become(self, phenotype: Phenotype) -> None:
         graph, old, new = self.graph, self.phenotype.neurons, phenotype.neurons
@@ -301,7 +319,7 @@ class Network:
             graph.set(
                 {_genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
             )
-            self._phenotype.set(phenotype)
+            self._describe(phenotype)
         self._born.update(born)
 
     def _inherited(self, leaving: list[int], rewired: list[int]) -> list[rg.Var]:

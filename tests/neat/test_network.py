@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -279,3 +280,17 @@ def test_adjoints_follow_mutations(seed: int) -> None:
                     assert a is None or not np.any(a)
                 else:
                     np.testing.assert_array_equal(a, b.value)
+
+
+def test_the_graph_of_a_network_goes_through_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="files: the extra `io`")
+    genome, _ = grown(9, 20)
+    net = neat.Network.create(genome, SETTINGS)
+    outputs = net.activate(SAMPLES)
+    net.graph.save(tmp_path / "net.safetensors")
+    loaded = rg.load(tmp_path / "net.safetensors")
+    np.testing.assert_array_equal(loaded["outputs"].value, outputs)
+    loaded["input -1"].set(np.zeros(len(SAMPLES)))
+    np.testing.assert_array_equal(
+        loaded["outputs"].value, net.activate(SAMPLES * np.array([0.0, 1.0, 1.0]))
+    )
