@@ -184,9 +184,17 @@ if typing.TYPE_CHECKING:
     from reactgrad._profile import Profile as Profile
     from reactgrad._profile import profile as profile
     from reactgrad._why import Why as Why
+    from reactgrad.io._networkx import from_networkx as from_networkx
+    from reactgrad.io._networkx import to_networkx as to_networkx
 
 # Loaded when they are asked for: seldom wanted, and a tenth of what `import reactgrad` would cost.
-_LATER = {"Profile": "_profile", "Why": "_why", "profile": "_profile"}
+_LATER = {
+    "Profile": "_profile",
+    "Why": "_why",
+    "from_networkx": "io._networkx",
+    "profile": "_profile",
+    "to_networkx": "io._networkx",
+}
 
 abs = absolute  # NumPy has both names
 __version__ = "0.1.0"

@@ -3,6 +3,7 @@
 - ``_save``    from a snapshot of a graph to a file, all or nothing
 - ``_load``    from a file, trusted in nothing, to a graph
 - ``_json``    attributes, values and functions as JSON, and back
+- ``_networkx``  the same snapshot as a networkx graph, and back
 - ``_format``  what both sides agree on: names, dtypes, the checksum
 
 Nothing of it is loaded before the first graph is saved or loaded.
