@@ -24,9 +24,11 @@ from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
+    Play,
     Spec,
     device_of_kind,
     find_binder,
+    fused,
     own_copy,
     read_value,
     spec,
@@ -111,6 +113,7 @@ class Store:
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
+        self.play: Play | None = None  # how small kernels in a row are run as one, if they are
         self.together: dict[
             int, Together
         ] = {}  # leaves that were set together, by the first handle
@@ -124,6 +127,7 @@ class Store:
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
+        twin.play = self.play
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -474,6 +478,10 @@ class Store:
         for child in self.scheduler.topology.children[slot]:
             steps.pop(child, None)
         self.scheduler.moved(slot)
+
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """Small kernels in a row as one call; see ``Host``."""
+        return (steps, slots) if self.play is None else fused(self.play, slots, steps)
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""

@@ -21,6 +21,15 @@ class Host(Protocol):
         """
         ...
 
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """What may be called instead of all these steps, and the first slot that each call computes.
+
+        A call stands for one step, or for several that follow each other: it computes the same, and
+        raises only where no step would, such as when it is interrupted. To fuse nothing, return
+        ``steps, slots``.
+        """
+        ...
+
     def lends(self, slot: int) -> bool:
         """Whether computing this node runs code of the user, which may wait for other threads."""
         ...

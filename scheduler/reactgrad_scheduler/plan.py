@@ -42,6 +42,10 @@ class Plan:
     members: frozenset[int]  # the same slots, for looking up
     steps: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
+    # Of a certain plan, what a bare loop calls: the steps, or fewer calls that do the same; and the
+    # first slot that each of them computes. Known with the steps.
+    calls: list[Step] = field(default_factory=list[Step])
+    call_slots: list[int] = field(default_factory=list[int])
     lends: bool = False  # whether a step runs code of the user; known with the steps
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
     moves_seen: int = 0  # how much of the log of moved storage the steps know
@@ -122,6 +126,7 @@ class PlanCache:
             plan = transition.plan
             if plan.steps is not None and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.steps = None
+                plan.calls = []
 
     def clear(self) -> None:
         """Forget everything."""

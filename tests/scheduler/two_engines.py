@@ -215,6 +215,9 @@ class IntegerHost:
             self.values.pop(slot, None)
         self.scheduler.drop(slots)
 
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        return steps, slots
+
     def lends(self, slot: int) -> bool:
         return True
 

@@ -41,7 +41,7 @@ class Comparison(Frame):
     __slots__ = ("ended", "outcome", "run")
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, iter(()))
+        super().__init__(plan, iter(()), ())
         self.run = Run()
         self.ended = False
         self.outcome: object = None  # what the step returned in which it was suspended

@@ -36,11 +36,12 @@ class Frame:
     the index of the node whose step is under way, and the steps after it will not be called.
     """
 
-    __slots__ = ("_taken", "plan", "position", "steps", "stopping")
+    __slots__ = ("_step_slots", "_taken", "plan", "position", "steps", "stopping")
 
-    def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
+    def __init__(self, plan: Plan, steps: Iterator[Step], step_slots: Sequence[int]) -> None:
         self.plan = plan
         self.steps = steps
+        self._step_slots = step_slots  # the first slot that each step computes
         self.position: int | None = None
         self._taken = 0  # steps that `stop` took away
         self.stopping: Lock | None = None  # held while it takes them
@@ -63,7 +64,7 @@ class Frame:
     @property
     def begun(self) -> int:
         """How many steps were called."""
-        return len(self.plan.step_slots) - length_hint(self.steps) - self._taken
+        return len(self._step_slots) - length_hint(self.steps) - self._taken
 
     def at(self) -> int:
         """The slot of the node under way."""
@@ -72,9 +73,8 @@ class Frame:
     def _index(self) -> int:
         if self.position is not None:
             return self.position
-        step_slots = self.plan.step_slots
         begun = self.begun
-        return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
+        return self.plan.slots.index(self._step_slots[begun - 1]) if begun else 0
 
     def suspend(self, scheduler: Scheduler) -> None:
         """Write what has happened so far into the tables and stop the loop after this step.
@@ -110,12 +110,15 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         bound = plan.steps
         if bound is None or plan.moves_seen != len(scheduler.moves):
             bound = bound_steps(scheduler, plan)
-        steps = iter(bound)
+        if scheduler.stopwatch is None:
+            frame = Frame(plan, iter(plan.calls), plan.call_slots)
+        else:
+            frame = Frame(plan, iter(bound), plan.step_slots)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
         scheduler.versions.settle()
         scheduler.staleness.flush()
         return run_rest(scheduler, plan, Run(), 0)
-    frame = Frame(plan, steps)
+    steps = frame.steps
     frames, computing = scheduler.frames, scheduler.computing
     frames.append(frame)
     computing.append(UNKNOWN)
@@ -201,6 +204,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     spare = None if plan.certain else _follow
     bind = scheduler.host.bind
     plan.steps = None  # until all of them are bound
+    plan.calls = []
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
@@ -224,6 +228,8 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
                     step = bind(slot) or spare
                     if step is not None:
                         known[index[slot]] = step
+    if plan.certain:
+        plan.calls, plan.call_slots = scheduler.host.fuse(plan.step_slots, known)
     plan.steps = known
     return known
 
