@@ -24,7 +24,7 @@ from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
-    Play,
+    Registers,
     Spec,
     device_of_kind,
     find_binder,
@@ -113,7 +113,7 @@ class Store:
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
-        self.play: Play | None = None  # how small kernels in a row are run as one, if they are
+        self.registers: Registers | None = None  # how small kernels in a row run as one, if they do
         self.together: dict[
             int, Together
         ] = {}  # leaves that were set together, by the first handle
@@ -127,7 +127,7 @@ class Store:
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
-        twin.play = self.play
+        twin.registers = self.registers
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -481,7 +481,7 @@ class Store:
 
     def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
         """Small kernels in a row as one call; see ``Host``."""
-        return (steps, slots) if self.play is None else fused(self.play, slots, steps)
+        return (steps, slots) if self.registers is None else fused(self.registers, slots, steps)
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""

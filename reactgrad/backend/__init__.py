@@ -7,7 +7,7 @@
 - ``_numpy``       kernels of NumPy and of libraries that mirror it
 - ``_in_turn``     kernels that are several calls
 - ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, as ``_instructions`` of a
-                   compiled ``_machine``
+                   compiled ``_machine``, in ``_stages`` where threads share it
 - ``_parts``       where the parts of a value lie that is taken apart
 - ``_erf``         error function and normal distribution, accurate in the tails
 - ``_array_api``   any namespace of the array API standard as a device
@@ -24,8 +24,8 @@ from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
 from reactgrad.backend._parts import split_key as split_key
 from reactgrad.backend._parts import unbind_key as unbind_key
-from reactgrad.backend._registers import Play as Play
-from reactgrad.backend._registers import find_play as find_play
+from reactgrad.backend._registers import Registers as Registers
+from reactgrad.backend._registers import find_machine as find_machine
 from reactgrad.backend._registers import fused as fused
 from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import register_binder as register_binder

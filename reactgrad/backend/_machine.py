@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -68,19 +69,10 @@ _write_8, _write_32, _write_64 = (
 )
 
 
-@njit("void(int64)", nogil=True, cache=True)
-def _copy_masked(row: int) -> None:
-    width, size = _read_64(row + 8), _read_64(row + SIZE)
-    source, mask, out = (
-        _read_64(row + ADDRESSES),
-        _read_64(row + ADDRESSES + 8),
-        _read_64(row + ADDRESSES + 16),
-    )
-    source_step, mask_step, out_step = (
-        _read_64(row + STEPS),
-        _read_64(row + STEPS + 8),
-        _read_64(row + STEPS + 16),
-    )
+@njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
+def _copy_masked(args: int, steps: int, size: int, width: int) -> None:
+    source, mask, out = _read_64(args), _read_64(args + 8), _read_64(args + 16)
+    source_step, mask_step, out_step = _read_64(steps), _read_64(steps + 8), _read_64(steps + 16)
     for _ in range(size):
         if _read_8(mask):
             if width == 8:
@@ -98,9 +90,24 @@ def _copy_masked(row: int) -> None:
 def play(code: int, count: int) -> None:
     """Do `count` instructions, the rows of which begin at the address `code`."""
     for row in range(code, code + count * ROW_BYTES, ROW_BYTES):
-        loop = _read_64(row)
+        loop, data, args, steps = _read_64(row), _read_64(row + 8), row + ADDRESSES, row + STEPS
         if loop != MASKED_COPY:
-            data = _read_64(row + 8)
-            _call(loop, row + ADDRESSES, row + SIZE, row + STEPS, data)  # pyright: ignore[reportCallIssue]
+            _call(loop, args, row + SIZE, steps, data)  # pyright: ignore[reportCallIssue]
         else:
-            _copy_masked(row)
+            _copy_masked(args, steps, _read_64(row + SIZE), data)
+
+
+@njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
+def play_part(code: int, count: int, begin: int, end: int) -> None:
+    """Do the same for the elements from `begin` to `end` only."""
+    own = np.empty(MOST_OPERANDS + 1, np.int64)
+    args, dimensions = own.ctypes.data, own.ctypes.data + 8 * MOST_OPERANDS
+    own[MOST_OPERANDS] = end - begin
+    for row in range(code, code + count * ROW_BYTES, ROW_BYTES):
+        loop, data, steps = _read_64(row), _read_64(row + 8), row + STEPS
+        for i in range(MOST_OPERANDS):
+            own[i] = _read_64(row + ADDRESSES + 8 * i) + begin * _read_64(steps + 8 * i)
+        if loop != MASKED_COPY:
+            _call(loop, args, dimensions, steps, data)  # pyright: ignore[reportCallIssue]
+        else:
+            _copy_masked(args, steps, end - begin, data)

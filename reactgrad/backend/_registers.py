@@ -7,37 +7,112 @@ arguments (``_instructions``), so the bits do not depend on who makes the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from reactgrad.backend._instructions import ROW, instructions
+from reactgrad.backend._stages import staged
 
 Step = Callable[[], object]
-Play = Callable[[int, int], None]
 
 # Fewer steps in a row than this cost less as calls of their own.
 FEWEST = 4
+
+# With fewer elements in a row than this, threads cost more than they save; parts begin at a multiple of
+# the second number, so that no two threads write to one line of a cache.
+SHARED, PART = 500_000, 64
+
+
+class Machine(Protocol):
+    """The compiled loops; see ``_machine``."""
+
+    def play(self, code: int, count: int) -> None: ...
+    def play_part(self, code: int, count: int, begin: int, end: int) -> None: ...
+
+
+class Registers(NamedTuple):
+    """The machine of a graph, and how many threads may share what it does."""
+
+    machine: Machine
+    threads: int
 
 
 class Program:
     """Instructions that are done by one call."""
 
-    __slots__ = ("_code", "_play", "_steps")
+    __slots__ = ("_code", "_steps", "play")
 
-    def __init__(self, play: Play, steps: list[Step], code: bytes) -> None:
+    def __init__(self, registers: Registers, steps: list[Step], code: bytes) -> None:
         self._steps = steps  # which keep alive what lies at the addresses
-        self._code = np.frombuffer(code, np.int64)
-        self._play = partial(play, self._code.ctypes.data, len(code) // ROW.size)
+        self._code: Any = np.frombuffer(code, np.int64).reshape(-1, ROW.size // 8)
+        self.play: Callable[[], object]
+        if registers.threads > 1 and self._code[:, 2].sum() >= SHARED:
+            self._code, stages = staged(self._code)
+            self.play = partial(_in_turn, [self._stage(registers, *stage) for stage in stages])
+        else:
+            self.play = self._stage(registers, 0, len(self._code), 0)
+
+    def _stage(
+        self, registers: Registers, begin: int, end: int, width: int
+    ) -> Callable[[], object]:
+        address, count = self._code.ctypes.data + begin * ROW.size, end - begin
+        if count * width < SHARED:
+            return partial(registers.machine.play, address, count)
+        each = -(-width // (registers.threads * PART)) * PART
+        play = partial(registers.machine.play_part, address, count)
+        parts = [partial(play, at, min(at + each, width)) for at in range(0, width, each)]
+        return partial(_together, registers.threads, parts)
 
     def __call__(self) -> None:
-        self._play()
+        self.play()
 
 
-def find_play() -> Play | None:
-    """The compiled loop; ``None`` where there is no numba."""
+def _in_turn(calls: list[Callable[[], object]]) -> None:
+    for call in calls:
+        call()
+
+
+def _together(threads: int, parts: Sequence[Callable[[], object]]) -> None:
+    """Make these calls in several threads; nobody writes any more when it ends, however it ends."""
+    submit = _pool(threads).submit
+    futures = [submit(part) for part in parts[1:]]
+    try:
+        parts[0]()
+    finally:
+        _wait(futures)
+    for future in futures:
+        future.result()
+
+
+def _wait(futures: list[Any]) -> None:
+    interrupted: BaseException | None = None
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except BaseException as error:
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads - 1, "reactgrad-registers")
+
+
+# A forked process has none of the threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def find_machine() -> Machine | None:
+    """The compiled loops; ``None`` where there is no numba."""
     try:
         return _imported()
     except ImportError:
@@ -45,13 +120,15 @@ def find_play() -> Play | None:
 
 
 @cache
-def _imported() -> Play:
-    from reactgrad.backend._machine import play
+def _imported() -> Machine:
+    from reactgrad.backend import _machine
 
-    return play
+    return _machine
 
 
-def fused(play: Play, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+def fused(
+    registers: Registers, slots: list[int], steps: list[Step]
+) -> tuple[list[Step], list[int]]:
     """These steps, with programs in place of those in a row that the machine can do.
 
     Returns
@@ -66,8 +143,8 @@ def fused(play: Play, slots: list[int], steps: list[Step]) -> tuple[list[Step], 
     for before, end in pairwise([-1, *ends, len(steps)]):
         begin = before + 1
         if end - begin >= FEWEST:
-            program = Program(play, steps[begin:end], b"".join(codes[begin:end]))  # type: ignore[arg-type]
-            calls.append(program)
+            code = b"".join(codes[begin:end])  # type: ignore[arg-type]
+            calls.append(Program(registers, steps[begin:end], code))
             first_slots.append(slots[begin])
             begin = end
         calls += steps[begin : end + 1]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,13 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad import backend
 from reactgrad.backend import _registers
 from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._instructions import MOST_ELEMENTS, ROW, instructions
 from reactgrad.backend._loops import _ELEMENTWISE, find_loop
-from reactgrad.backend._registers import Program, find_play
+from reactgrad.backend._registers import Program, Registers, find_machine
+from reactgrad.backend._stages import staged
 
-needs_numba = pytest.mark.skipif(find_play() is None, reason="needs numba")
+needs_numba = pytest.mark.skipif(find_machine() is None, reason="needs numba")
 
 
 def calls_of(graph: rg.Graph) -> list[list[Any]]:
@@ -40,8 +45,9 @@ def bits(value: Any) -> bytes:
 
 @pytest.fixture
 def any_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Single steps are programs, too."""
-    monkeypatch.setattr(_registers, "FEWEST", 1)
+    """Single steps are programs, too, and threads share any number of elements."""
+    for name in ("FEWEST", "SHARED", "PART"):
+        monkeypatch.setattr(_registers, name, 1)
 
 
 # --- one step ------------------------------------------------------------------------------------
@@ -51,13 +57,20 @@ def played(step: Any, out: np.ndarray[Any, Any]) -> bytes:
     """What the machine makes of a step; it must leave its code as it is."""
     code = instructions(step)
     assert code is not None, step
-    play = find_play()
-    assert play is not None
+    machine = find_machine()
+    assert machine is not None
     out.fill(7)
     copy = np.frombuffer(code, np.int64).copy()
-    play(copy.ctypes.data, len(code) // ROW.size)
+    count = len(code) // ROW.size
+    machine.play(copy.ctypes.data, count)
     assert copy.tobytes() == code
-    return bits(out)
+    whole = bits(out)
+    if out.size > 1:
+        out.fill(7)
+        for begin, end in pairwise(sorted({0, 1, out.size // 3, out.size // 2, out.size})):
+            machine.play_part(copy.ctypes.data, count, begin, end)
+        assert bits(out) == whole
+    return whole
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e-310, 709.9, -745.3, 1e300, 0.5]
@@ -187,7 +200,7 @@ SHAPES = [(), (1,), (5,), (2, 3)]
 class Net:
     """A graph of small nodes that is built from numbers, and can be built again."""
 
-    def __init__(self, codes: list[int], dtype: str, jit: bool) -> None:
+    def __init__(self, codes: list[int], dtype: str, jit: int) -> None:
         self.graph = rg.Graph(jit=jit)
         shape = SHAPES[codes[0] % len(SHAPES)]
         rng = np.random.default_rng(codes[0])
@@ -243,13 +256,13 @@ ACTIONS = st.lists(st.lists(st.integers(0, 10**4), min_size=1, max_size=3), max_
 
 @needs_numba
 @pytest.mark.usefixtures("any_number_of_steps")
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@settings(max_examples=40)
+@pytest.mark.parametrize(("dtype", "threads"), [("f4", 1), ("f8", 1), ("f8", 4)])
+@settings(max_examples=30)
 @given(codes=CODES, rounds=ACTIONS)
 def test_graphs_with_and_without_it_cannot_be_told_apart(
-    dtype: str, codes: list[int], rounds: list[list[int]]
+    dtype: str, threads: int, codes: list[int], rounds: list[list[int]]
 ) -> None:
-    one, other = Net(codes, dtype, True), Net(codes, dtype, False)
+    one, other = Net(codes, dtype, threads), Net(codes, dtype, False)
     for actions in ([0, 5], *rounds):
         for _ in range(4):  # the plan is found, stored, bound and played, then played again
             for code in actions:
@@ -258,7 +271,7 @@ def test_graphs_with_and_without_it_cannot_be_told_apart(
             runs = one.graph.forward(*one.targets), other.graph.forward(*other.targets)
             assert one.seen(runs[0]) == other.seen(runs[1])
             one.graph.check_invariants()
-    fresh = Net(codes, dtype, True)
+    fresh = Net(codes, dtype, threads)
     for actions in ([0, 5], *rounds):
         for code in actions * 4:
             fresh.act(code)
@@ -300,6 +313,96 @@ def test_a_plan_of_small_kernels_is_one_call() -> None:
     kinds = [var.name.partition("_")[0] for var in graph.last_run.ran]
     assert kinds == ["multiply", "tanh"] * 10
     assert y.value_version == 5
+
+
+@needs_numba
+@pytest.mark.trusting
+def test_threads_share_elements_and_wait_for_sums_and_for_what_others_have_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_registers, "SHARED", 1)
+    monkeypatch.setattr(_registers, "PART", 8)
+    parts: list[tuple[int, int, int, int]] = []
+    machine = find_machine()
+    assert machine is not None
+
+    class Counting:
+        play = staticmethod(machine.play)
+
+        @staticmethod
+        def play_part(*args: int) -> None:
+            parts.append(args)
+            machine.play_part(*args)
+
+    found = []
+    for jit in (False, 1, 4):
+        graph = rg.Graph(jit=jit)
+        if jit == 4:
+            graph._host.registers = Registers(Counting(), 4)
+        x = graph.input(np.ones(100))
+        w = graph.param(0.3)
+        y = rg.tanh(x * w)
+        y = rg.sigmoid(y - y.sum() * 0.01) + y[::-1]
+        y = rg.where(y > 0.5, rg.tanh(y), y * y)
+        loss = (y * x).sum()
+        (slope,) = rg.grad(loss, [w])
+        for seed in range(5):
+            x.set(np.random.default_rng(seed).normal(size=100))
+            graph.forward(loss, slope)
+            found.append((jit, bits(loss.value), bits(slope.value)))
+        assert bool(programs_of(graph)) == bool(jit)
+    plain, one, four = ([entry[1:] for entry in found if entry[0] == jit] for jit in (False, 1, 4))
+    assert plain == one == four
+    assert {(begin, end) for *_, begin, end in parts} == {(0, 32), (32, 64), (64, 96), (96, 100)}
+
+
+@needs_numba
+def test_stages_are_as_few_as_they_can_be() -> None:
+    wide, other, out, summed = (np.empty(100) for _ in range(4))
+    total = np.empty(1)
+    steps = [
+        partial(np.tanh, wide, other),
+        partial(np.add.reduce, other, None, None, total.reshape(()), False),  # of all elements
+        partial(np.tanh, other, out),  # of its own ones: still in the first stage
+        partial(np.multiply, out, total, summed),  # after the sum
+        partial(np.add, summed[::-1], out, wide),  # after what others have computed
+    ]
+    codes = [instructions(step) for step in steps]
+    code = np.frombuffer(b"".join(codes), np.int64).reshape(-1, ROW.size // 8)  # type: ignore[arg-type]
+    found, stages = staged(code)
+    assert [(stage.end - stage.begin, stage.width) for stage in stages] == [
+        (2, 100),
+        (2, 0),
+        (1, 100),
+        (1, 100),
+    ]
+    # As rows: tanh, tanh, the two of the sum, multiply, add.
+    assert found.tolist() == code[[0, 3, 1, 2, 4, 5]].tolist()
+
+
+@needs_numba
+def test_an_interrupted_wait_for_threads_ends_when_they_have_ended() -> None:
+    done: list[int] = []
+    begun = threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        time.sleep(0.05)
+        done.append(1)
+
+    def interrupt() -> None:
+        begun.wait()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _registers._together(2, [interrupt, slow])
+    assert done == [1]
+
+
+@pytest.mark.parametrize("jit", [-1, 2.5, "yes", None])
+def test_what_is_no_number_of_threads_is_refused(jit: Any) -> None:
+    with pytest.raises(rg.DTypeError, match="how many threads"):
+        rg.Graph(jit=False).jit = jit
 
 
 @needs_numba
@@ -476,6 +579,7 @@ def test_without_numba_everything_works_and_says_what_is_missing(
 ) -> None:
     _registers._imported.cache_clear()
     monkeypatch.delitem(sys.modules, "reactgrad.backend._machine", raising=False)
+    monkeypatch.delattr(backend, "_machine", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.warns(rg.MissingExtraWarning, match=r'pip install "reactgrad\[jit\]"'):
         graph = rg.Graph(jit=True)
