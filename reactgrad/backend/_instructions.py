@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._loops import PLAIN, find_loop
+from reactgrad.backend._loops import address_of, find_loop
 
 MOST_OPERANDS: Final = 4  # of a loop, its result among them
 
@@ -28,6 +28,8 @@ MASKED_COPY: Final = 0
 # Steps on more elements gain nothing: their calls cost more than their number.
 MOST_ELEMENTS: Final = 8192
 
+_UNREAD: Final[Any] = object()
+
 _ZEROS: Final = {one: np.zeros(1, one) for one in ("f", "d")}
 
 
@@ -35,11 +37,10 @@ def instructions(step: Callable[[], object] | None) -> bytes | None:
     """The rows that do what `step` does; ``None`` if no loop does."""
     if type(step) is not partial and type(step) is not InTurn:
         return None
-    try:
-        return step.code  # type: ignore[union-attr]
-    except AttributeError:
+    code = getattr(step, "code", _UNREAD)
+    if code is _UNREAD:
         code = step.code = _read(step)  # type: ignore[union-attr]
-        return code
+    return code
 
 
 def _read(step: Any) -> bytes | None:
@@ -60,66 +61,73 @@ def _read(step: Any) -> bytes | None:
 
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
-    operands = (*inputs, out)
-    if not all(map(_is_plain, operands)) or len(operands) > MOST_OPERANDS:
+    operands = _operands(*inputs, out)
+    if operands is None or len(operands) > MOST_OPERANDS:
         return None
-    loop = find_loop(ufunc, "".join([one.dtype.char for one in operands]))
-    steps = [_step(one, out) for one in operands]
-    if loop is None or None in steps:
-        return None
-    return _row(*loop, out.size, operands, steps)
+    loop = find_loop(ufunc, "".join([one.dtype for one in operands]))
+    return None if loop is None else _row(*loop, out.size, operands)
 
 
 def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
     if where is None:
         return _call(np.positive, (source,), out)
-    operands = (source, where, out)
-    if not all(map(_is_plain, operands)):
+    operands = _operands(source, where, out)
+    if operands is None or operands[1].dtype != "?" or operands[0].dtype != operands[2].dtype:
         return None
-    steps = [_step(one, out) for one in operands]
-    if None in steps or source.dtype != out.dtype or where.dtype.char != "?":
-        return None
-    return _row(MASKED_COPY, out.itemsize, out.size, operands, steps)
+    return _row(MASKED_COPY, out.itemsize, out.size, operands)
 
 
 def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
     """A sum of all elements: NumPy's own loop with a result that stays where it is, from zero on."""
-    if not (_is_plain(x) and _is_plain(out)) or out.size != 1 or x.dtype != out.dtype:
+    terms, total = _operands(x), _operands(out.reshape(-1))
+    if terms is None or total is None or out.size != 1:
         return None
     if axis is not None and (len(axis) if type(axis) is tuple else 1) != x.ndim:
         return None
-    loop, step = find_loop(np.add, 3 * x.dtype.char), _step(x, x)
-    begin = _call(np.positive, (_ZEROS.get(x.dtype.char),), out.reshape(1))
-    if loop is None or step is None or begin is None:
+    char = terms[0].dtype
+    begin = _call(np.positive, (_ZEROS.get(char),), out.reshape(1))
+    loop = find_loop(np.add, 3 * char)
+    if begin is None or loop is None:
         return None
-    add = _row(*loop, x.size, (out, x, out), [0, step, 0])
-    return None if add is None else begin + add
+    stays = total[0]._replace(step=0)
+    return begin + _row(*loop, x.size, [stays, terms[0], stays])
 
 
-def _is_plain(operand: Any) -> bool:
-    return (
-        type(operand) is np.ndarray
-        and operand.dtype.char in PLAIN
-        and 0 < operand.size <= MOST_ELEMENTS
-    )
+class _Operand(NamedTuple):
+    """How a loop takes an array."""
+
+    dtype: str
+    address: int
+    step: int  # from one element to the next, in bytes
 
 
-def _step(operand: Any, out: Any) -> int | None:
-    """How far it is from one element to the next, in bytes, for elements in the order of `out`."""
-    if operand.ndim == 0:
-        return 0
-    if operand.shape == out.shape:
-        if operand.ndim == 1:
-            return operand.strides[0]
-        return operand.itemsize if operand.flags.c_contiguous else None
-    return 0 if operand.size == 1 < out.size else None
-
-
-def _row(
-    function: int, data: int, size: int, operands: tuple[Any, ...], steps: list[Any]
-) -> bytes | None:
-    addresses = [one.ctypes.data for one in operands]
-    if any(at % one.itemsize for at, one in zip(addresses, operands, strict=True)):
+def _operands(*arrays: Any) -> list[_Operand] | None:
+    """Arrays as a loop takes them that goes through the elements of the last one in its order."""
+    out = arrays[-1]
+    if type(out) is not np.ndarray:
         return None
+    shape, size = out.shape, out.size
+    if not 0 < size <= MOST_ELEMENTS:
+        return None
+    found: list[_Operand] = []
+    for array in arrays:
+        if type(array) is not np.ndarray or not array.flags.aligned:
+            return None
+        own, dtype = array.shape, array.dtype.char
+        if own == shape and len(own) == 1:
+            step = array.strides[0]
+        elif not own or array.size == 1 < size:
+            step = 0
+        elif own == shape and array.flags.c_contiguous:
+            step = array.itemsize
+        else:
+            return None
+        found.append(_Operand(dtype, address_of(array), step))
+    return found
+
+
+def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:
     rest = (0,) * (MOST_OPERANDS - len(operands))
+    addresses = [one.address for one in operands]
+    steps = [one.step for one in operands]
     return ROW.pack(function, data, size, *addresses, *rest, *steps, *rest)
