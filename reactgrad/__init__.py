@@ -22,6 +22,7 @@ Map of the package:
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
 - ``_fuse``                        steps of a plan that are computed together
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
+- ``_jit``                         small kernels in a row as one call
 - ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
 - ``_script``                      the same run again
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
@@ -56,6 +57,7 @@ from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
+from reactgrad._errors import MissingExtraWarning as MissingExtraWarning
 from reactgrad._errors import MutationError as MutationError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning

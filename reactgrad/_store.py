@@ -25,9 +25,11 @@ from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._fuse import fuse
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
+    Registers,
     Spec,
     device_of_kind,
     find_binder,
+    fused,
     is_large,
     own_copy,
     read_value,
@@ -119,6 +121,7 @@ class Store:
         self.refused: set[int] = set()  # nodes whose values could not be put away
         # The first error that let one stay which the run under way has computed or read.
         self.refusal: Exception | None = None
+        self.registers: Registers | None = None  # how small kernels in a row run as one, if they do
         self.together: dict[
             int, Together
         ] = {}  # leaves that were set together, by the first handle
@@ -133,6 +136,7 @@ class Store:
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
+        twin.registers = self.registers
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -486,22 +490,24 @@ class Store:
         """Whether computing this node calls a Python function."""
         return not isinstance(self.ops[slot], _OWN)
 
-    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
-        """Let steps on large arrays be computed together where the first of them stands."""
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """Steps on large arrays together, and small kernels in a row as one call; see ``Host``."""
         scheduler = self.scheduler
         parents = scheduler.topology.parents
-        return fuse(
+        steps = fuse(
             slots,
             steps,
             lambda slot: [(one, self._root(one)) for one in parents[slot]],
             lambda: scheduler.cancelled,
         )
+        return (steps, slots) if self.registers is None else fused(self.registers, slots, steps)
 
     def spoiled(self, slots: Sequence[int]) -> None:
         """Forget what may have been computed of these nodes ahead of their turn."""
         for slot in slots:
             # With a cutoff nothing is computed ahead, and the old value is wanted.
-            if is_large(self.data[slot]) and slot not in self.cutoffs:
+            fused = self.registers is not None or is_large(self.data[slot])
+            if fused and slot not in self.cutoffs:
                 self.discard(slot)
                 self.moved(slot)
 

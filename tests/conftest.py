@@ -1,4 +1,4 @@
-"""What all tests share: ``--distrust``, ``--strips``, and a graph that is tried with trust and without."""
+"""What all tests share: ``--distrust``, ``--jit``, ``--strips``; graphs tried with trust and without."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import reactgrad as rg
-from reactgrad.backend import _strips
+from reactgrad.backend import _registers, _strips
 from reactgrad_scheduler import Scheduler
 
 # The same examples at every run; `--hypothesis-profile=search` looks for new ones, and longer.
@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("always", "never"),
         help="computes arrays of any size, or of none, by blocks (always: of 7 elements, on 4 threads)",
     )
+    parser.addoption(
+        "--jit",
+        action="store_true",
+        help="every graph runs small kernels in a row as one call; nothing else may change",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +59,14 @@ def pytest_configure(config: pytest.Config) -> None:
             self.distrust = True
 
         Scheduler.__init__ = distrusting  # type: ignore[method-assign]
+    if config.getoption("--jit"):
+        _registers.FEWEST = 1
+        open_graph = rg.Graph.__init__
+
+        def jitting(self: rg.Graph, *args: object, **kwargs: object) -> None:
+            open_graph(self, *args, **{"jit": True, **kwargs})  # type: ignore[arg-type]
+
+        rg.Graph.__init__ = jitting  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,6 +5,9 @@
 - ``_device``      what the engine asks of an array library; the host's NumPy
 - ``_values``      from what callers write to arrays
 - ``_numpy``       kernels of NumPy and of libraries that mirror it
+- ``_in_turn``     kernels that are several calls
+- ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, as ``_instructions`` of a
+                   compiled ``_machine``, in ``_stages`` where threads share it
 - ``_parts``       where the parts of a value lie that is taken apart
 - ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
 - ``_strips``      steps that are computed by blocks, and several of them together
@@ -24,6 +27,9 @@ from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
 from reactgrad.backend._parts import split_key as split_key
 from reactgrad.backend._parts import unbind_key as unbind_key
+from reactgrad.backend._registers import Registers as Registers
+from reactgrad.backend._registers import find_machine as find_machine
+from reactgrad.backend._registers import fused as fused
 from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel

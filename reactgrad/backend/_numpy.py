@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._erf import erf, erfc, norm_cdf
+from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._parts import placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 
@@ -34,9 +35,16 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_minimum(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.minimum, *inputs, out=out)
 
-    def where(condition: Any, x: Any, y: Any, out: Any) -> None:
-        xp.copyto(out, y)
-        xp.copyto(out, x, where=condition.astype(bool, copy=False))
+    def bind_where(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        condition, x, y = inputs
+        if condition.dtype.kind == "b":
+            return InTurn(partial(xp.copyto, out, y), partial(xp.copyto, out, x, where=condition))
+
+        def where() -> None:
+            xp.copyto(out, y)
+            xp.copyto(out, x, where=condition.astype(bool))
+
+        return where
 
     def clip(x: Any, low: Any, high: Any, out: Any) -> None:
         xp.clip(x, low, high, out=out)
@@ -48,23 +56,22 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def astype(x: Any, out: Any, dtype: Any) -> None:
         xp.copyto(out, x, casting="unsafe")
 
-    def relu(x: Any, out: Any) -> None:
-        xp.maximum(x, 0, out=out)
+    def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.maximum, inputs[0], xp.zeros((), out.dtype), out=out)
 
     def bind_sigmoid(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         (x,) = inputs
         scratch = xp.empty_like(out)
-
-        def sigmoid() -> None:
-            # From one array to the other: writing over an operand is slower.
-            xp.multiply(x, -1.0, scratch)
-            xp.exp(scratch, out)
-            xp.add(out, 1.0, scratch)
-            xp.reciprocal(scratch, out)
-
-        return sigmoid
+        one, minus_one = xp.ones((), out.dtype), -xp.ones((), out.dtype)
+        # From one array to the other: writing over an operand is slower.
+        return InTurn(
+            partial(xp.multiply, x, minus_one, scratch),
+            partial(xp.exp, scratch, out),
+            partial(xp.add, out, one, scratch),
+            partial(xp.reciprocal, scratch, out),
+        )
 
     def copy_view(view: Callable[..., Any]) -> Callable[..., None]:
         def copy(x: Any, out: Any, *attrs: Any) -> None:
@@ -155,9 +162,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return accumulate
 
-    register_kernel("where", kind, where)
+    register_binder("where", kind, bind_where)
     register_kernel("astype", kind, astype)
-    register_kernel("relu", kind, relu)
+    register_binder("relu", kind, bind_relu)
     register_kernel("mean", kind, average)
     register_kernel("concatenate", kind, join)
     register_kernel("stack", kind, pile)
@@ -199,12 +206,7 @@ def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], ob
     for one in inputs[1:]:
         steps.append(partial(xp.add, source, one, target))
         source, target = target, scratch if target is out else out
-
-    def accumulate() -> None:
-        for step in steps:
-            step()
-
-    return accumulate
+    return InTurn(*steps)
 
 
 def _accurate(kernel: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

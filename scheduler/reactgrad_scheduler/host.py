@@ -26,12 +26,14 @@ class Host(Protocol):
         """
         ...
 
-    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
-        """Steps that together do what these do, for a plan that runs all of them.
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """What may be called instead of all these steps, and the first slot that each call computes.
 
-        Each is called in its turn. Whatever else it has done, the one in the place of step `i` returns
-        only when its node is computed, if all those before it have been called, and raises what
-        computing its node raises.
+        Each is called in its turn. One that stands for one step may do work of later ones, too; it
+        returns only when its node is computed, if all before it have been called, and raises what
+        computing its node raises. One that stands for several steps, which follow each other, raises
+        only where none of them would, such as when it is interrupted. To fuse nothing, return
+        ``steps, slots``.
         """
         ...
 

@@ -80,9 +80,11 @@ class Plan:
     readings: dict[int, Reading] = field(default_factory=dict[int, "Reading"])
     expected: Expected | None = None  # where there are readings
     steps: list[Step] | None = None
-    # What is called to run them all: the same steps, or others that do the same together.
+    # What is called to run them all: the same steps, or others, or fewer, that do the same together.
     fused: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
+    call_slots: list[int] = field(default_factory=list[int])  # the first slot of each of `fused`
+    repeats: bool = False  # whether it is stored, so that fusing its steps pays
     lends: bool = False  # whether a step runs code of the user; known with the steps
     script: Script | None = None
     sources: frozenset[int] | None = None  # what they read of others; made when it is asked for
@@ -222,6 +224,7 @@ class PlanCache:
 
     def put(self, key: Key, transition: Transition) -> None:
         """Store, dropping the oldest ones beyond the bounds."""
+        transition.plan.repeats = True
         self.nodes += len(transition.plan)
         self._transitions[key] = transition
         for target in transition.targets:

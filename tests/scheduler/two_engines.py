@@ -217,8 +217,8 @@ class IntegerHost:
             self.values.pop(slot, None)
         self.scheduler.drop(slots)
 
-    def fuse(self, slots: Sequence[int], steps: list[Step]) -> list[Step]:
-        return steps
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        return steps, slots
 
     def spoiled(self, slots: Sequence[int]) -> None:
         pass

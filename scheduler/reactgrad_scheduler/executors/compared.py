@@ -39,7 +39,7 @@ class Comparison(Frame):
     """
 
     def __init__(self, scheduler: Scheduler, plan: Plan, level: int) -> None:
-        super().__init__(scheduler, plan, iter(()), level)
+        super().__init__(scheduler, plan, iter(()), level, ())
         self.run = Run()
         self.ended = False
         self.outcome: object = None  # what the step returned in which it was suspended

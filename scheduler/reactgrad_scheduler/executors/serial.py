@@ -52,11 +52,19 @@ class Frame:
     stopping: Lock | None = None  # held while `stop` takes steps away
     _taken = 0  # how many it took
 
-    def __init__(self, scheduler: Scheduler, plan: Plan, steps: Iterator[Step], level: int) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        plan: Plan,
+        steps: Iterator[Step],
+        level: int,
+        step_slots: Sequence[int],
+    ) -> None:
         self.scheduler = scheduler
         self.plan = plan
         self.steps = steps
         self.level = level  # how many nodes are computed, this one included
+        self._step_slots = step_slots  # the first slot that each step computes
         if plan.expected is not None:
             self.order, self.left = plan.expected.order, plan.expected.left
 
@@ -78,18 +86,17 @@ class Frame:
     @property
     def begun(self) -> int:
         """How many steps were called."""
-        return len(self.plan.step_slots) - length_hint(self.steps) - self._taken
+        return len(self._step_slots) - length_hint(self.steps) - self._taken
 
     def under_way(self) -> int:
         """The slot of the node whose step is under way."""
-        return self.plan.step_slots[self.begun - 1]
+        return self._step_slots[self.begun - 1]
 
     def _index(self) -> int:
         if self.position is not None:
             return self.position
-        step_slots = self.plan.step_slots
         begun = self.begun
-        return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
+        return self.plan.slots.index(self._step_slots[begun - 1]) if begun else 0
 
     def suspend(self) -> None:
         """Write what has happened so far into the tables and stop the loop after this step.
@@ -161,15 +168,16 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             bound = None  # outside of this block, where the steps bound so far would be kept
         if bound is None:
             return _run_openly(scheduler, plan)
-    # What a node reads while it runs lies between the steps, where no other one may move across.
-    # What a script binds is its own.
-    if scheduler.stopwatch is None and not plan.readings and plan.script is None:
+    step_slots = plan.step_slots
+    # What a node reads while it runs lies between the steps, where no other one may move across; what a
+    # script binds is its own.
+    if plan.repeats and scheduler.stopwatch is None and not plan.readings and plan.script is None:
         if plan.fused is None:
-            plan.fused = scheduler.host.fuse(plan.step_slots, bound)
-        bound = plan.fused
+            plan.fused, plan.call_slots = scheduler.host.fuse(step_slots, bound)
+        bound, step_slots = plan.fused, plan.call_slots
     steps = iter(bound)
     computing.append(UNKNOWN)
-    frame = Frame(scheduler, plan, steps, len(computing))
+    frame = Frame(scheduler, plan, steps, len(computing), step_slots)
     frames.append(frame)
     began = perf_counter()
     gate = scheduler.lock.open(len(computing)) if plan.lends else None
