@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad import backend
+from reactgrad._store import UNBOUND
 from reactgrad.backend import _registers
 from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._instructions import MOST_ELEMENTS, ROW, instructions
@@ -498,7 +499,7 @@ def test_what_lies_under_a_program_is_kept_by_it() -> None:
     (program,) = programs_of(graph)
     before = bits(y.value)
     for var in list(graph.nodes):
-        graph._host._steps.pop(var._slot, None)
+        graph._host._steps[var._slot] = UNBOUND
     graph._scheduler.plans.clear()
     program()
     assert bits(y.value) == before
