@@ -22,7 +22,8 @@ class Function:
 
     ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward`` gets
     and returns Vars: it builds nodes once, which follow the values and can be differentiated again.
-    ``jvp`` is the rule of forward mode, ``infer`` says shapes. None of them is called on an instance:
+    ``jvp`` is the rule of forward mode, ``infer`` says shapes: with it a graph knows them without a
+    run, without it a shape is computed where one is needed. None of them is called on an instance:
     there is none.
 
     Parameters

@@ -71,7 +71,7 @@ def grad(
     A function is called with Vars, once for each kind of arguments (shapes and dtypes of arrays,
     types of numbers, values of other objects); later calls only set and recompute what the
     arguments change. So it must be pure: what it does besides computing its result is done
-    once, and what it takes from outside is that of the first call. If it looks at a value (``if
+    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it looks at a value (``if
     x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
     but slower. ``rg.where`` and ``rg.switch`` choose without looking.
 
