@@ -45,6 +45,7 @@ from reactgrad._errors import CycleError as CycleError
 from reactgrad._errors import DeviceError as DeviceError
 from reactgrad._errors import DTypeError as DTypeError
 from reactgrad._errors import EditError as EditError
+from reactgrad._errors import ExecutorError as ExecutorError
 from reactgrad._errors import GradientError as GradientError
 from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
@@ -172,6 +173,8 @@ from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
 from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
+from reactgrad.scheduler import Serial as Serial
+from reactgrad.scheduler import Threads as Threads
 
 abs = absolute  # NumPy has both names
 __version__ = "0.1.0"

@@ -11,6 +11,7 @@ replaced before the next write.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -471,13 +472,37 @@ class Store:
             self.part(slot)
         steps = self._steps
         steps.pop(slot, None)
-        for child in self.scheduler.topology.children[slot]:
+        # Copied: another thread of the run may add a child.
+        for child in [*self.scheduler.topology.children[slot]]:
             steps.pop(child, None)
         self.scheduler.moved(slot)
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
         return not isinstance(self.ops[slot], Op | Leaf | Output)
+
+    def give(self, slot: int) -> object:
+        """What the function of this node is called with; see ``Host``."""
+        return [self.hand_out(parent) for parent in self.scheduler.operands(slot)]
+
+    def costs(self, slots: Sequence[int]) -> list[float | None] | None:
+        """Seconds that kernels may take; ``None`` for Python functions."""
+        return [None if self.lends(slot) else self._cost(slot) for slot in slots]
+
+    def _cost(self, slot: int) -> float:
+        found, parents = self.specs[slot], self.scheduler.topology.parents[slot]
+        if found is None or not found.known or slot in self._view_of:
+            return 0.0
+        moved = float(math.prod(found.shape))
+        for parent in parents:
+            one = self.specs[parent]
+            if one is not None and one.known:
+                moved += math.prod(one.shape)
+        first = self.specs[parents[0]] if parents else None
+        if self.ops[slot].name == "matmul" and first is not None and first.shape:
+            moved *= first.shape[-1]  # known, as the result is
+            return moved * _SECONDS_A_PRODUCT
+        return moved * _SECONDS_AN_ELEMENT
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
@@ -774,6 +799,9 @@ class Store:
         arguments = [hand_out(parent) for parent in self.scheduler.operands(slot)]
         return self.ops[slot].call(arguments)
 
+
+# Rough: of a kernel that moves an element, and of one that multiplies two and adds.
+_SECONDS_AN_ELEMENT, _SECONDS_A_PRODUCT = 1e-9, 1e-10
 
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))

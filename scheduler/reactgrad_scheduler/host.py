@@ -25,6 +25,20 @@ class Host(Protocol):
         """Whether computing this node runs code of the user, which may wait for other threads."""
         ...
 
+    def give(self, slot: int) -> object:
+        """Take out of the tables what code of the user is given that computes this node.
+
+        It is kept while that runs in one of several threads, and others work on the tables.
+        """
+        ...
+
+    def costs(self, slots: Sequence[int]) -> Sequence[float | None] | None:
+        """Seconds that computing each of these nodes may take, judged by what it moves.
+
+        ``None`` for code of the user; ``None`` instead of all: they must run one after the other.
+        """
+        ...
+
     def overwrite(self, slots: Collection[int]) -> None:
         """The values of these nodes are about to be replaced: rescue what others still see."""
         ...

@@ -44,6 +44,8 @@ class Plan:
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
+    shared: bool | None = None  # whether several threads run it, where that was asked for
+    promised: float = 0.0  # seconds up to which it is not asked again
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 

@@ -18,6 +18,7 @@ from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
 from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
+from reactgrad_scheduler.executors.threads import Crew, Threads
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.lock import GraphLock
@@ -90,6 +91,9 @@ class Scheduler:
         self.totals = Totals()
         self.stopwatch: Stopwatch | None = None  # of the run under way, if someone watches
         self.distrust = False
+        self.executor: Threads | None = None  # who runs what is not read by a node; None: serial
+        self.crew: Crew | None = None  # the threads of the run under way, if they are several
+        self.seconds: dict[int, float] = {}  # that nodes took the last time they ran in a crew
         self._journaled = bytearray()  # slots that the journal or a cached plan may name
 
     def fork(self, host: Host) -> Scheduler:
@@ -108,6 +112,8 @@ class Scheduler:
         twin.dynamic = self.dynamic.copy()
         twin._journaled = bytearray(len(self._journaled))
         twin.distrust = self.distrust
+        twin.executor = self.executor
+        twin.seconds = self.seconds.copy()
         return twin
 
     # --- nodes -----------------------------------------------------------------------------
@@ -157,6 +163,7 @@ class Scheduler:
             self.staleness.remove(slot)
             self.forget_failure(slot)
             self.dynamic.pop(slot, None)
+            self.seconds.pop(slot, None)
             self.versions.forced.discard(slot)
             self.host.released(slot)
 
@@ -447,6 +454,8 @@ class Scheduler:
         transition = self.plans.get(key)
         if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
             transition = None  # a cycle, found and named where the plan is made
+        if self.crew is not None:
+            transition = None  # others may be computing some of it
         if transition is not None and not transition.plan.slots and not retry:
             run = transition.plan.finished
             self._arrive(transition)
@@ -508,7 +517,11 @@ class Scheduler:
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
-        if plan.certain:
+        if self.executor is not None and self.executor.shares(self, plan):
+            self.versions.settle()
+            self.staleness.flush()
+            run = self.executor.run(self, plan.slots)
+        elif plan.certain:
             run = executors.serial.run_certain(self, plan)
             if run is None:  # it ended as planned
                 run = plan.finished
@@ -526,6 +539,15 @@ class Scheduler:
         self._settle(targets, run)
         self._count(run)
         return run
+
+    def _run(self, targets: tuple[int, ...], slots: Sequence[int]) -> Run:
+        """Run those of `slots`, in topological order, whose parents' versions moved."""
+        if self.crew is not None:
+            return self.crew.read(targets, slots, Run())
+        executor = self.executor
+        if executor is not None and not self.computing and executor.pays(self, slots):
+            return executor.run(self, slots)
+        return executors.serial.run_checked(self, slots)
 
     def _arrive(self, transition: Transition) -> None:
         """Mark what a plan leaves behind that went straight to its end."""
@@ -546,7 +568,11 @@ class Scheduler:
             if self.cancelled or erasures == self.erasures:
                 break
             erasures = self.erasures
-            executors.serial.run_checked(self, self.stale_ancestors(targets), run=run)
+            again = self.stale_ancestors(targets)
+            if self.crew is not None:
+                self.crew.read(targets, again, run)
+            else:
+                executors.serial.run_checked(self, again, run=run)
             ran = {*run.ran, *run.rebuilt}
             run.skipped = [slot for slot in run.skipped if slot not in ran]
 
@@ -584,7 +610,7 @@ class Scheduler:
         )
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
-        run = executors.serial.run_checked(self, slots)
+        run = self._run(targets, slots)
         self._settle(targets, run)
         rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
@@ -721,6 +747,8 @@ class Scheduler:
             self._doubt_errors((slot,))
         for level in self.lock.levels(len(self.computing)):
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
+        if self.crew is not None:
+            self.crew.depend(slot)
 
     def depend_on_settled(self, slot: int, level: int) -> bool:
         """As ``depend``, for the function at `level`; ``False``: nothing done, there is more to it."""
@@ -800,9 +828,14 @@ class Scheduler:
         round the cycle instead: on all that the nodes on it were computed from or have read so far.
         What else makes one of these run again, an edit or a touch, takes the error back by itself.
         """
+        self.refuse(self.computing[self.computing.index(slot) :], targets, slot)
+
+    def refuse(self, computing: list[int], targets: tuple[int, ...], slot: int) -> NoReturn:
+        """Each of these nodes under way needs the next one, and the last one, which has asked for
+        `targets`, the first; `slot` is that of them from which on this thread computes them.
+        """
         self.lock.refuse(self.computing.index(slot) + 1)
-        computing = self.computing[self.computing.index(slot) :]
-        reader = computing[-1]
+        slot, reader = computing[0], computing[-1]
         # Against the data: who reads what; each of these needs the next one that is computed.
         asked = [tuple(self.reads.get(other, ())) for other in computing[:-1]] + [targets]
         path: list[int] = []

@@ -3,3 +3,4 @@
 from reactgrad_scheduler.executors import compared as compared
 from reactgrad_scheduler.executors import serial as serial
 from reactgrad_scheduler.executors import stopwatch as stopwatch
+from reactgrad_scheduler.executors import threads as threads
