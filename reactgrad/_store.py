@@ -490,18 +490,14 @@ class Store:
         return [None if self.lends(slot) else self._cost(slot) for slot in slots]
 
     def _cost(self, slot: int) -> float:
-        found, parents = self.specs[slot], self.scheduler.topology.parents[slot]
-        if found is None or not found.known or slot in self._view_of:
+        if slot in self._view_of:
             return 0.0
-        moved = float(math.prod(found.shape))
-        for parent in parents:
-            one = self.specs[parent]
-            if one is not None and one.known:
-                moved += math.prod(one.shape)
-        first = self.specs[parents[0]] if parents else None
-        if self.ops[slot].name == "matmul" and first is not None and first.shape:
-            moved *= first.shape[-1]  # known, as the result is
-            return moved * _SECONDS_A_PRODUCT
+        parents, found = self.scheduler.topology.parents[slot], self.specs[slot]
+        if self.ops[slot].name == "matmul" and found is not None:
+            first = self.specs[parents[0]]
+            inner = first.shape[-1:] if first is not None else ()
+            return _elements(found) * (inner[0] or 0 if inner else 0) * _SECONDS_A_PRODUCT
+        moved = _elements(found) + sum([_elements(self.specs[parent]) for parent in parents])
         return moved * _SECONDS_AN_ELEMENT
 
     def bind(self, slot: int) -> Step | None:
@@ -826,6 +822,11 @@ def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
 def _stays(number: Any, dtype: Any, kind: str) -> bool:
     """Whether a leaf's literal is one array that is written in place: no float is refused by it."""
     return type(number) is float and dtype is _FLOAT64 and kind == "cpu"
+
+
+def _elements(found: Spec | None) -> int:
+    """Of a value, as far as its shape is known."""
+    return 0 if found is None else math.prod([n or 0 for n in found.shape])
 
 
 def _shaped(buffer: Any, found: Spec) -> Any:

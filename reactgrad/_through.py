@@ -24,7 +24,8 @@ class Through(ABC):
         return partial(self.run, slot, self._behind.bind(slot))
 
     def costs(self, slots: Sequence[int]) -> None:
-        """It sees one node after the other."""
+        """None: it sees one node after the other."""
+        return
 
     @abstractmethod
     def run(self, slot: int, step: Step | None) -> object:

@@ -169,7 +169,17 @@ class GraphLock:
         thread that wants to read `target`; those up to the level `certain` surely do.
     """
 
-    __slots__ = ("_admit", "_spare", "acquire", "crew", "gates", "give_up", "raw", "release", "take_back")
+    __slots__ = (
+        "_admit",
+        "_spare",
+        "acquire",
+        "crew",
+        "gates",
+        "give_up",
+        "raw",
+        "release",
+        "take_back",
+    )
 
     def __init__(self, admit: Callable[[int | None, int, int], bool]) -> None:
         raw: Any = RLock()

@@ -661,7 +661,9 @@ class Crew:
             for slot in run.failed
             if (stored := scheduler.errors.get(slot)) is not None and stored.number >= first
         ]
-        number = dict(zip([one.number for one in new], sorted(one.number for one in new), strict=True))
+        number = dict(
+            zip([one.number for one in new], sorted(one.number for one in new), strict=True)
+        )
         if all(old == now for old, now in number.items()):
             return
 
