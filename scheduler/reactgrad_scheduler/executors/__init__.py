@@ -1,4 +1,4 @@
-"""Ways to execute a plan."""
+"""Ways to execute a plan: one node after the other, or several at the same time."""
 
 from reactgrad_scheduler.executors import compared as compared
 from reactgrad_scheduler.executors import serial as serial
