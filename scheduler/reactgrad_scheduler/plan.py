@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.run import Run
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.executors.straight import Tasks
 
 Step = Callable[[], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -44,6 +48,7 @@ class Plan:
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
     lends: bool = False  # whether a step runs code of the user; known with the steps
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
+    tasks: Tasks | None = None  # for several threads
     shared: bool | None = None  # whether several threads run it, where that was asked for
     promised: float = 0.0  # seconds up to which it is not asked again
     moves_seen: int = 0  # how much of the log of moved storage the steps know

@@ -16,9 +16,10 @@ from typing import NoReturn
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
 from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
+from reactgrad_scheduler.executors.crew import Crew
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
-from reactgrad_scheduler.executors.threads import Crew, Threads
+from reactgrad_scheduler.executors.threads import Threads
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.lock import GraphLock
@@ -518,24 +519,22 @@ class Scheduler:
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
         if self.executor is not None and self.executor.shares(self, plan):
-            self.versions.settle()
-            self.staleness.flush()
-            run = self.executor.run(self, plan.slots)
+            run = self.executor.replay(self, plan)
         elif plan.certain:
             run = executors.serial.run_certain(self, plan)
-            if run is None:  # it ended as planned
-                run = plan.finished
-                self.versions.journal.append(plan)
-                if len(self.versions.journal) > JOURNAL_LIMIT:
-                    self.versions.settle()
-                self._arrive(transition)
-                return run
         else:
             run, straight = executors.compared.run_compared(self, plan)
             if straight:
                 self.totals.add(run)
                 self._arrive(transition)
                 return run
+        if run is None:  # it ended as planned
+            run = plan.finished
+            self.versions.journal.append(plan)
+            if len(self.versions.journal) > JOURNAL_LIMIT:
+                self.versions.settle()
+            self._arrive(transition)
+            return run
         self._settle(targets, run)
         self._count(run)
         return run

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 
 
+class Steps(Protocol):
+    """A plan, or a part of one: its nodes in order, and which of them have a step."""
+
+    @property
+    def slots(self) -> Sequence[int]: ...
+    @property
+    def step_slots(self) -> Sequence[int]: ...
+
+
 class Frame:
     """A certain plan that is being run.
 
@@ -38,7 +47,7 @@ class Frame:
 
     __slots__ = ("_taken", "plan", "position", "steps", "stopping")
 
-    def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
+    def __init__(self, plan: Steps, steps: Iterator[Step]) -> None:
         self.plan = plan
         self.steps = steps
         self.position: int | None = None
@@ -161,7 +170,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     return run
 
 
-def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) -> None:
+def interrupt(scheduler: Scheduler, plan: Steps, error: BaseException, run: Run) -> None:
     """A step of `plan` raised: its node fails, or, if that is no outcome of a node, so does the run."""
     slot = scheduler.computing.pop()
     if isinstance(error, Exception) and not was_cancelled(scheduler, error):
