@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad.ops import current_graph
+from reactgrad_scheduler import lock
 from reactgrad_scheduler.executors import costs, crew, threads
 
 
@@ -359,7 +360,7 @@ def pair(g: rg.Graph, *functions: Callable[..., Any]) -> list[rg.Var]:
     return [rg.lift(function)(x) for function in functions]
 
 
-@pytest.mark.parametrize("turn", range(50))
+@pytest.mark.parametrize("turn", range(100))
 def test_a_read_of_what_another_thread_computes_waits_for_it(
     g: rg.Graph, always: None, turn: int
 ) -> None:
@@ -386,7 +387,7 @@ def test_a_read_of_what_another_thread_computes_waits_for_it(
     g.check_invariants()
 
 
-@pytest.mark.parametrize("turn", range(50))
+@pytest.mark.parametrize("turn", range(100))
 def test_functions_that_read_each_other_are_a_cycle(g: rg.Graph, always: None, turn: int) -> None:
     both = threading.Barrier(2)
     box: list[rg.Var] = []
@@ -473,6 +474,65 @@ def test_threads_that_functions_wait_for_read_for_them(g: rg.Graph, always: None
         assert {left, right} <= set(pooled.parents)
         assert {left, x} <= set(awaited.parents)
         g.check_invariants()
+
+
+def test_a_cycle_through_a_thread_of_a_pool_is_found(
+    g: rg.Graph, always: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    monkeypatch.setattr(lock, "PATIENCE", 0.1)
+    box: list[rg.Var] = []
+
+    def asks(value: int) -> int:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: box[0].value).result()
+
+    first, aside = pair(g, asks, lambda v: v)
+    box.append(plus(1)(first))
+    with pytest.raises(rg.CycleError) as caught:
+        within_time(lambda: g.forward(first, aside, executor=rg.Threads(2)))
+    assert set(caught.value.path) == {first, box[0]}
+    assert aside.value == 1
+    g.check_invariants()
+
+
+def test_a_plan_that_ran_straight_before_goes_on_where_a_function_begins_to_read(
+    g: rg.Graph, always: None
+) -> None:
+    """What is under way in other threads then is written down when it ends."""
+    x, y = g.input(0), g.input(100)
+    begun, read = threading.Event(), threading.Event()
+    other = plus(1)(y)
+
+    def slow(value: int) -> int:
+        if value == 7:
+            begun.set()
+            assert read.wait(20)
+        return value
+
+    def asks(value: int) -> int:
+        if value != 7:
+            return value
+        begun.wait(20)
+        total = value + other.value
+        read.set()
+        return total
+
+    before = plus(1)(x)
+    nodes = [rg.lift(slow)(before), rg.lift(asks)(before)]
+    ends = [plus(1)(node) for node in nodes]
+    g.executor = rg.Threads(2)
+    for value in range(8):
+        x.set(value)
+        run = within_time(lambda: g.forward(*ends))
+        g.check_invariants()
+        if value == 6:
+            assert [end.value for end in ends] == [8, 109]
+            assert run.ran == [before, nodes[0], other, nodes[1], *ends]
+        else:
+            assert run.ran == [before, *nodes, *ends]
+        assert all(node.value_version == value + 1 for node in (before, *nodes, *ends))
 
 
 def test_changes_of_the_own_graph_are_refused(g: rg.Graph, always: None) -> None:
