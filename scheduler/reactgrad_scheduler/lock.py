@@ -282,6 +282,10 @@ class GraphLock:
         if interrupted is not None:
             raise interrupted
 
+    def is_held_here(self) -> bool:
+        """Whether the thread that is inside holds the lock itself, and did not come through a gate."""
+        return not self.gates or self.gates[0].owner == get_ident()
+
     # --- coming and going --------------------------------------------------------------------
 
     def enter_again(self, target: int | None = None) -> None:
@@ -340,7 +344,7 @@ class GraphLock:
     def leave_gate(self) -> bool:
         """Undo one enter through a gate; whether this thread holds the lock itself, too."""
         gate = self.gates[-1]
-        holder = gate.inside == self.gates[0].owner
+        holder = self.is_held_here()
         gate.depth -= 1
         if not gate.depth:
             gate.inside = None
@@ -371,7 +375,8 @@ class GraphLock:
             if gate is None or not gate.lock.acquire(blocking=False):
                 continue
             try:
-                if gate is self._innermost():
+                # While a crew computes, its gates are for ``_join``, which holds the lock.
+                if gate is self._innermost() and self.crew is None:
                     sure = self._welcome(target, monotonic() - since)
                     if sure is not None:
                         gate.sure = sure

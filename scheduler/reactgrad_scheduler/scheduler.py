@@ -544,7 +544,7 @@ class Scheduler:
         if self.crew is not None:
             return self.crew.read(targets, slots, Run())
         executor = self.executor
-        if executor is not None and not self.computing and executor.pays(self, slots):
+        if executor is not None and executor.pays(self, slots):
             return executor.run(self, slots)
         return executors.serial.run_checked(self, slots)
 

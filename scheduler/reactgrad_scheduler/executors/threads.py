@@ -72,10 +72,20 @@ class Threads:
     def __repr__(self) -> str:
         return f"Threads({self.size})"
 
+    def _may(self, scheduler: Scheduler) -> bool:
+        """Whether a read that begins now may be shared."""
+        return (
+            self.size > 1
+            and not scheduler.computing  # what a function reads belongs to the run of the function
+            and scheduler.stopwatch
+            is None  # who looks at the clock wants the times of single nodes
+            and scheduler.lock.is_held_here()  # to be given up
+        )
+
     def pays(self, scheduler: Scheduler, slots: Sequence[int]) -> bool:
         """Whether there is enough in these nodes to be done at the same time."""
-        if self.size < 2 or scheduler.stopwatch is not None:
-            return False  # who looks at the clock wants to see the times of single nodes
+        if not self._may(scheduler):
+            return False
         seconds = costs.expected(scheduler, slots)
         if sum(one >= costs.LONG for one in seconds.values()) < 2:
             return False
@@ -88,7 +98,7 @@ class Threads:
         Each run in several threads measures anew how long the functions take; one that takes ten times
         what is known of them ends in doubt of that.
         """
-        if self.size < 2 or scheduler.computing or scheduler.stopwatch is not None:
+        if not self._may(scheduler):
             return False
         if plan.shared is False:
             if plan.finished.seconds <= plan.promised:
