@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,23 @@ import reactgrad as rg
 from reactgrad.ops import current_graph
 from reactgrad_scheduler import lock
 from reactgrad_scheduler.executors import costs, crew, threads
+from tests.autodiff.test_repeated_runs import layers
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """No thread outlives the read that began it."""
-    before = threading.active_count()
+    """No thread outlives the read that began it, but those that compute blocks of large arrays."""
+    before = alive()
     yield
     until = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < until:
+    while alive() > before and time.monotonic() < until:
         time.sleep(0.001)  # those that a test began itself
-    assert threading.active_count() == before
+    assert alive() == before
+
+
+def alive() -> set[threading.Thread]:
+    """All threads but those of the pool of ``reactgrad.backend``, which stay for the next array."""
+    return {one for one in threading.enumerate() if not one.name.startswith("reactgrad_")}
 
 
 @pytest.fixture
@@ -778,3 +785,96 @@ def test_where_each_node_is_looked_at_they_run_one_after_the_other(
     block = {"record": g.record, "anomaly": rg.detect_anomaly, "budget": rg.no_grad}[watch]
     with block():
         assert g.forward(*nodes).ran == nodes
+
+
+# --- what plans hold that one thread has found ------------------------------------------------------
+
+
+def read_some(first: rg.Var, late: rg.Var, value: int) -> Any:
+    return value + first.value + (late.value if value > 4 else 0)
+
+
+def test_what_a_node_is_expected_to_read_is_read_by_several_threads(always: None) -> None:
+    """A plan that knows the reads of its nodes is found in one thread, and run by both in turns."""
+    seen: list[list[Any]] = []
+    for executor in (rg.Serial(), rg.Threads(3)):
+        g = rg.Graph()
+        x, y = g.input(1), g.input(10)
+        hidden = [plus(i)(x) for i in range(3)] + [plus(7)(y)]
+        with g:
+            readers = [rg.lift(partial(read_some, hidden[i], hidden[3]))(x) for i in range(3)]
+        end = rg.lift(lambda *values: sum(values))(*readers)
+        found: list[Any] = []
+        for turn in range(24):
+            g.executor = executor if turn % 8 >= 4 else rg.Serial()
+            (y if turn % 5 == 4 else x).set(turn)
+            run = g.forward(end)
+            found.append(([node.name for node in run.ran], end.value, end.value_version))
+            found.append([[parent.name for parent in node.parents] for node in readers])
+            g.check_invariants()
+        planned = [one.plan.readings for one in g._scheduler.plans._transitions.values()]
+        assert g._scheduler.distrust or any(planned)
+        seen.append(found)
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("how", ["checkpoint", "hooks"])
+def test_values_that_go_between_two_nodes_are_left_to_one_thread(
+    always: None, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(threads, "Crew", None)  # would be called
+    seen: list[list[Any]] = []
+    for executor in (rg.Serial(), rg.Threads(2)):
+        g = rg.Graph(executor=executor)
+        x = g.param(np.full((2, 3), 0.5))
+        y = layers(how, x)
+        found: list[Any] = []
+        for step in range(6):
+            x.set(np.linspace(0.1, 0.2 + step * 0.1, 6).reshape(2, 3))
+            run = y.backward()
+            found.append([node.name for node in (*run.ran, *run.rebuilt)])
+            found.append((np.array(x.grad), y.value, y.value_version))
+            g.check_invariants()
+        seen.append(found)
+    np.testing.assert_equal(seen[0], seen[1])
+
+
+def test_steps_that_one_thread_computes_together_are_computed_alone_by_several(
+    always: None,
+) -> None:
+    """The same bits, also where a plan goes from one to the other and back, and where a node raises."""
+
+    def wall(v: Any) -> Any:
+        if v[-1] == 4.0:
+            raise ValueError("four")
+        return v[-1]
+
+    graphs = [rg.Graph(), rg.Graph()]
+    inputs = [g.input(np.linspace(0.0, 1.0, 150_000)) for g in graphs]
+    parts: list[list[rg.Var]] = []
+    for x in inputs:
+        sums = [(rg.exp(x * float(i)) - rg.tanh(x) * 0.5).sum() for i in range(3)]
+        stop = rg.lift(wall, shape=(), dtype="f8")(x)
+        large = rg.sin(x * stop) * x + 1.0
+        parts.append([*sums, sums[0] * sums[1] + sums[2] * stop, large])
+    for turn in range(16):
+        executors = [rg.Serial(), rg.Threads(3) if turn // 2 % 2 else rg.Serial()]
+        found: list[Any] = []
+        for g, x, nodes, executor in zip(graphs, inputs, parts, executors, strict=True):
+            x.set(np.linspace(0.0, 1.0 + turn % 5, 150_000))
+            if turn % 5 == 3:
+                with pytest.raises(ValueError, match="four"):
+                    g.forward(*nodes, executor=executor)
+            else:
+                g.forward(*nodes, executor=executor)
+            run = g.last_run
+            found.append(
+                (
+                    [node.name for node in run.ran],
+                    [node.name for node in run.failed],
+                    [node.value_version for node in nodes],
+                    [np.asarray(node.value).tobytes() for node in nodes if not node.is_stale],
+                )
+            )
+            g.check_invariants()
+        assert found[0] == found[1]
