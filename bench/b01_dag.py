@@ -66,8 +66,8 @@ def first_weights(dag: Dag) -> np.ndarray:
 class Model:
     """The DAG as a reactgrad graph."""
 
-    def __init__(self, dag: Dag, batch: int) -> None:
-        self.graph = rg.Graph()
+    def __init__(self, dag: Dag, batch: int, jit: bool = False) -> None:
+        self.graph = rg.Graph(jit=jit)
         self.inputs = [self.graph.input(np.zeros(batch)) for _ in range(INPUTS)]
         self.weights = [
             (self.graph.param(first), self.graph.param(second))

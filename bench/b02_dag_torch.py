@@ -1,4 +1,5 @@
-"""B2: the random DAG of B1 beside PyTorch eager; also defined anew at every step, as PyTorch does."""
+"""B2: the random DAG of B1 beside PyTorch eager; also by the register machine, and defined anew at
+every step, as PyTorch does."""
 
 from __future__ import annotations
 
@@ -82,20 +83,35 @@ def cases(setting: Setting) -> list[Case]:
     found: list[Case] = []
     for batch in (1, 48 if setting.permuted else 32):
         draw = draw_inputs(batch)
-        found += [
-            Contest(
-                f"forward, batch {batch}",
-                draw,
-                Side("reactgrad", lambda batch=batch: Model(dag, batch).forward()),
-                (_torch(lambda: Torch(dag).forward(), 6.0),),
-            ),
-            Contest(
-                f"forward + gradient of all weights, batch {batch}",
-                draw,
-                Side("reactgrad", lambda batch=batch: Model(dag, batch).gradient(), show=read),
-                (_torch(lambda: Torch(dag).gradient(), 3.0, read_torch),),
-            ),
-        ]
+        forward, gradient = (
+            f"forward, batch {batch}",
+            f"forward + gradient of all weights, batch {batch}",
+        )
+        for how, jit, goals in (
+            ("", False, (6.0, 3.0)),
+            ("register machine: ", True, (15.0, 15.0)),
+        ):
+            found += [
+                Contest(
+                    how + forward,
+                    draw,
+                    Side(
+                        "reactgrad",
+                        lambda batch=batch, jit=jit: Model(dag, batch, jit).forward(),
+                    ),
+                    (_torch(lambda: Torch(dag).forward(), goals[0]),),
+                ),
+                Contest(
+                    how + gradient,
+                    draw,
+                    Side(
+                        "reactgrad",
+                        lambda batch=batch, jit=jit: Model(dag, batch, jit).gradient(),
+                        show=read,
+                    ),
+                    (_torch(lambda: Torch(dag).gradient(), goals[1], read_torch),),
+                ),
+            ]
     found.append(
         Contest(
             "model redefined every step (g.reuse())",

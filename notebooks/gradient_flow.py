@@ -365,6 +365,7 @@ print(
     "- that of G finds it:",
     fake not in g_run.ran,
 )
+print("nodes that run for D:", len(d_run.ran), "- for G:", len(g_run.ran), "- of", len(g))
 for _ in range(1000):
     step()
 print("nodes after 1,000 more steps:", len(g) - size, "more")
@@ -378,7 +379,69 @@ _ = g_loss.backward(inputs=G)
 Flow(on_real, on_fake, through)
 
 # %% [markdown]
-# ## 9. Nothing twice
+# ## 9. Actor and critic on one trunk
+#
+# The actor is trained by how much better an action was than the critic had said; that difference is
+# detached, so the actor's loss trains trunk and actor, the critic's loss trunk and critic. What both need
+# of the trunk runs once.
+
+# %%
+g = rg.Graph()
+states, taken = g.input(rng.normal(size=(8, 3)), name="states"), rng.integers(0, 2, 8)
+returns = g.input(rng.normal(size=(8, 1)), name="returns")
+trunk = g.param(rng.normal(size=(3, 4)), name="trunk")
+actor, critic = (
+    g.param(rng.normal(size=(4, 2)), name="actor"),
+    g.param(rng.normal(size=(4, 1)), name="critic"),
+)
+features = named("features", rg.tanh(states @ trunk))
+logits, value = named("logits", features @ actor), named("value", features @ critic)
+log_all = logits - rg.log(rg.exp(logits).sum(axis=1, keepdims=True))
+advantage = named("advantage", (returns - value.detach()).reshape(-1))
+actor_loss = named("actor_loss", -(log_all[np.arange(8), taken] * advantage).mean())
+critic_loss = named("critic_loss", ((value - returns) ** 2).mean())
+
+
+def step():
+    states.set(rng.normal(size=(8, 3)))
+    g.zero_grad()
+    actor_run = actor_loss.backward()
+    by_actor = [p.name for p in g.params if p.grad is not None]
+    of_actor = trunk.grad
+    critic_run = critic_loss.backward()
+    added = not np.array_equal(of_actor, trunk.grad)
+    by_critic = [p.name for p in g.params if p.grad is not None and p is not actor]
+    g.set({p: p.value - 0.05 * p.grad for p in g.params})
+    return actor_run, critic_run, by_actor, by_critic, added
+
+
+step()
+size = len(g)
+actor_run, critic_run, by_actor, by_critic, added = step()
+print("actor_loss gives gradients to", by_actor)
+print("critic_loss to", by_critic, "and adds to that of the trunk:", added)
+print(
+    "nodes that run for the actor:",
+    len(actor_run.ran),
+    "- for the critic:",
+    len(critic_run.ran),
+    "- both:",
+    len({v.name for v in actor_run.ran} & {v.name for v in critic_run.ran}),
+)
+for _ in range(1000):
+    step()
+print("nodes after 1,000 more steps:", len(g) - size, "more")
+
+# %% [markdown]
+# The edge from the value to the advantage blocks, the others pass:
+
+# %%
+g.zero_grad()
+_ = actor_loss.backward()
+Flow(logits, value, advantage)
+
+# %% [markdown]
+# ## 10. Nothing twice
 #
 # The same `backward` again runs nothing and builds nothing; after a change only stale adjoints run.
 

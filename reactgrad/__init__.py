@@ -20,18 +20,25 @@ Map of the package:
 - ``_profile``                     where the time and the memory of a block went
 - ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
+- ``_fuse``                        steps of a plan that are computed together
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
+- ``_jit``                         small kernels in a row as one call
 - ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
+- ``_script``                      the same run again
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
 - ``_respec``, ``_site``           what shapes follow from a change; where a node was built
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
+- ``_quiet``                       what kernels run inside of, so that NumPy does not warn
 - ``_paths``                       what errors of the system call a file
 - ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
 - ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
 """
+
+import importlib
+import typing
 
 from reactgrad import extend as extend
 from reactgrad import testing as testing
@@ -50,6 +57,7 @@ from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
+from reactgrad._errors import MissingExtraWarning as MissingExtraWarning
 from reactgrad._errors import MutationError as MutationError
 from reactgrad._errors import ReactgradError as ReactgradError
 from reactgrad._errors import ReactgradWarning as ReactgradWarning
@@ -68,8 +76,6 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observers import Observer as Observer
-from reactgrad._profile import Profile as Profile
-from reactgrad._profile import profile as profile
 from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
@@ -90,7 +96,9 @@ from reactgrad._transforms import value_and_grad as value_and_grad
 from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
-from reactgrad._why import Why as Why
+from reactgrad.backend import ThreadCountError as ThreadCountError
+from reactgrad.backend import get_num_threads as get_num_threads
+from reactgrad.backend import set_num_threads as set_num_threads
 from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
@@ -174,6 +182,22 @@ from reactgrad.ops import transpose as transpose
 from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 
+if typing.TYPE_CHECKING:
+    from reactgrad._profile import Profile as Profile
+    from reactgrad._profile import profile as profile
+    from reactgrad._why import Why as Why
+    from reactgrad.io._networkx import from_networkx as from_networkx
+    from reactgrad.io._networkx import to_networkx as to_networkx
+
+# Loaded when they are asked for: seldom wanted, and a tenth of what `import reactgrad` would cost.
+_LATER = {
+    "Profile": "_profile",
+    "Why": "_why",
+    "from_networkx": "io._networkx",
+    "profile": "_profile",
+    "to_networkx": "io._networkx",
+}
+
 abs = absolute  # NumPy has both names
 __version__ = "0.1.0"
 
@@ -182,3 +206,14 @@ for _error in list(vars().values()):
     if isinstance(_error, type) and issubclass(_error, ReactgradError | ReactgradWarning):
         _error.__module__ = "reactgrad"
 del _error
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'reactgrad' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"reactgrad.{_LATER[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

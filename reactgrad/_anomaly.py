@@ -20,6 +20,7 @@ from reactgrad._store import MISSING, Leaf
 from reactgrad._through import Through, in_front
 from reactgrad.autodiff import origin
 from reactgrad.backend import own_copy
+from reactgrad.ops import ALIAS
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 
 if TYPE_CHECKING:
@@ -146,6 +147,16 @@ class _Inspector(Through):
     def explain(self, slot: int) -> str:
         return _OUTSIDE if slot in self._raised else self._host.explain(slot)
 
+    def let_go(self, slot: int) -> None:
+        # What hooks bring back may be less precise than what they were given.
+        if slot in self._host.away and self._sums.is_fresh(slot):
+            try:
+                value = self._host.transient[slot].fetch(self._host, slot)
+            except Exception:  # raised again by who reads it
+                return
+            found = self._host.specs[slot]
+            self._sums.comes_back_as(slot, value if found is None else own_copy(found, value))
+
     def run(self, slot: int, step: Step | None) -> object:
         host, sums = self._host, self._sums
         for operand in dict.fromkeys(host.scheduler.operands(slot)):
@@ -221,9 +232,16 @@ class _Inspector(Through):
         if place is None:
             return []
         forward = f"{host.name(place.slot)!r}, {host.describe_op(place.slot)}"
-        if place.operand is None:
+        if place.tangent:
+            lines = [f"  in the tangent of {forward}"]
+        elif place.operand is None:
             lines = [f"  in the gradient of {forward}"]
         else:
-            lines = [f"  in what {forward}, passes to the gradient of {host.name(place.operand)!r}"]
+            operand = place.operand
+            while (
+                host.ops[operand] is ALIAS and operand not in host.name_of
+            ):  # the feed of a subgraph
+                (operand,) = host.scheduler.operands(operand)
+            lines = [f"  in what {forward}, passes to the gradient of {host.name(operand)!r}"]
         site = host.sites[place.slot]
         return [*lines, f"  which was built at {site_text(site)}"] if site else lines

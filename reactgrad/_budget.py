@@ -162,7 +162,7 @@ class BudgetedHost(Host):
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> Run:
+    def refresh(self, slots: tuple[int, ...], retry: bool = False) -> Run:
         """Stand in for ``Graph._refresh``."""
         graph = self._graph()
         assert graph is not None
@@ -262,6 +262,10 @@ class BudgetedHost(Host):
             raise NoRoomError
         return super().bind(slot)
 
+    def _bind_view(self, slot: int) -> bool:
+        self._dirty.add(slot)
+        return super()._bind_view(slot)
+
     def _new_buffer(self, slot: int, found: Spec) -> Any:
         size = _bytes_of(found)
         if self._by_itself(slot):
@@ -271,6 +275,7 @@ class BudgetedHost(Host):
             if self.ledger.bytes + size > self.limit:
                 raise NoRoomError
         buffer = super()._new_buffer(slot, found)
+        self._dirty.add(slot)
         self._settle()
         return buffer
 

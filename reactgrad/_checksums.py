@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from reactgrad._ranges import array_of
+from reactgrad.backend import owner
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -31,6 +32,16 @@ class Checksums:
         found = self._sum(slot)
         if found is not None:
             self._fresh[slot] = found
+
+    def is_fresh(self, slot: int) -> bool:
+        """Whether the run under way has given a node its value."""
+        return slot in self._fresh
+
+    def comes_back_as(self, slot: int, value: Any) -> None:
+        """What the run under way has computed, and let go, will be this from now on."""
+        device = owner(value)
+        assert device is not None
+        self._fresh[slot] = zlib.crc32(device.to_numpy(value).tobytes())
 
     def ended(self) -> None:
         """The run has ended; the tables show the versions of what it has computed."""

@@ -9,15 +9,23 @@ value for the rule that reads it; the gradient is built anew when that value has
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from reactgrad._cutoff import equal
-from reactgrad._errors import DTypeError, GradientError, OutdatedRuleError, ReactgradError
+from reactgrad._errors import (
+    DTypeError,
+    GradientError,
+    OutdatedRuleError,
+    ReactgradError,
+    UnsetError,
+)
 from reactgrad._lift import OPERAND, Lifted
 from reactgrad._names import remember
 from reactgrad.backend import owner
+from reactgrad.ops import Handle, spread
 
 # Where a saved value comes from: ("argument", which operand), ("output", which), ("saved", which of
 # those that are neither), or ("none", 0).
@@ -210,7 +218,10 @@ class Rule:
     def _left(self) -> dict[str, Any]:
         """What forward has set on ctx at its last run."""
         program, slot = self._program, self._node._slot
-        value = program.look(slot)
+        try:
+            value = program.look(slot, Passed)
+        except UnsetError:  # as an argument of a function that is being built, or is yet to be set
+            raise NotRun from None
         if isinstance(value, Passed):
             return value.attributes
         known = program.seen.get(slot)
@@ -226,42 +237,65 @@ class Rule:
     def _later(self, var: Any) -> Any:
         graph, name = self._node._graph, self._op.name
 
-        def derivative(_: Any) -> None:
+        def derivative(*_: Any) -> None:
             raise OutdatedRuleError(
                 f"{name} is new in what is differentiated here, and its forward had not run when its "
-                "rule was asked. Read this outside of functions that are running."
+                "rule was asked. Read the gradient outside of functions that are running, and hold it, "
+                "d = rg.grad(y, x), as long as it is used; differentiate it again once arguments have "
+                "values, in an rg.subgraph not before it has returned."
             )
 
         declared = graph._host.specs[var._slot]
         # Of the function's node, so that forward runs before.
-        return graph._call_lifted(Lifted(derivative, declared, None, None, ()), [self._node], None)
+        return graph._call_lifted(
+            Lifted(derivative, declared, derivative, None, (), derivative), [self._node], None
+        )
 
-    def finish(self, parts: Sequence[Any]) -> list[Any]:
-        """The derivatives, which are there only as long as what the rule has read is so."""
+    def finish(self, parts: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+        """The derivatives, which are there only as long as what the rule has read is so.
+
+        `like` are the Vars that they belong to, ``None`` where none is asked for: what the rule says
+        is zero may be so only now.
+        """
         if not self._read:
             return list(parts)
         self._program.saw(self._node._slot, self._left(), self._read)
-        return [None if part is None else self._watched(part) for part in parts]
-
-    def _watched(self, part: Any) -> Any:
-        graph = self._node._graph
-        if not hasattr(part, "_slot"):
-            part = graph.const(part)
-        declared = graph._host.specs[part._slot]
-        if declared is not None and (declared.weak is not None or not declared.known):
-            declared = None
-        layout = (OPERAND, OPERAND, self._read)
-        op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
-        return graph._call_lifted(op, [part, self._node], None)
+        operands = [one for one in self._arguments if isinstance(one, Handle)]
+        return [
+            part
+            if part is None and var is None
+            else _guarded(part, self._node, self._read, operands, var)
+            for part, var in zip_longest(parts, like)
+        ]
 
 
-def as_built(part: Any, passed: Any, read: dict[str, Any]) -> Any:
-    """`part`, if forward has left on ctx what its rule was built with."""
+def _guarded(part: Any, node: Any, read: dict[str, Any], operands: Sequence[Any], like: Any) -> Any:
+    """`part`, or zeros in the shape of `like`, as long as what a rule has read is so."""
+    graph = node._graph
+    if part is None:
+        part = spread(graph.const(0.0), like)
+    elif not isinstance(part, Handle):
+        part = graph.const(part)
+    declared = graph._host.specs[part._slot]
+    if declared is not None and (declared.weak is not None or not declared.known):
+        declared = None
+    layout = (OPERAND, OPERAND, read, *[OPERAND] * len(operands))
+    op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
+    return graph._call_lifted(op, [part, node.detach(), *operands], None)
+
+
+def as_built(part: Any, passed: Any, read: dict[str, Any], *operands: Any) -> Any:
+    """`part`, if forward has left on ctx what its rule was built with.
+
+    What is derived from it is so, too: zero by the function's `operands` where `part` does not
+    depend on them.
+    """
     if not unchanged(passed, read):
         raise OutdatedRuleError(
             f"a rule was built with ctx.{', ctx.'.join(read)}, and forward has set other values since. "
-            "Ask for the gradient again, rg.grad(y, x). A rule that only uses saved arrays follows by "
-            "itself: ctx.save_for_backward(...)."
+            "It is built anew as long as somebody holds the gradient that it is for: hold it, "
+            "d = rg.grad(y, x), and build on d; what was built on one that is gone has to be built "
+            "again. A rule that only uses saved arrays always follows: ctx.save_for_backward(...)."
         )
     return part
 
@@ -279,12 +313,14 @@ def unchanged(passed: Passed, read: dict[str, Any]) -> bool:
     )
 
 
-def _as_built_vjp(g: Any, ans: Any, part: Any, passed: Any, read: Any) -> tuple[Any, None, None]:
-    return g, None, None
+def _as_built_vjp(g: Any, ans: Any, part: Any, passed: Any, read: Any, *operands: Any) -> Any:
+    by_part = _guarded(g, passed.base, read, operands, part)
+    zeros = [_guarded(None, passed.base, read, operands, one) for one in operands]
+    return by_part, None, None, *zeros
 
 
-def _as_built_jvp(ts: Any, ans: Any, part: Any, passed: Any, read: Any) -> Any:
-    return ts[0]
+def _as_built_jvp(ts: Any, ans: Any, part: Any, passed: Any, read: Any, *operands: Any) -> Any:
+    return _guarded(ts[0], passed.base, read, operands, ans)
 
 
 for _rule in (_as_built_vjp, _as_built_jvp):

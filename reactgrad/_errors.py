@@ -79,5 +79,9 @@ class BudgetWarning(ReactgradWarning):
     """A memory budget that is too small for what has to be there at once."""
 
 
+class MissingExtraWarning(ReactgradWarning):
+    """What an optional package would do faster is done without it."""
+
+
 class GradModeWarning(ReactgradWarning):
     """Gradients were asked for where they are switched off."""

@@ -13,7 +13,7 @@ from reactgrad._context import Context, NotRun, Passed, Rule, RuleContext, disti
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad._names import remember
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, owner, read_value, spec
 from reactgrad.ops import Handle, current_graph, spread
 
 
@@ -22,7 +22,8 @@ class Function:
 
     ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward`` gets
     and returns Vars: it builds nodes once, which follow the values and can be differentiated again.
-    ``jvp`` is the rule of forward mode, ``infer`` says shapes. None of them is called on an instance:
+    ``jvp`` is the rule of forward mode, ``infer`` says shapes: with it a graph knows them without a
+    run, without it a shape is computed where one is needed. None of them is called on an instance:
     there is none.
 
     Parameters
@@ -112,8 +113,9 @@ class Function:
         Parameters
         ----------
         *args, **kwargs
-            What forward gets, with a *spec* in place of each array or number: it has ``.shape``, in
-            which ``None`` stands for a length that is not known yet, and ``.dtype``.
+            What forward gets, with a *spec* in place of each node, array and float: it has ``.shape``,
+            in which ``None`` stands for a length that is not known yet, and ``.dtype``. Integers that
+            are no nodes and other objects come as they are.
 
         Returns
         -------
@@ -275,22 +277,29 @@ class Applied(Lifted):
         parts = [*parts] if isinstance(parts, tuple | list) else [parts]
         self._check_count(parts)
         count = len(arguments)
-        return rule.finish((parts + [None] * count)[:count])
+        asked = [one if wanted else None for one, wanted in zip(arguments, needed, strict=True)]
+        return rule.finish((parts + [None] * count)[:count], asked)
 
     def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
         """What ``infer`` says of an output."""
         cls = self.function
         if cls.infer is Function.infer or index >= len(self.outputs) or None in operands:
             return None
-        positional, named = self.written(operands)
+        values, _ = self.arguments(operands)
+        values = [_spec_of(value) for value in values]
+        count = len(values) - len(self.keywords)
         try:
-            result = cls.infer(*positional, **named)
-            each = (result,) if cls._outputs is None else tuple(result)
-            if len(each) != len(self.outputs):
-                raise ValueError(f"{len(self.outputs)} outputs, and {len(each)} results")
+            result = cls.infer(
+                *values[:count], **dict(zip(self.keywords, values[count:], strict=True))
+            )
+            each: Any = (result,) if cls._outputs is None else result
+            if not isinstance(each, tuple | list) or len(each) != len(self.outputs):
+                raise ValueError(f"for {len(self.outputs)} outputs infer returned {result!r:.60}")
             found = each[index]
             if isinstance(found, Spec):
                 return spec(found.shape, found.dtype, found.device)  # a number is no weak one
+            if not isinstance(found, tuple | list) or len(found) != 2:
+                raise TypeError(f"infer returned {type(found).__name__} ({found!r:.60})")
             shape, dtype = found
             device = operands[0].device if operands and operands[0] is not None else "cpu"
             return spec(tuple(shape), np.dtype(dtype), device)
@@ -319,18 +328,28 @@ class Applied(Lifted):
                 )
 
     def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
-        rule = Rule(self, node, arguments, program)
+        rule, outputs = Rule(self, node, arguments, program), node._graph._outputs(node)
         assert self.jvp is not None
         try:
             parts = self.jvp(RuleContext(rule, [one is not None for one in tangents]), *tangents)
         except NotRun:
-            return rule.postponed(node._graph._outputs(node))
+            return rule.postponed(outputs)
         single = self.function._outputs is None
-        return rule.finish([parts] if single or not isinstance(parts, tuple | list) else parts)
+        parts = [parts] if single or not isinstance(parts, tuple | list) else parts
+        return rule.finish(parts, outputs[: len(parts)])
 
     def still_so(self, read: dict[str, Any], value: Any) -> bool:
         """Whether what rules have read on ctx is what forward has left by now."""
         return not isinstance(value, Passed) or unchanged(value, read)
+
+
+def _spec_of(value: Any) -> Any:
+    """What ``infer`` gets in the place of an argument."""
+    if isinstance(value, float | complex) or owner(value) is not None:
+        found = read_value(value, "an argument")[0]
+        if found is not None:
+            return spec(found.shape, found.dtype, found.device)
+    return value
 
 
 def _form_text(form: Any) -> str:

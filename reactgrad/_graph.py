@@ -28,20 +28,23 @@ from reactgrad._errors import (
     OutdatedRuleError,
     SetError,
     ShapeError,
+    UnsetError,
 )
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
-from reactgrad._host import Host, number_key
+from reactgrad._host import HandleRef, Host, number_key
+from reactgrad._jit import set_jit
 from reactgrad._observe import announce, collect
 from reactgrad._observers import Observers, Sets
 from reactgrad._plan import planned
+from reactgrad._quiet import Quiet
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._site import user_site
 from reactgrad._snapshot import Snapshot, snapshot
-from reactgrad._sparing import is_sparing, sparing
+from reactgrad._sparing import take_refusal
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
@@ -49,9 +52,8 @@ from reactgrad._tell import held
 from reactgrad._together import FEW
 from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
 from reactgrad._var import DetachedVar, Var
-from reactgrad._why import Why, explain
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
-from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
+from reactgrad.backend import WEAK_SPECS, Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.flow import GradMode, hooks_here, is_grad_enabled, mode_of, open_hooks
 from reactgrad.ops import (
     MODE,
@@ -67,18 +69,18 @@ from reactgrad.ops import (
     spread_to,
     stacked,
 )
-from reactgrad.scheduler import Later, Scheduler, check_invariants
+from reactgrad.scheduler import Later, Scheduler, check_invariants, note_read
 from reactgrad.scheduler import Run as RawRun
 from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted as _Lifted
+    from reactgrad._why import Why
 
 _UNSET = object()
+_new = object.__new__
 _slot_of: Callable[[Any], int] = attrgetter("_slot")
 _graph_of: Callable[[Any], Any] = attrgetter("_graph")
-# What runs are inside of: infinities and NaNs are values like others.
-_quietly = partial(np.errstate, all="ignore")
 
 
 class Graph:
@@ -94,6 +96,8 @@ class Graph:
         Seed of the random nodes of this graph.
     max_bytes : int, optional
         Memory budget of its values; see ``max_bytes``.
+    jit : bool or int
+        Whether small kernels in a row run as one call, and in how many threads; see ``jit``.
 
     Examples
     --------
@@ -109,12 +113,14 @@ class Graph:
     np.float64(12.0)
     """
 
-    def __init__(self, rng: int = 0, max_bytes: int | None = None) -> None:
+    def __init__(self, rng: int = 0, max_bytes: int | None = None, jit: int = False) -> None:
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
         self._open(rng)
         self._adopt(Scheduler(self._host))
         self.max_bytes = max_bytes
+        if jit:
+            self.jit = jit
 
     def _open(self, seed: int) -> None:
         self.seed = seed
@@ -341,47 +347,87 @@ class Graph:
 
     def _apply(self, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         """A new node that computes an op."""
-        host = self._host
-        with self._lock:
+        lock = self._lock
+        # As `with lock:`, whose two calls would be a tenth of the cost of a node.
+        if not lock.acquire(False):
+            lock.visit(None)
+        elif lock.gates:
+            lock.enter_again()
+        try:
+            host = self._host
             if host.dropped:
                 self._tidy()
+            specs = host.specs
             slots: list[int] = []
-            specs: list[Any] = []
+            found: list[Any] = []
             constants: list[tuple[int, Spec, Any]] = []
             detached: list[int] = []
-            for i, operand in enumerate(operands):
-                if isinstance(operand, Handle):
+            for operand in operands:
+                kind = type(operand)
+                if kind is Var:
                     if operand._graph is not self:
                         raise self._foreign(operand, op.name)
                     slot = operand._slot
                     slots.append(slot)
-                    specs.append(host.specs[slot])
-                    if type(operand) is DetachedVar:
-                        detached.append(i)
+                    found.append(specs[slot])
+                elif kind in WEAK_SPECS:
+                    known = host.numbers.get(number_key(operand), -1)
+                    if known < 0:
+                        constants.append((len(slots), WEAK_SPECS[kind], operand))
+                    slots.append(known)
+                    found.append(WEAK_SPECS[kind])
+                elif isinstance(operand, Handle):
+                    if operand._graph is not self:
+                        raise self._foreign(operand, op.name)
+                    if kind is DetachedVar:
+                        detached.append(len(slots))
+                    slots.append(operand._slot)
+                    found.append(specs[operand._slot])
+                elif isinstance(operand, list | tuple) and holds_handles(operand):
+                    return self._apply(op, [stacked(one) for one in operands], attrs)
                 else:
-                    what = f"operand {i + 1} of {op.name}"
-                    if isinstance(operand, list | tuple) and holds_handles(operand):
-                        return self._apply(op, [stacked(one) for one in operands], attrs)
-                    found, value = read_value(operand, what)
-                    if found is None:
-                        raise DTypeError(
-                            f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
-                            "Vars, numbers and arrays. Use rg.lift for other objects."
-                        )
+                    one, value = self._read_operand(op, len(slots), operand)
+                    constants.append((len(slots), one, value))
                     slots.append(-1)
-                    specs.append(found)
-                    constants.append((i, found, value))
-            if None in specs:
-                for slot in slots:
-                    if slot >= 0:
-                        self._refuse_tuple(slot, op.name)
+                    found.append(one)
+            try:
+                result = op.known.get((tuple(found), attrs))
+            except TypeError:  # attributes that hold arrays are not looked up
+                result = None
+            if result is None:
+                result = self._infer(op, attrs, slots, found)
             reuse = self._reuse
             if reuse is not None and reuse.blocks:
-                return self._reused(reuse, op, attrs, slots, specs, constants, detached)
-            result = None if None in specs else op.result(tuple(specs), attrs)
-            for i, found, value in constants:
-                slots[i] = self._constant(found, value)
+                return self._reused(reuse, op, attrs, slots, result, constants, detached)
+            for i, one, value in constants:
+                slots[i] = self._constant(one, value)
             return self._add_computed(op, attrs, result, slots, detached)
+        finally:
+            if not lock.gates or lock.leave_gate():
+                lock.release()
+
+    def _infer(
+        self, op: Op, attrs: Attrs, slots: Sequence[int], specs: Sequence[Spec | None]
+    ) -> Spec | None:
+        """What is known of the result of an op; ``None``, if that shows only in values."""
+        known = [one for one in specs if one is not None]
+        if len(known) == len(specs):
+            return op.result(tuple(known), attrs)
+        for slot in slots:
+            if slot >= 0:
+                self._refuse_tuple(slot, op.name)
+        return None
+
+    def _read_operand(self, op: Op, position: int, operand: Any) -> tuple[Spec, Any]:
+        """An operand that is no node: a number or an array, with its spec."""
+        what = f"operand {position + 1} of {op.name}"
+        found, value = read_value(operand, what)
+        if found is None:
+            raise DTypeError(
+                f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
+                "Vars, numbers and arrays. Use rg.lift for other objects."
+            )
+        return found, value
 
     def _reused(
         self,
@@ -389,26 +435,21 @@ class Graph:
         op: Op,
         attrs: Attrs,
         slots: list[int],
-        specs: list[Any],
+        result: Spec | None,
         constants: Sequence[tuple[int, Spec, Any]],
         detached: list[int],
     ) -> Var:
         """The node that computes an op already, or a new one."""
-        for i, found, value in constants:
-            known = self._host.numbers.get(number_key(value)) if found.weak is not None else None
-            if known is not None:
-                slots[i] = known
         key = None if -1 in slots else reuse.key(self, op, attrs, slots, detached)
         var = None if key is None else reuse.find(self, key)
         if var is not None:
             return var
-        result = None if None in specs else op.result(tuple(specs), attrs)
         for i, found, value in constants:
             slots[i] = self._constant(found, value)
         var = self._add_computed(op, attrs, result, slots, detached)
         key = reuse.key(self, op, attrs, slots, detached)
         if key is not None:
-            reuse.add(key, var)
+            reuse.add(self, key, var)
         return var
 
     def reuse(self) -> ReuseBlock:
@@ -593,10 +634,12 @@ class Graph:
     # --- handles, names, lifetime --------------------------------------------------------------
 
     def _new_var(self, slot: int) -> Var:
-        var = Var.__new__(Var)
+        var = _new(Var)
         var._graph = self
         var._slot = slot
-        self._host.attach(slot, var)
+        host = self._host
+        ref = host.handles[slot] = HandleRef(var, host.on_death)
+        ref.slot = slot
         return var
 
     def _handle(self, slot: int) -> Var:
@@ -625,7 +668,8 @@ class Graph:
                         slots.append(ref.slot)
                 elif self._host.handles[ref.slot] is ref:
                     self._host.handles[ref.slot] = None
-                    self._host.part(ref.slot)
+                    if host.together:
+                        host.part(ref.slot)
                     slots.append(ref.slot)
             self._scheduler.release(slots)
 
@@ -678,11 +722,11 @@ class Graph:
     def _by_given_name(self, name: Any) -> int | None:
         """The node whose name was made of its op and number, such as ``tanh_3``."""
         number = str(name).rpartition("_")[2]
-        if number.isdecimal():
+        if number.isdecimal() and int(number):  # free slots have the number 0
             serial = self._scheduler.topology.serial
-            for slot, its in enumerate(serial):
-                if its == int(number) and self._host.name(slot) == name:
-                    return slot
+            slot = serial.index(int(number)) if int(number) in serial else None
+            if slot is not None and self._host.name(slot) == name:
+                return slot
         return None
 
     def __contains__(self, item: object) -> bool:
@@ -863,28 +907,34 @@ class Graph:
                 else:
                     host.write_plainly(slot, value)
         finally:  # whatever interrupts this, no leaf has another value at its old version
-            self._scheduler.changed(*slots)
+            self._scheduler.changed_together(tuple(slots))
         if self._observed:
             announce(self, slots)
         return True
 
     def _write_one_plainly(self, slot: int, value: Any) -> bool:
-        """As ``_write_plainly``, for the one leaf of ``Var.set``."""
-        host = self._host
-        if (
-            self._noted
-            or self._computing
-            or self._observers.calling is not None
-            or not host.plain_write(slot, value)
-        ):
+        """As ``_write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
+        lock = self._lock
+        if not lock.acquire(False):
             return False
         try:
-            host.write_plainly(slot, value)
+            host = self._host
+            if (
+                self._noted
+                or self._computing
+                or lock.gates  # or an observer is called
+                or not host.plain_write(slot, value)
+            ):
+                return False
+            try:
+                host.write_plainly(slot, value)
+            finally:
+                self._scheduler.changed(slot)
+            if self._observed:
+                announce(self, (slot,))
+            return True
         finally:
-            self._scheduler.changed(slot)
-        if self._observed:
-            announce(self, (slot,))
-        return True
+            lock.release()
 
     def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
         self._scheduler.check_idle()
@@ -909,7 +959,7 @@ class Graph:
             for slot, found, new in ready:
                 self._host.write_leaf(slot, found, new, adopt=adopt)
         finally:
-            self._scheduler.changed(*[slot for slot, _, _ in ready])
+            self._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
         if self._observed:
             announce(self, [slot for slot, _, _ in ready])
 
@@ -1175,19 +1225,16 @@ class Graph:
         """
         return Running(self._scheduler) if self._computing else None
 
-    def _refresh(self, slots: tuple[int, ...], *, retry: bool = False) -> RawRun:
+    def _refresh(self, slots: tuple[int, ...], retry: bool = False) -> RawRun:
         if self._observed and not self._observers.held:
             with held(self):
                 return self._refresh(slots, retry=retry)
         if open_blocks and not self._computing and (blocks := blocks_due(self)):
             with surrounded(self, blocks):
                 return self._refresh(slots, retry=retry)
-        if self._transient and not self._computing and not is_sparing(self):
-            with sparing(self, slots):
-                return self._refresh(slots, retry=retry)
         try:
-            around = self._as_fork if self._lineage else _quietly
-            run = self._scheduler.refresh(slots, retry=retry, around=around)
+            around = self._as_fork if self._lineage else Quiet
+            run = self._scheduler.refresh(slots, retry, around)
         except BaseException as error:
             if not isinstance(error, Exception):  # interrupted in the middle
                 if not self._computing and not isinstance(error, Later):
@@ -1201,6 +1248,8 @@ class Graph:
         if outdated and self._follow_rules():
             return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
+        if self._transient and not self._computing:
+            failure = take_refusal(self._host, failure)
         try:
             if self._scheduler.cancelled:
                 self._check_cancelled(slots)
@@ -1213,7 +1262,7 @@ class Graph:
     @contextmanager
     def _as_fork(self) -> Iterator[None]:
         """What runs of a fork are inside of."""
-        with _quietly(), following(self):
+        with Quiet(), following(self):
             yield
 
     def _follow_rules(self) -> bool:
@@ -1223,15 +1272,23 @@ class Graph:
             return False
         outdated = [(program, program.outdated()) for program in programs.in_order()]
         waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
-        if waiting:
-            self._refresh(tuple(dict.fromkeys(waiting)))
-        with Change(self) as change:
-            for program, slots in outdated:
-                if slots:
-                    change.update(program, slots, ())
-            change.follow()
-        programs.waiting = False
-        return any(slots and not program.broken for program, slots in outdated)
+        unset: set[int] = set()
+        for slot in dict.fromkeys(waiting):
+            try:
+                self._refresh((slot,))
+            except UnsetError:  # it goes on waiting
+                unset.add(slot)
+        programs.following = True
+        try:
+            with Change(self) as change:
+                for program, slots in outdated:
+                    if slots.keys() - unset:
+                        change.update(program, slots.keys() - unset, ())
+                change.follow()
+        finally:
+            programs.following = False
+        programs.waiting = bool(unset)
+        return any(slots.keys() - unset and not program.broken for program, slots in outdated)
 
     def _check_cancelled(self, slots: Sequence[int]) -> None:
         """Raise if a cancelled run left one of these nodes stale."""
@@ -1267,37 +1324,33 @@ class Graph:
             if fork is not None:
                 return twin_of(fork, self._handle(slot)).value
         if self._computing:
-            value = self._value_inside(slot)
-            if value is not MISSING:
-                return value
+            if slot not in self._transient and note_read(self._scheduler, slot):
+                value = self._handed.get(slot, MISSING)
+                missing = value is MISSING or type(value) is Lease
+                return self._hand_out(slot) if missing else value
+        else:
+            lock = self._lock
+            if lock.acquire(False):
+                try:
+                    stale = self._pending or self._mark[slot]
+                    if not (lock.gates or self._computing or (stale and self._observed)):
+                        if stale:
+                            self._refresh((slot,))
+                        return self._hand_out(slot)
+                finally:
+                    lock.release()
         while True:
             try:
                 return self._value_now(slot)
             except Later as later:  # another thread computes what this one needs
                 self._lock.wait_after(later)
 
-    def _value_inside(self, slot: int) -> Any:
-        """What the function under way reads, if it is clean and nobody else is inside of its gate.
-
-        ``MISSING``: this is another thread, or there is more to be done.
-        """
-        gate = self._lock.knock()
-        if gate is None:
-            return MISSING
-        try:
-            if self._transient or not self._scheduler.depend_on_settled(slot, gate.level):
-                return MISSING
-            value = self._handed.get(slot, MISSING)
-            if value is MISSING or type(value) is Lease:
-                value = self._clean_value(slot)
-                self._handed.setdefault(slot, value)
-            return value
-        finally:
-            gate.lock.release()
-
     def _value_for_rule(self, slot: int) -> Any:
         """The value of a function's node for a rule that is built anew when it is so no more."""
         return self._value(slot)
+
+    def _rule_saw(self, program: Program) -> None:
+        """Hear that a rule has read what only this program will build anew when it is so no more."""
 
     def _value_now(self, slot: int) -> Any:
         lock = self._lock  # as `with lock`, but it says what it reads
@@ -1313,12 +1366,18 @@ class Graph:
                     with held(self):  # who may set what the value comes from
                         return self._value(slot)
                 self._refresh((slot,))
-            value = self._clean_value(slot)
-            self._handed.setdefault(slot, value)
-            return value
+            return self._hand_out(slot)
         finally:
             if not lock.gates or lock.leave_gate():
                 lock.release()
+
+    def _hand_out(self, slot: int) -> Any:
+        """The value of a clean node, handed out without the lock the next time."""
+        value = self._host.hand_out(slot)
+        if value is MISSING:
+            value = self._clean_value(slot)
+        self._handed.setdefault(slot, value)
+        return value
 
     def _clean_value(self, slot: int) -> Any:
         """The value of a clean node, computed again if it was released."""
@@ -1462,6 +1521,8 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
+        from reactgrad._why import explain
+
         return explain(self, self._handle(self._own(var, "why")))
 
     def record(self) -> Recording:
@@ -1546,6 +1607,52 @@ class Graph:
     @max_bytes.setter
     def max_bytes(self, limit: int | None) -> None:
         set_limit(self, limit)
+
+    @property
+    def jit(self) -> int:
+        """Whether small kernels in a row run as one call, for graphs of scalars and short vectors.
+
+        Off by default. When a read repeats, neighbours in its plan that compute with floats (and
+        booleans) of at most 8,192 elements, element by element or as a sum of all elements, become a
+        program for one loop that numba has compiled; values and adjoints alike. The loop is the same
+        for all graphs, so an edit compiles nothing, and it calls what NumPy itself would call, so
+        values have the same bits; versions and what runs are the same, too. Other nodes, nodes behind a
+        cutoff, and reads that happen once, run as ever. The first use in a process imports numba.
+
+        ``True`` is 1: the thread that reads. A larger number: so many threads share the elements
+        where this pays, from some 500,000 elements in a row of steps on; the bits stay the same.
+
+        May be set at any time. Forks have it, too; files do not hold it, since it belongs to the
+        machine.
+
+        Warns
+        -----
+        MissingExtraWarning
+            If numba is not there: then it stays off. ``pip install "reactgrad[jit]"``.
+
+        Examples
+        --------
+        >>> from importlib.util import find_spec
+        >>> import reactgrad as rg
+        >>> def last_of_five(jit):
+        ...     g = rg.Graph(jit=jit)
+        ...     x = g.input(1.0)
+        ...     y = x
+        ...     for w in (0.1, 0.2, 0.3):
+        ...         y = rg.tanh(y * w)
+        ...     for number in range(5):
+        ...         x.set(float(number))
+        ...         value = y.value
+        ...     return value, y.value_version
+        >>> last_of_five(jit=find_spec("numba") is not None) == last_of_five(jit=False)
+        True
+        """
+        registers = self._host.registers
+        return False if registers is None else registers.threads
+
+    @jit.setter
+    def jit(self, jit: int) -> None:
+        set_jit(self, jit)
 
     @property
     def events(self) -> tuple[Event, ...] | None:

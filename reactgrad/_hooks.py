@@ -105,7 +105,6 @@ class GradientHook(Lifted):
         if not isinstance(result, type(at)):  # a value, or detached
             return (None,)
         program = Program(result, g)
-        program._updating = True  # a change may be under way: no value may be looked at
         return (program.adjoints([at._slot])[0],)
 
     def _jvp(self, ts: tuple[Any], ans: Any, gradient: Any) -> Any:
@@ -114,9 +113,7 @@ class GradientHook(Lifted):
             return ts[0]
         if not isinstance(result, type(at)):
             return None
-        program = Tangents(result, [at], [ts[0]])
-        program._updating = True
-        return program.tangent()
+        return Tangents(result, [at], [ts[0]]).tangent()
 
     def _built(self, gradient: Any) -> tuple[Any, Any]:
         """What stands for the gradient, and what the hook makes of it, called with a Var."""

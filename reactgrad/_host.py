@@ -5,15 +5,18 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reactgrad._site import Site, site_text
+from reactgrad._sparing import meets_transient, sparing
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Output
+from reactgrad.scheduler import Course
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -42,6 +45,9 @@ class Pin:
     fixed: int | None
 
 
+_NOTHING_AROUND = nullcontext()
+
+
 class Host(Store):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
 
@@ -52,7 +58,7 @@ class Host(Store):
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
         self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
-        self._on_death = self.dropped.append
+        self.on_death = self.dropped.append
         self.sites: list[Site | None] = []
         self.kept: dict[int, Var] = {}
         self.name_of: dict[int, str] = {}
@@ -81,19 +87,25 @@ class Host(Store):
     def add_node(
         self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
     ) -> None:
-        """Make the rows of a new node."""
-        self.add(slot, op, attrs, found, value)
-        if slot == len(self.handles):
-            self.handles.append(None)
-            self.sites.append(site)
-        else:
-            self.handles[slot] = None
-            self.sites[slot] = site
+        """Fill the rows of a new node."""
+        if slot >= len(self.ops):
+            self.extend(len(self.scheduler.topology.parents) - len(self.ops))
+        self.ops[slot] = op
+        if attrs:
+            self.attrs[slot] = attrs
+        self.specs[slot] = found
+        self.data[slot] = value
+        self.sites[slot] = site
+
+    def extend(self, rows: int) -> None:
+        super().extend(rows)
+        self.handles += [None] * rows
+        self.sites += [None] * rows
 
     def anchor(self, slot: int) -> Anchor:
         """Something that keeps `slot` alive as long as it lives."""
         anchor = Anchor()
-        ref = HandleRef(anchor, self._on_death)
+        ref = HandleRef(anchor, self.on_death)
         ref.slot = slot
         self.anchors[slot] = self.anchors.get(slot, 0) + 1
         self.anchor_refs[id(ref)] = ref
@@ -104,24 +116,49 @@ class Host(Store):
         self.mode = slot
         self._mode_anchor = self.anchor(slot)
 
-    def attach(self, slot: int, var: Var) -> None:
-        """Make `var` the handle of `slot`."""
-        ref = HandleRef(var, self._on_death)
-        ref.slot = slot
-        self.handles[slot] = ref
-
     # --- as the scheduler's host ---------------------------------------------------------------
 
     def holds(self, slot: int) -> bool:
         """Whether a handle or ``keep`` holds the node."""
+        return slot in self.anchors or self.in_sight(slot)
+
+    def in_sight(self, slot: int) -> bool:
+        """Whether somebody may look at the node: what an anchor holds lives, and nobody sees it."""
         ref = self.handles[slot]
         if (
             self.forked_serial
             and self.scheduler.topology.serial[slot] <= self.forked_serial
             and slot not in self.removed
-        ) or slot in self.anchors:
+        ):
             return True
         return slot in self.kept or (ref is not None and ref() is not None)
+
+    def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
+        """The value of a node could not be put away; the next run, whatever it is for, tries again.
+
+        Where the run under way has `met` it, the read raises the error.
+        """
+        self.refused.add(slot)
+        self.scheduler.staleness.renew()
+        if met:
+            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
+            self.refusal = self.refusal or error
+
+    def let_go(self, slot: int) -> None:
+        """The value of a transient node was let go; for who looks at values."""
+
+    def is_observed(self, slot: int) -> bool:
+        """Whether somebody is to hear of changes of the node."""
+        graph = self._graph()
+        return graph is not None and slot in graph._observed
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        """What a run of these nodes is inside of: where it meets transient values, these go."""
+        if not self.transient or not meets_transient(self, slots, targets):
+            return _NOTHING_AROUND
+        return sparing(self, slots, targets)
 
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""
@@ -201,6 +238,9 @@ class Host(Store):
         return type(value).__name__
 
 
-def number_key(value: Any) -> tuple[type, str]:
+def number_key(value: Any) -> tuple[type, Any]:
     """What makes two Python numbers the same constant: also the sign of zero."""
-    return type(value), repr(value)
+    kind = type(value)
+    if kind is complex or not value or value != value:
+        return kind, repr(value)
+    return kind, value

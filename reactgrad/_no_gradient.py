@@ -166,7 +166,7 @@ def _downstream(graph: Graph, slot: int) -> tuple[set[int], list[_Edge]]:
     while stack:
         at = stack.pop()
         blocks += [("pinned", at, child) for child in pinned.get(at, ())]
-        for child in {**topology.children[at], **dict.fromkeys(host.branch_users.get(at, ()))}:
+        for child in dict.fromkeys((*topology.children[at], *host.branch_users.get(at, ()))):
             if child in host.owners:  # the gradients themselves also use what they pass
                 continue
             passing = {i for i, _ in open_edges(graph, child)}

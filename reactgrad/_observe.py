@@ -89,7 +89,8 @@ def collect(graph: Graph, run: RawRun) -> None:
     if hits:
         if len(run.ran) < len(run.serials):
             hits.intersection_update(run.ran)
-        hits.difference_update(run.cut_off)
+        if run.cut_off:
+            hits.difference_update(run.cut_off)
         observers.note(hits)
     if observers.of["error"]:
         observers.failed.update(run.failed)

@@ -151,9 +151,10 @@ class Observers:
 
     def note(self, slots: Iterable[int]) -> None:
         """These nodes have new values."""
+        told, news, number = self.of["changed"], self.news, self._next
         for slot in slots:
-            if slot in self.of["changed"]:
-                self.news[slot] = self._next
+            if slot in told:
+                news[slot] = number
 
     def join(self, start: int) -> None:
         """Make one of the sets that were queued from this one on: all of them, or none."""

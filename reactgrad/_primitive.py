@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from reactgrad import _protocols
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad._store import frozen_copy
 from reactgrad.autodiff import checked
-from reactgrad.backend import Spec, register_kernel, spec
+from reactgrad.backend import Spec, register_binder, register_kernel, spec
 from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
@@ -32,7 +33,7 @@ class Primitive:
     op : Op
         What the node computes.
     arity : int
-        How many operands it has; its attributes follow.
+        How many operands its kernel names, ``*operands`` being one; its attributes follow.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Primitive:
     ) -> None:
         self.op = op
         self.arity = arity
+        self.words = list(signature.parameters)[arity:]
         self.kernel = kernel
         self.__signature__ = signature
         self.__name__ = op.name
@@ -53,14 +55,22 @@ class Primitive:
         DTypeError
             If operands or attributes are missing, or there are too many.
         """
+        words, count = self.words, len(operands)
+        fits = count == self.arity or (self.op.any_count and count >= self.arity - 1)
+        if fits and attributes.keys() == set(words):  # else signatures tell, which takes long
+            attrs = [_fixed(self, word, attributes[word]) for word in words]
+            return apply(self.op, operands, tuple(attrs))
         try:
             bound = self.__signature__.bind(*operands, **attributes)
         except TypeError as error:
             raise DTypeError(f"{self!r}: {error}.") from None
         bound.apply_defaults()
-        values = list(bound.arguments.items())
-        attrs = [_fixed(f"{self!r}: {name}=", value) for name, value in values[self.arity :]]
-        return apply(self.op, [value for _, value in values[: self.arity]], tuple(attrs))
+        named = bound.arguments
+        attrs = [_fixed(self, word, named[word]) for word in words]
+        given = [value for name, value in named.items() if name not in words]
+        if self.op.any_count:
+            given[-1:] = given[-1]
+        return apply(self.op, given, tuple(attrs))
 
     def __repr__(self) -> str:
         return f"{self.op.name}{self.__signature__}"
@@ -101,6 +111,7 @@ def primitive(
         Takes the kernel, ``kernel(x, y, out, *attributes)``, which writes the result for NumPy arrays
         into ``out``, and returns the op. What stands before ``out`` are the operands, what stands
         behind it attributes, which are fixed for a node. A ufunc of NumPy is a kernel without attributes.
+        ``kernel(x, *rest, out, attribute)`` takes any number of operands, which edits may change.
         ``register_kernel`` adds kernels for other devices.
 
     Raises
@@ -109,7 +120,7 @@ def primitive(
         If there is another op of this name. The same kernel, defined again, replaces the former one
         for new nodes.
     DTypeError
-        If the kernel has no ``out``, or any number of operands.
+        If the kernel has no ``out``.
 
     Examples
     --------
@@ -117,7 +128,7 @@ def primitive(
     """
 
     def define(kernel: Callable[..., Any]) -> Primitive:
-        signature, arity = _signature(name, kernel)
+        signature, arity, many = _signature(name, kernel)
         words = list(signature.parameters)[arity:]
         former = PRIMITIVES.get(name)
         if name in OPS and (former is None or _origin(former.kernel) != _origin(kernel)):
@@ -132,9 +143,12 @@ def primitive(
                 )
             return found if found.weak is None else spec(found.shape, found.dtype, found.device)
 
-        op = Op(name, infer, elementwise=elementwise, broadcasts=elementwise)
+        op = Op(name, infer, elementwise=elementwise, broadcasts=elementwise, any_count=many)
         OPS[name] = op
-        register_kernel(name, "cpu", kernel)
+        if many:
+            register_binder(name, "cpu", partial(_bind_by_name, kernel, words))
+        else:
+            register_kernel(name, "cpu", kernel)
         made = PRIMITIVES[name] = Primitive(op, kernel, signature, arity)
         mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
         if mirrored is not None:
@@ -144,11 +158,18 @@ def primitive(
     return define
 
 
-def _fixed(what: str, value: Any) -> Any:
+def _bind_by_name(
+    kernel: Callable[..., Any], words: Sequence[str], inputs: Sequence[Any], out: Any, attrs: Attrs
+) -> Callable[[], object]:
+    """A call of a kernel that takes any number of operands, and all else by name."""
+    return partial(kernel, *inputs, out=out, **dict(zip(words, attrs, strict=True)))
+
+
+def _fixed(op: Primitive, word: str, value: Any) -> Any:
     """An attribute as something that nobody changes any more."""
     if isinstance(value, Handle):
         raise DTypeError(
-            f"{what} was given a Var; attributes are fixed when the node is built. Put it in front of "
+            f"{op!r}: {word}= was given a Var; attributes are fixed when the node is built. Put it in front of "
             "`out` in the kernel, as an operand."
         )
     if isinstance(value, np.ndarray):
@@ -171,27 +192,30 @@ def _origin(kernel: Any) -> tuple[Any, Any]:
     return getattr(kernel, "__module__", None), getattr(kernel, "__qualname__", kernel)
 
 
-def _signature(name: str, kernel: Callable[..., Any]) -> tuple[inspect.Signature, int]:
-    """How the op of a kernel is called, and how many operands it has."""
+def _signature(name: str, kernel: Callable[..., Any]) -> tuple[inspect.Signature, int, bool]:
+    """How the op of a kernel is called, how many operands it names, whether the last is ``*many``."""
     if not callable(kernel):
         raise DTypeError(f"the kernel of {name!r} is {kernel!r:.60}; it is a function.")
     if isinstance(kernel, np.ufunc):
         kind = inspect.Parameter.POSITIONAL_ONLY
         operands = [inspect.Parameter(f"x{i + 1}", kind) for i in range(kernel.nin)]
-        return inspect.Signature(operands), kernel.nin
+        return inspect.Signature(operands), kernel.nin, False
     parameters = list(inspect.signature(kernel).parameters.values())
     words = [parameter.name for parameter in parameters]
-    plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-    if "out" not in words[1:] or not plain:
+    at = words.index("out") if "out" in words else 0
+    many = at > 0 and parameters[at - 1].kind is inspect.Parameter.VAR_POSITIONAL
+    single = parameters[: at - 1] + parameters[at:] if many else parameters
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    by_name = any(p.kind is p.KEYWORD_ONLY for p in parameters)
+    if not at or any(p.kind in variable for p in single) or by_name != many:
         raise DTypeError(
             f"the kernel of {name!r} takes ({', '.join(map(str, parameters))}). Write kernel(x, y, out, "
-            "attribute): operands one by one, then the array to write into, then attributes. Several "
-            "arrays become one operand with rg.stack or rg.concatenate."
+            "attribute): operands one by one, then the array to write into, then attributes; or "
+            "kernel(x, *rest, out, attribute) for any number of operands."
         )
-    at = words.index("out")
     empty = inspect.Parameter.empty
     taken = [p.replace(annotation=empty) for p in parameters if p.name != "out"]
-    return inspect.Signature(taken), at
+    return inspect.Signature(taken), at, many
 
 
 def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:
@@ -203,7 +227,9 @@ def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:
         From ``primitive``.
     *rules : callable or None
         One for each operand: ``rule(g, ans, *operands, *attributes)`` builds its gradient from that
-        of the result, `g`; all are Vars. ``None``: it is zero everywhere.
+        of the result, `g`; all are Vars. ``None``: it is zero everywhere. Of an op of any number of
+        operands the attributes come by name, and the last rule is that of all of ``*rest``:
+        ``rule(i, g, ans, *operands, attribute=...)`` for the one at `i` among them.
 
     Raises
     ------
@@ -215,19 +241,40 @@ def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:
     See ``rg.extend``.
     """
     _check_rules(op, rules, "defvjp")
-    op.op.vjps = tuple(
-        [None if rule is None else _checked(op, i, rule) for i, rule in enumerate(rules)]
-    )
+    checked_rules = [
+        None if rule is None else _checked(op, i, rule) for i, rule in enumerate(rules)
+    ]
+    if op.op.any_count:
+        op.op.variadic = _for_any_count(op, checked_rules)
+    else:
+        op.op.vjps = tuple(checked_rules)
+
+
+def _for_any_count(op: Primitive, rules: Sequence[Callable[..., Any] | None]) -> Callable[..., Any]:
+    """The rules of an op of any number of operands as one."""
+    last = op.arity - 1
+
+    def rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+        found = rules[min(i, last)]
+        if found is None:
+            return None
+        which = () if i < last else (i - last,)
+        return found(*which, g, ans, *operands, **dict(zip(op.words, attrs, strict=True)))
+
+    return rule
 
 
 def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule whose gradients are held against the operand."""
 
-    def vjp(g: Any, ans: Any, *rest: Any) -> Any:
-        part, var = rule(g, ans, *rest), rest[i]
+    def vjp(*given: Any, **named: Any) -> Any:
+        # The rule of any number of operands is told first which of them is meant.
+        which = given[:1] if op.op.any_count and i == op.arity - 1 else ()
+        at = i + sum(which)
+        part, var = rule(*given, **named), given[len(which) + 2 + at]
         if op.op.broadcasts and hasattr(part, "_slot") and _stretches(var, part):
             part = sum_to(part, var)
-        return checked(part, var, f"the vjp of {op.op.name!r} for operand {i + 1} ({var.name!r})")
+        return checked(part, var, f"the vjp of {op.op.name!r} for operand {at + 1} ({var.name!r})")
 
     return vjp
 
@@ -253,7 +300,8 @@ def defjvp(op: Primitive, *rules: Any) -> None:
     *rules : callable, "linear" or None
         One for each operand: ``rule(t, ans, *operands, *attributes)`` builds what the operand's
         tangent `t` adds to that of the result; all are Vars. ``"linear"``: the op itself, with `t` in
-        the operand's place. ``None``: nothing.
+        the operand's place. ``None``: nothing. For any number of operands as in ``defvjp``, without
+        ``"linear"``.
 
     Raises
     ------
@@ -264,8 +312,11 @@ def defjvp(op: Primitive, *rules: Any) -> None:
     --------
     See ``rg.extend``.
     """
-    _check_rules(op, rules, "defjvp", "linear")
-    op.op.jvps = tuple([LINEAR if rule == "linear" else rule for rule in rules])
+    _check_rules(op, rules, "defjvp", *(() if op.op.any_count else ("linear",)))
+    if op.op.any_count:
+        op.op.variadic_jvp = _for_any_count(op, rules)
+    else:
+        op.op.jvps = tuple([LINEAR if rule == "linear" else rule for rule in rules])
 
 
 def _check_rules(op: Any, rules: tuple[Any, ...], what: str, *words: str) -> None:

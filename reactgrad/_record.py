@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -362,6 +359,8 @@ def write_trace(path: str | os.PathLike[str], seen: Seen) -> None:
         slices.append(_slice(call.node, call.op, call.began, call.seconds, process, thread, args))
     # Outer slices before those inside of them, as viewers nest them.
     slices.sort(key=lambda one: (one["ts"], -one["dur"]))
+    import json  # with tempfile below a tenth of `import reactgrad`, and only for files
+
     write_whole(path, json.dumps({"traceEvents": [*named, *slices], "displayTimeUnit": "ms"}))
 
 
@@ -390,11 +389,14 @@ class Measured:
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file that appears whole or not at all."""
     with named_as(path):
-        _write(Path(path), text)
+        _write(os.fspath(path), text)
 
 
-def _write(target: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+def _write(target: str, text: str) -> None:
+    from tempfile import mkstemp
+
+    folder, name = os.path.split(target)
+    handle, name = mkstemp(prefix=f".{name}.", dir=folder or os.curdir)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactgrad.flow import hooks_here, is_grad_enabled, open_hooks
+from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
 from reactgrad.ops import ALIAS, DETACH, Attrs, Op
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
+    from reactgrad._host import Anchor
     from reactgrad._var import Var
 
 # What the last so many blocks of a graph have built or used is kept, so that loops may alternate,
@@ -32,6 +33,19 @@ _OWN = (ALIAS, DETACH)
 _open: ContextVar[tuple[Reuse, ...]] = ContextVar("reactgrad_reuse", default=())
 
 
+class _Anchored(NamedTuple):
+    """A node of a checkpoint, kept without a handle."""
+
+    slot: int
+    serial: int
+    anchor: Anchor
+
+    def var(self, graph: Graph) -> Var | None:
+        """A handle to it, if it is there."""
+        there = graph._scheduler.topology.serial[self.slot] == self.serial
+        return graph._handle(self.slot) if there and self.slot not in graph._host.removed else None
+
+
 class Reuse:
     """The nodes of one graph that its reuse blocks have built or used, the latest used last."""
 
@@ -40,7 +54,7 @@ class Reuse:
     def __init__(self) -> None:
         self.blocks = 0  # how many are open, in all threads
         self._round = 0
-        self._known: dict[Any, tuple[Var, int]] = {}  # with the round of the last use
+        self._known: dict[Any, tuple[Var | _Anchored, int]] = {}  # with the round of the last use
 
     def __len__(self) -> int:
         return len(self._known)
@@ -55,7 +69,7 @@ class Reuse:
             return None
         closed = frozenset(detached) if is_grad_enabled(graph) else None
         # 1, 1.0 and True are equal, and not the same attribute.
-        key = (op, tuple(slots), closed, (attrs, repr(attrs)) if attrs else ())
+        key = (op, tuple(slots), closed, (attrs, repr(attrs)) if attrs else (), in_checkpoint())
         try:
             hash(key)
         except TypeError:  # attributes that hold arrays
@@ -67,15 +81,20 @@ class Reuse:
         known = self._known.pop(key, None)
         if known is None:
             return None
-        var = known[0]
-        if not _intact(graph, var, key):
+        held = known[0]
+        var = held.var(graph) if isinstance(held, _Anchored) else held
+        if var is None or not _intact(graph, var, key):
             return None
-        self._known[key] = (var, self._round)
+        self._known[key] = (held, self._round)
         return var
 
-    def add(self, key: Any, var: Var) -> None:
+    def add(self, graph: Graph, key: Any, var: Var) -> None:
         """A node was built."""
-        self._known[key] = (var, self._round)
+        held: Var | _Anchored = var
+        if in_checkpoint():  # a handle would keep its value
+            slot, serial = var._slot, graph._scheduler.topology.serial[var._slot]
+            held = _Anchored(slot, serial, graph._host.anchor(slot))
+        self._known[key] = (held, self._round)
 
     def begin(self) -> None:
         """A block begins."""
@@ -97,11 +116,13 @@ def _intact(graph: Graph, var: Var, key: Any) -> bool:
     """Whether a node is still what it was built as, and nothing was added to it."""
     if var._graph is not graph:  # it was removed
         return False
-    op, slots, closed, attrs = key
+    op, slots, closed, attrs, inside = key
     host, slot = graph._host, var._slot
-    for added in (host.cutoffs, host.hooks, host.pins, host.retained, host.kept, host.transient):
+    for added in (host.cutoffs, host.hooks, host.pins, host.retained, host.kept):
         if added and slot in added:
             return False
+    if slot in host.transient and not (inside and host.transient[slot].recomputed):
+        return False
     return (
         host.ops[slot] is op
         and graph._scheduler.topology.parents[slot] == slots

@@ -6,18 +6,18 @@ import contextlib
 import linecache
 import os
 import sys
-from pathlib import Path
 from types import CodeType
 
 import reactgrad_scheduler
 
 # A block such as `with x.mutate()` ends in contextlib: the line meant is the one that wrote it.
 _OURS = (
-    str(Path(__file__).parent) + os.sep,
-    str(Path(reactgrad_scheduler.__file__).parent) + os.sep,
+    os.path.dirname(__file__) + os.sep,
+    os.path.dirname(reactgrad_scheduler.__file__) + os.sep,
     contextlib.__file__,
 )
-_ours: dict[CodeType, bool] = {}
+# By file name: a code object hashes all of its constants each time that it is looked up.
+_ours: dict[str, bool] = {}
 
 # A code object and the offset of an instruction in it; no frame, so no variable is kept alive.
 Site = tuple[CodeType, int]
@@ -28,10 +28,10 @@ def user_site() -> Site | None:
     frame = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        ours = _ours.get(code)
+        name = code.co_filename
+        ours = _ours.get(name)
         if ours is None:
-            name = code.co_filename
-            ours = _ours[code] = name.startswith(_OURS) and "/demo/" not in name.replace("\\", "/")
+            ours = _ours[name] = name.startswith(_OURS) and "/demo/" not in name.replace("\\", "/")
         if not ours:
             return code, frame.f_lasti
         frame = frame.f_back

@@ -10,63 +10,78 @@ out to read something else, a value may be brought back twice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from reactgrad._script import AGAIN, BACK, GONE, RAN, Event, Repeat
 from reactgrad._store import MISSING
 from reactgrad._through import Through, in_front
-from reactgrad.scheduler import UNCHANGED, Step
+from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad._host import Host
+
+
+def meets_transient(host: Host, slots: Sequence[int], targets: Sequence[int]) -> bool:
+    """Whether a run of these nodes for these targets computes or reads transient values."""
+    transient, scheduler = host.transient, host.scheduler
+    if not transient:
+        return False
+    if host.refused:
+        return True
+    parents, dropped = scheduler.topology.parents, scheduler.dropped
+    known, mark = {*slots, *targets}, scheduler.staleness.mark
+    stack = list(known)
+    for slot in stack:
+        if slot in transient:
+            return True
+        runs = mark[slot] or slot in dropped
+        for parent in parents[slot] if runs else ():
+            if parent in transient:
+                return True
+            if parent in dropped and parent not in known:  # released by a budget: computed again
+                known.add(parent)
+                stack.append(parent)
+    return False
 
 
 @contextmanager
-def sparing(graph: Graph, targets: tuple[int, ...]) -> Iterator[None]:
+def sparing(host: Host, slots: Sequence[int], targets: Sequence[int]) -> Iterator[Course]:
     """Let go of transient values in the course of a run, and at its end.
 
-    Raises
-    ------
-    Exception
-        The first that let a value stay which this run has computed or read; everything has run
-        then. Others stay too if they must, and are tried again by the next run.
+    The first error that let a value stay which this run has computed or read is the ``refusal``;
+    everything runs. Others stay too if they must, and are tried again by the next such run.
     """
-    host = _Sparing(graph, targets)
-    with in_front(graph._scheduler, host):
+    front = _Sparing(host, slots, targets)
+    with in_front(host.scheduler, front):
         try:
-            yield
+            yield front.script
         finally:
-            host.end()
-    if host.error is not None:
-        raise host.error
+            front.end()
 
 
-def is_sparing(graph: Graph) -> bool:
-    """Whether such a run is under way."""
-    return isinstance(graph._scheduler.host, _Sparing)
+def take_refusal(host: Host, failure: Exception | None) -> Exception | None:
+    """What the read is to raise that has just ended: its failure, or what let a value stay."""
+    refusal, host.refusal = host.refusal, None
+    return failure or refusal
 
 
 class _Sparing(Through):
     """A host that counts who still reads what, for one run."""
 
-    def __init__(self, graph: Graph, targets: tuple[int, ...]) -> None:
-        super().__init__(graph._scheduler.host)
-        self._observed, self._host, self._scheduler = (
-            graph._observed,
-            graph._host,
-            graph._scheduler,
-        )
+    def __init__(self, host: Host, ahead: Sequence[int], targets: Sequence[int]) -> None:
+        super().__init__(host.scheduler.host)
+        self._host, self._scheduler = host, host.scheduler
         self._targets = frozenset(targets)
         self._soon: Counter[int] = Counter()  # reads to come, by nodes of the same order
         self._later: Counter[int] = Counter()  # by nodes of higher order, and to compute again
         self._loose: set[int] = set()  # whose reads may all have been made
         self._back: set[int] = set()  # computed again, or brought back
         self._stuck: set[int] = set()  # that could not be released
+        self._lay, self._dropped = host.lying.copy(), host.scheduler.dropped.copy()
+        self._events: list[Event] = []
         self._met = set(targets)  # what this run has computed, read or was asked for
-        self.error: Exception | None = None
-        self._scheduler.attend()
-        ahead = self._scheduler.stale_ancestors(targets)
         self._ahead = set(ahead)
         for slot in ahead:
             for operand in self._read(slot):
@@ -92,18 +107,40 @@ class _Sparing(Through):
         owners = self._host.owners  # later programs differentiate what earlier ones compute
         return self._soon if owners.get(slot, 0) <= owners.get(operand, 0) else self._later
 
+    def script(self, run: Run) -> Script | None:
+        """What repeats this run, if values go again as they did, from where and to where they were."""
+        host = self._host
+        if self._stuck or self._dropped != self._scheduler.dropped:
+            return None
+        if [slot for what, slot in self._events if what == RAN] != run.ran:
+            return None  # code of the user has read something else on the way
+        stayed = [
+            slot
+            for slot in host.lying & self._met
+            if host.transient[slot].recomputed and slot not in self._targets
+        ]
+        repeat = Repeat(host, run.ran, self._events, stayed)
+        return repeat if repeat.possible() and repeat.fits() and repeat.apart(self._lay) else None
+
     # --- as the scheduler's host ---------------------------------------------------------------
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        return nullcontext(self.script)  # a read inside of this run
 
     def bind(self, slot: int) -> Step:
         for operand in self._read(slot):
             if self._host.data[operand] is MISSING:
                 self._host.bring_back(operand)
                 self._back.add(operand)
+                self._events.append((BACK, operand))
         return super().bind(slot)
 
     def run(self, slot: int, step: Step | None) -> object:
         again = not self._scheduler.staleness.mark[slot]
         outcome = None if step is None else step()
+        self._events.append((AGAIN if again else RAN, slot))
         read = self._read(slot)
         self._met.update(read, (slot,))
         if again:
@@ -145,15 +182,16 @@ class _Sparing(Through):
         if (
             slot in self._targets
             or slot in self._stuck
-            or slot in self._observed
+            or self._host.is_observed(slot)
             or scheduler.staleness.mark[slot]
         ):
             return
         try:
             if host.transient[slot].let_go(host, slot):
                 host.lying.discard(slot)
+                self._behind.let_go(slot)  # type: ignore[attr-defined]
+                self._events.append((GONE, slot))
+            host.refused.discard(slot)
         except Exception as error:
             self._stuck.add(slot)
-            if slot in self._met:
-                error.add_note(f"raised when this node's value was put away: {host.explain(slot)}")
-                self.error = self.error or error
+            host.refuse(slot, error, met=slot in self._met)

@@ -11,12 +11,10 @@ marks from them.
 
 from __future__ import annotations
 
-import gc
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -54,6 +52,7 @@ from reactgrad.ops import Op as Op
 from reactgrad.ops import Output as Output
 from reactgrad.ops import Slot as Slot
 from reactgrad.ops import output as output
+from reactgrad.scheduler import CollectorPause
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 from reactgrad_scheduler.topology import RANK_GAP
 
@@ -173,18 +172,6 @@ class State:
         return f"{op.name}_{self.serial[node]}"
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Making 100,000s of objects, the cyclic collector would take half of the time for nothing."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 # --- from a graph to its state -----------------------------------------------------------------
 
 
@@ -198,7 +185,7 @@ def capture(graph: Graph) -> State:
     SaveError
         Inside a transaction, which may still be taken back.
     """
-    with graph._lock, _without_collector():
+    with graph._lock, CollectorPause():
         scheduler = graph._scheduler
         if scheduler.computing:
             raise BusyError(
@@ -433,7 +420,7 @@ def restore(state: State, *, adopt: bool = False) -> Graph:
     LoadError
         If the state contradicts itself.
     """
-    with _without_collector():
+    with CollectorPause():
         check(state)
         return _Restoring(state, adopt).graph
 
@@ -605,11 +592,12 @@ class _Restoring:
             if op is MODE:
                 host.keep_mode(node)
         topology, versions = scheduler.topology, scheduler.versions
-        topology.serial[:] = state.serial.tolist()
-        topology.rank[:] = state.rank.tolist()
+        count = len(self.of)  # the rows behind are free
+        topology.serial[:count] = state.serial.tolist()
+        topology.rank[:count] = state.rank.tolist()
         topology.next_serial = state.next_serial
-        versions.version[:] = self.version
-        versions.record[:] = self.records
+        versions.version[:count] = self.version
+        versions.record[:count] = self.records
 
     def check_leaf(self, node: int, value: Any) -> None:
         kind, found = self.of[node], self.specs[node]
@@ -815,7 +803,7 @@ class _Restoring:
                 raise self.wrong(node, "cannot be a view")
             if host.data[self.parents[node][0]] is not MISSING:
                 try:
-                    host._bind_view(node, op.op, found)
+                    host._bind_view(node)
                 except Exception as error:
                     raise self.wrong(node, f"cannot be a view: {error}") from error
 

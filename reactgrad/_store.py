@@ -22,11 +22,15 @@ import numpy as np
 
 from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._fuse import fuse
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
+    Registers,
     Spec,
     device_of_kind,
     find_binder,
+    fused,
+    is_large,
     own_copy,
     read_value,
     spec,
@@ -57,6 +61,8 @@ class Lease(weakref.ref[Any]):
 
 
 MISSING = object()  # the place of a value that was never computed, or was released
+UNBOUND = object()  # the place of the step of a node that has to be bound again
+NEW = object()  # that of a node that never was: nobody knows where its value or its operands' lie
 
 
 class Literal(NamedTuple):
@@ -102,7 +108,8 @@ class Store:
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         self._shared: set[int] = set()  # slots whose memory a fork may look at
-        self._steps: dict[int, Step | None] = {}  # bound, until storage they use moves
+        # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
+        self._steps: list[Any] = []
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
         self._literals: dict[int, dict[Literal, Any]] = {}
@@ -111,6 +118,10 @@ class Store:
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
+        self.refused: set[int] = set()  # nodes whose values could not be put away
+        # The first error that let one stay which the run under way has computed or read.
+        self.refusal: Exception | None = None
+        self.registers: Registers | None = None  # how small kernels in a row run as one, if they do
         self.together: dict[
             int, Together
         ] = {}  # leaves that were set together, by the first handle
@@ -121,9 +132,11 @@ class Store:
         twin.attrs = self.attrs.copy()
         twin.specs = self.specs.copy()
         twin.data = self.data.copy()
+        twin._steps = [NEW] * len(self.data)
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
+        twin.registers = self.registers
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -131,18 +144,13 @@ class Store:
         self._shared = set(range(len(self.data)))
         twin._shared = self._shared.copy()
 
-    def add(self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any) -> None:
-        """Make the row of a new node."""
-        if slot == len(self.ops):
-            self.ops.append(op)
-            self.attrs.append(attrs)
-            self.specs.append(found)
-            self.data.append(value)
-        else:
-            self.ops[slot] = op
-            self.attrs[slot] = attrs
-            self.specs[slot] = found
-            self.data[slot] = value
+    def extend(self, rows: int) -> None:
+        """Add rows, each with what a new node has that is not told otherwise."""
+        self.ops += [None] * rows
+        self.attrs += [()] * rows
+        self.specs += [None] * rows
+        self.data += [MISSING] * rows
+        self._steps += [NEW] * rows
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is gone."""
@@ -150,11 +158,13 @@ class Store:
         self.attrs[slot] = ()
         self.specs[slot] = None
         self.discard(slot)
+        self._steps[slot] = NEW
         self.cutoffs.pop(slot, None)
         self.former_cutoffs.pop(slot, None)
         if self.transient.pop(slot, None) is not None:
             self.lying.discard(slot)
             self.away.pop(slot, None)
+            self.refused.discard(slot)
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
@@ -164,7 +174,7 @@ class Store:
         self.handed.pop(slot, None)
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
-        self._steps.pop(slot, None)
+        self._steps[slot] = UNBOUND
         self._shared.discard(slot)
         self._forget_literals(slot)
 
@@ -232,6 +242,7 @@ class Store:
             self.transient[slot] = how
             if self.data[slot] is not MISSING:
                 self.lying.add(slot)
+        self.scheduler.staleness.renew()  # a plan that was found before knows nothing of it
 
     def bring_back(self, slot: int) -> None:
         """Give a clean transient node its value back, if it lies somewhere else."""
@@ -411,8 +422,7 @@ class Store:
         found = self.specs[slot]
         if type(buffer) is not np.ndarray:
             kind = type(value)
-            plain = kind is type(buffer) and found is _WEAK.get(kind)
-            return plain and slot not in self.patterns
+            return kind is type(buffer) and found is _WEAK.get(kind) and slot not in self.patterns
         if type(value) is np.ndarray:
             return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
         return type(value) in _FLOATS and found is _FLOAT_SPEC
@@ -430,7 +440,8 @@ class Store:
         else:  # a number has no memory that somebody could look at
             self.handed.pop(slot, None)
             self.data[slot] = value
-            self._renumber(slot, buffer, value)
+            if slot in self._literals:
+                self._renumber(slot, buffer, value)
 
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
@@ -470,77 +481,122 @@ class Store:
         if self.together:
             self.part(slot)
         steps = self._steps
-        steps.pop(slot, None)
+        steps[slot] = UNBOUND
         for child in self.scheduler.topology.children[slot]:
-            steps.pop(child, None)
+            steps[child] = UNBOUND
         self.scheduler.moved(slot)
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
-        return not isinstance(self.ops[slot], Op | Leaf | Output)
+        return not isinstance(self.ops[slot], _OWN)
+
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """Steps on large arrays together, and small kernels in a row as one call; see ``Host``."""
+        scheduler = self.scheduler
+        parents = scheduler.topology.parents
+        steps = fuse(
+            slots,
+            steps,
+            lambda slot: [(one, self._root(one)) for one in parents[slot]],
+            lambda: scheduler.cancelled,
+        )
+        return (steps, slots) if self.registers is None else fused(self.registers, slots, steps)
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        """Forget what may have been computed of these nodes ahead of their turn."""
+        for slot in slots:
+            # With a cutoff nothing is computed ahead, and the old value is wanted.
+            fused = self.registers is not None or is_large(self.data[slot])
+            if fused and slot not in self.cutoffs:
+                self.discard(slot)
+                self.moved(slot)
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
-        steps = self._steps
-        if slot in steps:
-            return steps[slot]
-        step = steps[slot] = self._bind(slot)
+        step = self._steps[slot]
+        if step is UNBOUND or step is NEW:
+            step = self._steps[slot] = self._bind(slot)
         return step
 
     def _bind(self, slot: int) -> Step | None:
         op = self.ops[slot]
         found = self.specs[slot]
-        cutoff = self.cutoffs.get(slot)
         if found is None or isinstance(op, Leaf):
-            compute = self._compute_unknown if isinstance(op, Op) else self._call
-            direct = None if isinstance(op, Op) else self._bind_direct(slot, op)
-            step = direct or self._assign(slot, partial(compute, slot))
-            return step if cutoff is None else self._guarded(slot, step, cutoff)
+            return self._bind_unknown(slot, op)
+        if slot in self.cutoffs:
+            return self._bind_guarded(slot, op, found)
+        views = type(op) is Op and op.view is not None and device_of_kind(found.kind).views
+        if views and self._bind_view(slot):
+            return None
+        out = self.data[slot]
+        if out is MISSING:
+            out = self._new_buffer(slot, found)
+        return self._bind_into(slot, op, found, out)
+
+    def _bind_unknown(self, slot: int, op: Any) -> Step:
+        """The step of a node of which nothing is known before it has run."""
+        cutoff = self.cutoffs.get(slot)
         if isinstance(op, Op):
-            views = op.view is not None and device_of_kind(found.kind).views
-            if views and cutoff is None and self._bind_view(slot, op, found):
-                return None
-            bind_into = self._bind_kernel
+            step = self._assign(slot, partial(self._compute_unknown, slot))
         else:
-            bind_into = self._bind_declared
-        if cutoff is None:
-            out = self.data[slot]
-            if out is MISSING:
-                out = self._new_buffer(slot, found)
-            return bind_into(slot, op, found, out)
-        # The old value stays in the buffer until the cutoff has seen both.
-        scratch = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
-        return partial(
-            self._keep_or_assign,
-            slot,
-            cutoff,
-            bind_into(slot, op, found, scratch),
-            scratch,
-        )
+            step = self._bind_direct(slot, op) or self._assign(slot, partial(self._call, slot))
+        return step if cutoff is None else self._guarded(slot, step, cutoff)
+
+    def _bind_guarded(self, slot: int, op: Any, found: Spec) -> Step:
+        """The step of a node with a cutoff: the old value stays in its buffer until both were seen."""
+        scratch = device_of_kind(found.kind).empty(found.storage, found.dtype)
+        step = self._bind_into(slot, op, found, scratch)
+        return partial(self._keep_or_assign, slot, self.cutoffs[slot], step, scratch)
+
+    def _bind_into(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
+        bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
+        return bind(slot, op, found, out)
+
+    def bind_at(self, slot: int, out: Any, operands: Mapping[int, Any]) -> Step:
+        """As ``bind``, of an array op whose operands or result lie elsewhere than in the table."""
+        found, data = self.specs[slot], self.data
+        assert found is not None
+        if out is None:
+            out = self._new_buffer(slot, found) if data[slot] is MISSING else data[slot]
+        present = [(one, data[one]) for one in operands]
+        try:
+            for one, array in operands.items():
+                data[one] = array
+            return self._bind_kernel(slot, self.ops[slot], found, out)
+        finally:
+            for one, value in present:
+                data[one] = value
+
+    def view_in(self, slot: int, buffer: Any) -> Any:
+        """The value of a node as a view of its operand's that lies there, if its layout allows one."""
+        op, found = self.ops[slot], self.specs[slot]
+        operand = self.specs[self.scheduler.topology.parents[slot][0]]
+        assert found is not None
+        if operand is None or operand.weak is not None:
+            return None
+        view = op.view(_shaped(buffer, operand), *self.attrs[slot])
+        return view if view is None or found.shape else view.reshape(1)
 
     def _new_buffer(self, slot: int, found: Spec) -> Any:
-        buffer = device_of_kind(found.kind).empty(storage_shape(found), found.dtype)
+        buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
         self.data[slot] = buffer
-        self.moved(slot)
+        if self._steps[slot] is not NEW:
+            self.moved(slot)
         return buffer
 
-    def _bind_view(self, slot: int, op: Op, found: Spec) -> bool:
+    def _bind_view(self, slot: int) -> bool:
         """Let the value of `slot` be a view of its parent's, if its layout allows one."""
-        assert op.view is not None
-        parent = self.scheduler.topology.parents[slot][0]
-        parent_spec = self.specs[parent]
-        buffer = self.data[parent]
-        if parent_spec is None or parent_spec.weak is not None:
-            return False
+        buffer = self.data[self.scheduler.topology.parents[slot][0]]
         if self._view_of.get(slot, MISSING) is buffer:
             return True
-        view = op.view(_shaped(buffer, parent_spec), *self.attrs[slot])
+        view = self.view_in(slot, buffer)
         if view is None:
             self._view_of.pop(slot, None)
             return False
         self._view_of[slot] = buffer
-        self.data[slot] = view if found.shape else view.reshape(1)
-        self.moved(slot)
+        self.data[slot] = view
+        if self._steps[slot] is not NEW:
+            self.moved(slot)
         return True
 
     def _bind_direct(self, slot: int, op: Any) -> Step | None:
@@ -624,18 +680,20 @@ class Store:
 
     def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
         parents = self.scheduler.topology.parents[slot]
-        specs = [self.specs[parent] for parent in parents]
+        data, specs = self.data, self.specs
         binder = find_binder(op.name, found.kind)
         attrs = self.attrs[slot]
-        target = out if op.elementwise else _shaped(out, found)
-        numbers = [i for i, one in enumerate(specs) if one is not None and one.weak is not None]
         inputs: list[Any] = []
-        for parent, one in zip(parents, specs, strict=True):
-            assert one is not None  # else this node's spec would be unknown, too
-            inputs.append(self.data[parent] if op.elementwise else _shaped(self.data[parent], one))
+        numbers: list[int] = []  # which of them are Python numbers
+        for parent in parents:
+            one: Any = specs[parent]  # known, else this node's would not be, either
+            if one.weak is not None:
+                numbers.append(len(inputs))
+            inputs.append(data[parent] if op.elementwise else _shaped(data[parent], one))
+        target = out if op.elementwise else _shaped(out, found)
         if not numbers:
             return binder(inputs, target, attrs)
-        dtypes = self._loop(op, tuple(specs), found)  # type: ignore[arg-type]
+        dtypes = self._loop(op, tuple([specs[parent] for parent in parents]), found)  # type: ignore[misc]
         changing = False
         for i in numbers:
             changing = changing or not (
@@ -709,13 +767,27 @@ class Store:
             step()
             if old is not MISSING:
                 new, data[slot] = data[slot], old  # which stays if the cutoff raises
-                if equal(old, new) if cutoff is equal else unchanged(cutoff, old, new):
+                if unchanged(cutoff, old, new):
                     return UNCHANGED
                 data[slot] = new
             self.handed.pop(slot, None)
             return None
 
-        return compare
+        def compare_equal() -> object:
+            old = data[slot]
+            step()
+            new = data[slot]
+            # Of numbers that differ only two NaNs are the same.
+            differ = type(new) in _NUMBERS and type(old) in _NUMBERS and old == old != new
+            if not differ and old is not MISSING:
+                data[slot] = old
+                if equal(old, new):
+                    return UNCHANGED
+                data[slot] = new
+            self.handed.pop(slot, None)
+            return None
+
+        return compare_equal if cutoff is equal else compare
 
     def _keep_or_assign(self, slot: int, cutoff: Cutoff, step: Step, scratch: Any) -> object:
         step()
@@ -775,8 +847,11 @@ class Store:
         return self.ops[slot].call(arguments)
 
 
+# What nodes compute that call no Python function of the user's.
+_OWN = (Op, Leaf, Output)
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
+_NUMBERS = frozenset((int, float, bool))
 _FLOATS = (float, np.float64)
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT_SPEC = spec((), _FLOAT64)

@@ -185,6 +185,7 @@ class _Place:
 
     def var(self, graph: Graph) -> Any:
         var = graph._handle(self.slot)
+        var._programs_dict()  # which the instance may not keep for it
         return var.detach() if self.detached else var
 
 
@@ -298,7 +299,9 @@ class Pool:
             instance = instances.find(graph, key, arguments)
         if instance is None:
             instance = build()
-            instances.add(graph, key, instance)
+            # Rules that wait for a function to run will be built anew: not what is kept here.
+            if not graph._programs.wait_for(instance.nodes):
+                instances.add(graph, key, instance)
         return instance
 
     def __len__(self) -> int:

@@ -146,11 +146,16 @@ def _outcomes(graph: Graph) -> Calls:
     """Values and errors that observers have not been told of."""
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
+    news, failed = observers.news, observers.failed
+    if not news and not failed:
+        return calls
     # News of a node that has become stale since wait until it is clean.
-    due = observers.news.keys() - scheduler.stale_among(observers.news.keys())
-    failed, observers.failed = observers.failed, set()
+    due = news.keys() - scheduler.stale_among(news)
+    if failed:
+        observers.failed = set()
     errors = scheduler.blocked(failed, observers.of["error"]) if failed else {}
-    for slot in scheduler.topology.sort(due | errors.keys()):
+    slots = due.union(errors) if errors else due
+    for slot in scheduler.topology.sort(slots) if len(slots) > 1 else slots:
         if slot in errors:
             error, number = errors[slot].error, errors[slot].number
             for observer in observers.of["error"][slot]:
@@ -158,7 +163,7 @@ def _outcomes(graph: Graph) -> Calls:
                     observer.last = number
                     calls.append((observer, (error,)))
         if slot in due:
-            before, new = observers.news.pop(slot), graph._clean_value(slot)
+            before, new = news.pop(slot), graph._hand_out(slot)
             for observer in observers.of["changed"][slot]:
                 if observer.number < before:
                     calls.append((observer, (observer.last, new)))

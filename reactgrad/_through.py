@@ -32,14 +32,12 @@ class Through(ABC):
 def in_front(scheduler: Scheduler, host: Through) -> Iterator[None]:
     """Let the scheduler work with this host.
 
-    Plans hold steps that were bound without it: there are none meanwhile, and each node is bound
+    Plans hold steps that were bound without it: none is used meanwhile, and each node is bound
     where it runs.
     """
-    former = scheduler.host, scheduler.plans.enabled
-    scheduler.plans.clear()
-    scheduler.plans.enabled = False
-    scheduler.host = cast("Host", host)
+    former, scheduler.host = scheduler.host, cast("Host", host)
     try:
-        yield
+        with scheduler.plans.aside():
+            yield
     finally:
-        scheduler.host, scheduler.plans.enabled = former
+        scheduler.host = former

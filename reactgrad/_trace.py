@@ -12,6 +12,7 @@ on arguments that differ; how much all idle traces of a function hold is bounded
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,12 +67,24 @@ class TracedGraph(Graph):
 
     looked_at = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._following: list[weakref.ref[Any]] = []
+
+    @property
+    def follows(self) -> bool:
+        """Whether it computes what its function would build for other values, too."""
+        return not self.looked_at and all(program() is not None for program in self._following)
+
     def _value(self, slot: int) -> Any:
         self.looked_at = True
         return super()._value(slot)
 
     def _value_for_rule(self, slot: int) -> Any:
         return super()._value(slot)
+
+    def _rule_saw(self, program: Any) -> None:
+        self._following.append(weakref.ref(program))
 
 
 class Trace:
@@ -100,7 +113,7 @@ class Trace:
         ]
         with called_in(graph):
             self.result = arguments.call(build, operands)
-        self.reusable = not graph.looked_at
+        self.reusable = graph.follows
         self.bytes: int | None = None
         self._large = False
 

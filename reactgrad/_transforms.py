@@ -71,7 +71,7 @@ def grad(
     A function is called with Vars, once for each kind of arguments (shapes and dtypes of arrays,
     types of numbers, values of other objects); later calls only set and recompute what the
     arguments change. So it must be pure: what it does besides computing its result is done
-    once, and what it takes from outside is that of the first call. If it looks at a value (``if
+    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it looks at a value (``if
     x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
     but slower. ``rg.where`` and ``rg.switch`` choose without looking.
 
@@ -318,7 +318,8 @@ def jacobian(
         Forward has a direction for each element of `x`, reverse one for each element of `y`. By
         default the one that has fewer, forward if both have as many; but the other one if a node
         between has rules for that only. Gradient hooks are passed by reverse mode only, which is the
-        default in graphs that have some.
+        default in graphs that have some. One that was built forward does not follow a hook that is
+        registered later, as gradients do: ask again then, which gives another node.
     allow_unused : bool
         Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
     argnums : int or sequence of int

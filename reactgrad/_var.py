@@ -521,8 +521,8 @@ class Var(Value):
         (array([3., 4.]), 2)
         """
         graph = self._graph
-        with graph._lock:
-            if not copy or not graph._write_one_plainly(self._slot, value):
+        if not copy or not graph._write_one_plainly(self._slot, value):
+            with graph._lock:
                 graph._set_many(((self._slot, value),), adopt=not copy)
 
     def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
@@ -1128,6 +1128,10 @@ class Var(Value):
         return html(self)
 
 
+class DetachedError(ReactgradError, AttributeError):
+    """A detached view was asked for what only its base has."""
+
+
 class DetachedVar(Value):
     """A node as seen by ops that gradients shall not pass; made by ``Var.detach``.
 
@@ -1150,6 +1154,16 @@ class DetachedVar(Value):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise DTypeError("detached views are made by v.detach().")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Var, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        own = self.base.name
+        raise DetachedError(
+            f"a detached view has no {name!r}: it says of an operand that no gradient passes, and is no "
+            f"node of its own. Of the node itself: {own}.base.{name}, where {own} is the view; for a "
+            "node that no gradient passes write detach_node() in place of detach()."
+        )
 
     def detach(self) -> DetachedVar:
         """Itself."""

@@ -1,13 +1,15 @@
-"""What all tests share: ``--distrust``, and a graph that is tried with trust and without."""
+"""What all tests share: ``--distrust``, ``--jit``, ``--strips``; graphs tried with trust and without."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import reactgrad as rg
+from reactgrad.backend import _registers, _strips
 from reactgrad_scheduler import Scheduler
 
 # The same examples at every run; `--hypothesis-profile=search` looks for new ones, and longer.
@@ -27,9 +29,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="every read first forgets all marks and plans (rule E16); nothing else may change",
     )
+    parser.addoption(
+        "--strips",
+        choices=("always", "never"),
+        help="computes arrays of any size, or of none, by blocks (always: of 7 elements, on 4 threads)",
+    )
+    parser.addoption(
+        "--jit",
+        action="store_true",
+        help="every graph runs small kernels in a row as one call; nothing else may change",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    strips = config.getoption("--strips")
+    if strips == "always":
+        _strips.settings = _strips.Settings(block=7, threshold=1, effort=0)
+        rg.set_num_threads(4)
+    elif strips == "never":
+        _strips.settings = _strips.Settings(threshold=sys.maxsize)
     config.addinivalue_line(
         "markers", "trusting: is about the marks and plans that --distrust erases"
     )
@@ -41,6 +59,14 @@ def pytest_configure(config: pytest.Config) -> None:
             self.distrust = True
 
         Scheduler.__init__ = distrusting  # type: ignore[method-assign]
+    if config.getoption("--jit"):
+        _registers.FEWEST = 1
+        open_graph = rg.Graph.__init__
+
+        def jitting(self: rg.Graph, *args: object, **kwargs: object) -> None:
+            open_graph(self, *args, **{"jit": True, **kwargs})  # type: ignore[arg-type]
+
+        rg.Graph.__init__ = jitting  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

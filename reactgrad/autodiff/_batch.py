@@ -221,16 +221,10 @@ def _getitem(part: _Part) -> Any:
     return part.on_first((_with_all(part.attrs[0]),)) if part.only_first else None
 
 
-def _scatter(part: _Part) -> Any:
-    if not part.only_first:
-        return None
-    index, shape = part.attrs
-    return part.on_first((_with_all(index), (*shape, part.length)))
-
-
 def _accumulate(part: _Part) -> Any:
     shape, places = part.attrs
-    operands = [part.full(i) for i in range(len(part.operands))]
+    operands = [part.full(i) for i in range(len(places))]
+    operands += part.operands[len(places) :]
     whole = None if shape is None else (*shape, part.length)
     return apply(part.op, operands, (whole, tuple(_with_all(place) for place in places)))
 
@@ -273,7 +267,6 @@ RULES: Final[dict[str, Rule]] = {
     "matmul": _matmul,
     "mean": _reduce,
     "reshape": _reshape,
-    "scatter": _scatter,
     "split": _split,
     "squeeze": _reshape,
     "stack": _join,

@@ -24,7 +24,7 @@ def custom_gradients(
         needed[places[i]] = True
     if op.outputs is not None:
         g = _of_outputs(graph, slot, op, g)
-    with _asking(graph, slot):
+    with _asking(program, slot):
         parts = op.gradients(graph._handle(slot), g, arguments, needed, program)
     name = graph._host.name(slot)
     parts = _one_for_each(op, name, parts, len(arguments))
@@ -51,7 +51,7 @@ def custom_tangents(
     moving: list[Any] = [None] * len(arguments)
     for i, tangent in tangents.items():
         moving[places[i]] = tangent
-    with _asking(graph, slot):
+    with _asking(program, slot):
         parts = op.tangents(node, moving, arguments, program)
     who = f"the jvp of node {node.name!r}"
     if op.outputs is None:
@@ -71,14 +71,17 @@ def custom_tangents(
 
 
 @contextmanager
-def _asking(graph: Any, slot: int) -> Iterator[None]:
+def _asking(program: Any, slot: int) -> Iterator[None]:
     """Ask the rule of a user, which may not read values: see ``check_reading``."""
-    former = graph._rule, graph._handed
+    graph = program._graph
+    asking, former = graph._programs.asking, (graph._rule, graph._handed)
+    asking.append((program, slot))
     graph._rule = slot, threading.get_ident()
     graph._handed = {}  # no value is found without asking
     try:
         yield
     finally:
+        asking.pop()
         graph._rule, graph._handed = former
 
 

@@ -78,7 +78,7 @@ class Tangents(Program):
         graph, topology, before = self._graph, self._graph._scheduler.topology, self._known(slot)
         first = topology.next_serial
         parts = [self._direction(slot)] if slot in self.seeds else []
-        self._drop(self.seen, slot)
+        self._forget_seen(slot)
         moving = {i: t for i, s in self._edges[slot] if (t := self._known(s)) not in (None, ZERO)}
         op = graph._host.ops[slot]
         if moving:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
+from reactgrad.autodiff._forward import Tangents
 from reactgrad.autodiff._program import ZERO
 
 
 class Origin(NamedTuple):
-    """A forward node, and for which of its operands its rule was asked; ``None``: its adjoint."""
+    """A forward node, and for which of its operands its rule was asked; ``None``: its adjoint.
+
+    Or its `tangent`, in forward mode.
+    """
 
     slot: int
     operand: int | None
+    tangent: bool = False
 
 
 def origin(graph: Any, slot: int) -> Origin | None:
@@ -23,7 +28,7 @@ def origin(graph: Any, slot: int) -> Origin | None:
     if number is None or program is None:
         return None
     places = {
-        adjoint: Origin(node, None)
+        adjoint: Origin(node, None, isinstance(program, Tangents))
         for node, adjoint in program.adjoint.items()
         if adjoint is not ZERO and topology.serial[adjoint] == program._serials[node]
     }

@@ -8,9 +8,8 @@ output's handle and keeps the adjoints alive.
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
@@ -31,6 +30,7 @@ from reactgrad.ops import (
     known_shape,
     sum_to,
 )
+from reactgrad.scheduler import CollectorPause
 
 # What stands for "the gradient is zero everywhere".
 ZERO: Any = object()
@@ -44,10 +44,12 @@ _TABLES = (
     "_own",
     "_hooks",
     "_holds",
+    "_derivatives",
     "_edges",
     "_parts",
     "observed",
     "seen",
+    "_inner",
 )
 
 # Nodes with more operands than this are indexed by them while a program is built.
@@ -60,7 +62,17 @@ Changes = list[tuple[Any, Any, Any]]  # tables of a program, with what stood in 
 class Programs:
     """The live programs of a graph, and which one is building."""
 
-    __slots__ = ("_by_output", "_live", "_next", "building", "under_way", "waiting")
+    __slots__ = (
+        "_by_output",
+        "_live",
+        "_next",
+        "asking",
+        "building",
+        "changing",
+        "following",
+        "under_way",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
@@ -71,6 +83,9 @@ class Programs:
         self._next = 0
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
+        self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes
+        self.changing = False  # whether an edit is under way: no function may run
+        self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
 
     def add(self, program: Program) -> int:
@@ -93,6 +108,14 @@ class Programs:
             if program in copies:
                 self._by_output[key] = copies[program]
 
+    def wait_for(self, slots: Container[int]) -> bool:
+        """Whether rules wait until one of these nodes has run."""
+        return self.waiting and any(
+            read is None and slot in slots
+            for program in self.in_order()
+            for slot, (_, read) in program.seen.items()
+        )
+
     def read(self, slot: int) -> bool:
         """Whether live gradients depend on this node."""
         return any(slot in program.reads for program in self.in_order())
@@ -108,7 +131,8 @@ class Part(NamedTuple):
     slot: int
     serial: int
     kind: type[Placed | Share] | None  # ``None``: it belongs everywhere in the operand
-    index: Any  # else where
+    index: Any  # else where, and the nodes that stand in that index
+    operands: tuple[int, ...]
     own: bool  # whether its node was made for this and nothing else
 
 
@@ -144,11 +168,13 @@ class Program:
         "_anchors",
         "_asked",
         "_changes",
+        "_derivatives",
         "_edges",
         "_graph",
         "_held",
         "_holds",
         "_hooks",
+        "_inner",
         "_output",
         "_own",
         "_params",
@@ -194,6 +220,7 @@ class Program:
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
+        program._derivatives = {at: graph._handle(at) for at in self._derivatives}
         program._edges = self._edges.copy()
         program._params = self._params
         program._parts = self._parts.copy()
@@ -207,6 +234,7 @@ class Program:
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
         program.seen = self.seen.copy()
+        program._inner = self._inner.copy()
         program.number = graph._programs.add(program)
         return program
 
@@ -217,12 +245,17 @@ class Program:
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
         self._hooks: dict[int, tuple[Any, ...]] = {}  # those that adjoints pass (rule D12)
         self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
+        # Derivatives among the nodes between: they follow only as long as somebody holds them.
+        self._derivatives: dict[int, Any] = {}
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._params: tuple[int, ...] | None = None  # those among them, once asked for
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
         self.observed: dict[int, tuple[int, ...]] = {}  # shapes that only values show
         self.seen: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
+        # The same for functions that rules differentiate while they build: by the rule's node, the
+        # functions' slots and serials, and what of them was read.
+        self._inner: dict[int, tuple[tuple[int, int, dict[str, Any] | None], ...]] = {}
         self.reads = {seed._slot for seed in self.seeds.values()}
         self._reach([self._output])
 
@@ -351,14 +384,17 @@ class Program:
             Takes in what ``take_back`` needs.
         """
         self._check_seed()
+        programs = self._graph._programs
         with _building(self._graph, self.number):
             self._changes, self._updating = changes, True
+            before, programs.changing = programs.changing, not programs.following
             try:
                 if self.broken:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
             finally:
+                programs.changing = before
                 self._changes, self._updating = None, False
                 self._held.clear()
 
@@ -487,7 +523,7 @@ class Program:
 
     def _reach(self, slots: Iterable[int]) -> list[int]:
         """Take in these nodes and all that they depend on over edges that gradients may pass."""
-        edges, graph = self._edges, self._graph
+        edges, graph, owners = self._edges, self._graph, self._graph._host.owners
         reached: list[int] = []
         stack = list(slots)
         while stack:
@@ -498,6 +534,8 @@ class Program:
                 self._params = None
                 self.reads.add(slot)
                 self.reads.update(sources(graph, slot))
+                if slot in owners and getattr(var := graph._handle(slot), "_programs", None):
+                    self._put(self._derivatives, slot, var)
                 reached.append(slot)
                 stack += [source for _, source in found]
         return reached
@@ -525,8 +563,10 @@ class Program:
                 self._serials,
                 self._own,
                 self._holds,
+                self._derivatives,
                 self._hooks,
                 self.seen,
+                self._inner,
             ):
                 self._drop(table, slot)
             left.append(slot)
@@ -633,7 +673,7 @@ class Program:
         serial = self._graph._scheduler.topology.serial
         if slot == self._output:
             seed = self.seed._slot
-            return [(0, 0, slot, Part(seed, serial[seed], None, None, False))], set()
+            return [(0, 0, slot, Part(seed, serial[seed], None, None, (), False))], set()
         found: list[tuple[int, int, int, Part]] = []
         silent: set[int] = set()
         for child in self._consumers(slot):
@@ -683,10 +723,12 @@ class Program:
                 if part.slot == before and own:
                     # It was all there was, and stays as the node of the sum.
                     copy = graph._copy(before)
-                    part = Part(copy._slot, topology.serial[copy._slot], None, None, True)
+                    part = Part(copy._slot, topology.serial[copy._slot], None, None, (), True)
                     self._put(self._parts, (child, i), part)
                 var = graph._handle(part.slot)
-                parts.append(var if part.kind is None else part.kind(var, part.index))
+                if part.kind is not None:
+                    var = part.kind(var, part.index, *map(graph._handle, part.operands))
+                parts.append(var)
             total = self._sum(slot, parts)
             for through in hooks:
                 total = through(total)
@@ -757,7 +799,7 @@ class Program:
             elif anew:
                 self._drop(parts, (slot, i))
         if anew:
-            self._drop(self.seen, slot)
+            self._forget_seen(slot)
         if not wanted:
             return []
         made = {} if adjoint is ZERO else self._made(slot, wanted)
@@ -779,14 +821,16 @@ class Program:
         operands = dict(edges)
         first = graph._scheduler.topology.next_serial
         for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
-            var, kind, index = part, None, None
+            var, kind, index, inside = part, None, None, ()
             if isinstance(part, Placed | Share):
                 var, kind, index = part.gradient, type(part), part.index
+                if isinstance(part, Placed):
+                    inside = tuple([operand._slot for operand in part.operands])
             self._held.append(var)
             at = var._slot
             # Whoever asks for an output is given the one node that it has.
             own = alone and serial[at] >= first and not isinstance(ops[at], Output)
-            made[i] = Part(at, serial[at], kind, index, own)
+            made[i] = Part(at, serial[at], kind, index, inside, own)
             if graph._host.transient:
                 follow_segment(graph, slot, operands[i], at, first)
             first = graph._scheduler.topology.next_serial
@@ -819,32 +863,61 @@ class Program:
                 if custom[i] is not None:
                     yield i, custom[i]
 
-    def look(self, slot: int) -> Any:
-        """The value that a rule has to see to be built; in the middle of a change the last one."""
-        if self._updating:
-            return self._graph._host.data[slot]
+    def look(self, slot: int, kind: type) -> Any:
+        """The value that a rule has to see to be built; in the middle of a change the last one.
+
+        Only where rules are asked anew because functions have run may those run that never have:
+        then there is none of this kind.
+        """
+        last = self._graph._host.data[slot]
+        if self._graph._programs.changing or (self._updating and isinstance(last, kind)):
+            return last
         return self._graph._value_for_rule(slot)
+
+    def _forget_seen(self, slot: int) -> None:
+        """The rule of this node is asked anew."""
+        self._drop(self.seen, slot)
+        self._drop(self._inner, slot)
 
     def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
         """A rule has read this of what its function has left; what was read first counts."""
         before = self.seen.get(slot, ({}, None))[1]
         self._put(self.seen, slot, (left, read | before if before else read))
+        self._tell_outer(slot, read)
+        self._graph._rule_saw(self)
 
     def postpone(self, slot: int) -> None:
         """The rule of this node waits until its function has run."""
         self._put(self.seen, slot, ({}, None))
+        self._tell_outer(slot, None)
         self._graph._programs.waiting = True
+
+    def _tell_outer(self, slot: int, read: dict[str, Any] | None) -> None:
+        """A rule that builds with this program has to be asked anew, which may be gone by then."""
+        serial = self._graph._scheduler.topology.serial[slot]
+        for program, node in self._graph._programs.asking:
+            if program is not self:
+                inner = program._inner.get(node, ())
+                program._put(program._inner, node, (*inner, (slot, serial, read)))
 
     def outdated(self) -> dict[int, bool]:
         """Nodes whose rules were built for what is no more so; whether they wait for a run."""
         if self.broken:
             return {self._output: False}
-        data, ops = self._graph._host.data, self._graph._host.ops
-        return {
-            slot: read is None
-            for slot, (_, read) in self.seen.items()
-            if read is None or not ops[slot].still_so(read, data[slot])
+        serial, still_so = self._graph._scheduler.topology.serial, self._still_so
+        found = {
+            node: False
+            for node, inner in self._inner.items()
+            if any(serial[at] == since and not still_so(at, read) for at, since, read in inner)
         }
+        for slot, (_, read) in self.seen.items():
+            if not still_so(slot, read):
+                found[slot] = read is None
+        return found
+
+    def _still_so(self, slot: int, read: dict[str, Any] | None) -> bool:
+        host = self._graph._host
+        return read is not None and host.ops[slot].still_so(read, host.data[slot])
 
     def _check_rules(self, slots: set[int], needed: set[int]) -> None:
         """Refuse what has no gradient before a rule looks at a value: that may run nodes."""
@@ -992,15 +1065,9 @@ def _building(graph: Any, number: int) -> Iterator[None]:
         )
     programs.under_way.add(number)
     before, programs.building = programs.building, number
-    collecting = gc.isenabled()
-    # Building 100,000s of nodes, the cyclic collector would take half of the time to find
-    # that none of them is garbage.
-    gc.disable()
     try:
-        with Differentiable():
+        with CollectorPause(), Differentiable():
             yield
     finally:
         programs.building = before
         programs.under_way.discard(number)
-        if collecting:
-            gc.enable()

@@ -19,7 +19,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend._device import cpu, register_device
-from reactgrad.backend._parts import Key, split_key, unbind_key
+from reactgrad.backend._parts import Key, placed, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
 
@@ -420,28 +420,25 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         *indices, out, index = operands
         take(x, xp.asarray(positions(tuple(x.shape), host_key(index, indices))), out)
 
-    def scatter(g: Any, *operands: Any) -> None:
-        *indices, out, index, _shape = operands
-        out[...] = xp.zeros(out.shape, dtype=out.dtype)
-        add_layers(out, g, layers(tuple(out.shape), host_key(index, indices)))
-
     def bind_accumulate(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         shape = tuple(out.shape)
         parts = [
-            (x, None if place is None else list(layers(shape, place.parts)))
-            for x, place in zip(inputs, attrs[1], strict=True)
+            (x, place, list(layers(shape, place.parts)) if place and not indices else indices)
+            for x, place, indices in placed(inputs, attrs[1])
         ]
 
         def accumulate() -> None:
-            (first, where), rest = parts[0], parts[1:]
-            if where is None:
+            (first, place, where), rest = parts[0], parts[1:]
+            if place is None:
                 out[...] = xp.astype(first, out.dtype)
             else:
                 out[...] = xp.zeros(shape, dtype=out.dtype)
                 rest = parts
-            for x, where in rest:
-                if where is None:
+            for x, place, where in rest:
+                if place is None:
                     out[...] = out + xp.astype(x, out.dtype)
+                elif place.count:
+                    add_layers(out, x, layers(shape, host_key(place, where)))
                 else:
                     add_layers(out, x, where)
 
@@ -459,5 +456,4 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     register_binder("split", kind, bind_part(split_key))
     register_binder("unbind", kind, bind_part(unbind_key))
     register_kernel("gather", kind, gather)
-    register_kernel("scatter", kind, scatter)
     register_binder("accumulate", kind, bind_accumulate)

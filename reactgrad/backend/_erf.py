@@ -35,16 +35,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["erf", "erfc", "norm_cdf"]
 
-_Doubles = npt.NDArray[np.float64]
-_Floats = npt.NDArray[np.floating[Any]]
-_Indices = npt.NDArray[np.intp]
+_Doubles = np.ndarray[Any, np.dtype[np.float64]]
+_Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
+_Indices = np.ndarray[Any, np.dtype[np.intp]]
 # (x, out, work): fills out, returns the places that it leaves to the tail kernel, None for none.
 _BulkKernel = Callable[[_Doubles, _Doubles, _Doubles], _Indices | None]
 _TailKernel = Callable[[_Doubles], _Doubles]

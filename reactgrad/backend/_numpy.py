@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._erf import erf, erfc, norm_cdf
-from reactgrad.backend._parts import split_key, unbind_key
+from reactgrad.backend._in_turn import InTurn
+from reactgrad.backend._parts import placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 
 UFUNCS = (
@@ -34,9 +35,16 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_minimum(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.minimum, *inputs, out=out)
 
-    def where(condition: Any, x: Any, y: Any, out: Any) -> None:
-        xp.copyto(out, y)
-        xp.copyto(out, x, where=condition.astype(bool, copy=False))
+    def bind_where(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        condition, x, y = inputs
+        if condition.dtype.kind == "b":
+            return InTurn(partial(xp.copyto, out, y), partial(xp.copyto, out, x, where=condition))
+
+        def where() -> None:
+            xp.copyto(out, y)
+            xp.copyto(out, x, where=condition.astype(bool))
+
+        return where
 
     def clip(x: Any, low: Any, high: Any, out: Any) -> None:
         xp.clip(x, low, high, out=out)
@@ -48,23 +56,22 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def astype(x: Any, out: Any, dtype: Any) -> None:
         xp.copyto(out, x, casting="unsafe")
 
-    def relu(x: Any, out: Any) -> None:
-        xp.maximum(x, 0, out=out)
+    def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.maximum, inputs[0], xp.zeros((), out.dtype), out=out)
 
     def bind_sigmoid(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         (x,) = inputs
         scratch = xp.empty_like(out)
-
-        def sigmoid() -> None:
-            # From one array to the other: writing over an operand is slower.
-            xp.multiply(x, -1.0, scratch)
-            xp.exp(scratch, out)
-            xp.add(out, 1.0, scratch)
-            xp.reciprocal(scratch, out)
-
-        return sigmoid
+        one, minus_one = xp.ones((), out.dtype), -xp.ones((), out.dtype)
+        # From one array to the other: writing over an operand is slower.
+        return InTurn(
+            partial(xp.multiply, x, minus_one, scratch),
+            partial(xp.exp, scratch, out),
+            partial(xp.add, out, one, scratch),
+            partial(xp.reciprocal, scratch, out),
+        )
 
     def copy_view(view: Callable[..., Any]) -> Callable[..., None]:
         def copy(x: Any, out: Any, *attrs: Any) -> None:
@@ -132,11 +139,6 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         *indices, out, index = operands
         out[...] = x[index.filled([None, *indices])]
 
-    def scatter(g: Any, *operands: Any) -> None:
-        *indices, out, index, _shape = operands
-        out.fill(0)
-        xp.add.at(out, index.filled([None, *indices]), g)
-
     def bind_accumulate(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
@@ -144,8 +146,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         if all(place is None for place in places):
             return _bind_dense_sum(xp, inputs, out)
         parts = [
-            (x, None if p is None else p.parts, p is not None and p.basic)
-            for x, p in zip(inputs, places, strict=True)
+            (x, None if at is None else at.filled([None, *indices]), at is not None and at.basic)
+            for x, at, indices in placed(inputs, places)
         ]
 
         def accumulate() -> None:
@@ -160,15 +162,14 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return accumulate
 
-    register_kernel("where", kind, where)
+    register_binder("where", kind, bind_where)
     register_kernel("astype", kind, astype)
-    register_kernel("relu", kind, relu)
+    register_binder("relu", kind, bind_relu)
     register_kernel("mean", kind, average)
     register_kernel("concatenate", kind, join)
     register_kernel("stack", kind, pile)
     register_kernel("getitem", kind, getitem)
     register_kernel("gather", kind, gather)
-    register_kernel("scatter", kind, scatter)
     register_kernel("transpose", kind, copy_view(lambda x, axes: x.transpose(axes)))
     register_kernel("reshape", kind, copy_view(lambda x, shape: x.reshape(shape)))
     register_kernel("broadcast_to", kind, copy_view(lambda x, shape: xp.broadcast_to(x, shape)))
@@ -205,12 +206,7 @@ def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], ob
     for one in inputs[1:]:
         steps.append(partial(xp.add, source, one, target))
         source, target = target, scratch if target is out else out
-
-    def accumulate() -> None:
-        for step in steps:
-            step()
-
-    return accumulate
+    return InTurn(*steps)
 
 
 def _accurate(kernel: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

@@ -19,13 +19,23 @@ Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Callable[[], object]]
 _binders: dict[tuple[str, str], Binder] = {}
 
 
+class Direct:
+    """The binder of a kernel that has nothing to prepare."""
+
+    __slots__ = ("kernel",)
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __call__(
+        self, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        return partial(self.kernel, *inputs, out, *attrs)
+
+
 def register_kernel(op: str, kind: str, kernel: Kernel) -> None:
     """Use `kernel` for `op` on devices of this kind."""
-
-    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
-        return partial(kernel, *inputs, out, *attrs)
-
-    _binders[op, kind] = bind
+    _binders[op, kind] = Direct(kernel)
 
 
 def register_binder(op: str, kind: str, binder: Binder) -> None:

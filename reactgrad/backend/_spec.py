@@ -33,14 +33,17 @@ class Spec:
     weak : type or None
         ``bool``, ``int``, ``float`` or ``complex`` for a Python number, which promotes as a
         literal does.
+    storage : tuple of int
+        The shape in which values are stored: at least one axis.
     """
 
-    __slots__ = ("device", "dtype", "kind", "shape", "weak")
+    __slots__ = ("device", "dtype", "kind", "shape", "storage", "weak")
 
     shape: Shape
     dtype: DType
     device: str
     kind: str
+    storage: tuple[int, ...]
     weak: type | None
 
     def __repr__(self) -> str:
@@ -71,6 +74,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
         found = Spec()
         # 1.0 and True are keys equal to 1, and no lengths.
         found.shape = tuple([None if n is None else int(index(n)) for n in shape])
+        found.storage = tuple([n for n in found.shape if n is not None]) or (1,)
         found.device, found.weak = device, weak
         # NumPy's own object for this dtype, so that `is` recognises it on arrays.
         found.dtype = np.dtype(dtype.newbyteorder("=").str)
@@ -83,3 +87,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
 def weak_spec(number_type: type, device: str = "cpu") -> Spec:
     """The spec of a Python number."""
     return spec((), WEAK_DTYPES[number_type], device, number_type)
+
+
+# Of numbers as they are written.
+WEAK_SPECS: Final[dict[type, Spec]] = {kind: weak_spec(kind) for kind in WEAK_DTYPES}

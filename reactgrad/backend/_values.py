@@ -8,7 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend._device import cpu, device_of_kind, owner
-from reactgrad.backend._spec import WEAK_DTYPES, Spec, spec, weak_spec
+from reactgrad.backend._spec import WEAK_SPECS, Spec, spec
 
 _NUMERIC = "biufc"
 
@@ -35,8 +35,8 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
         For arrays of objects, strings or dates, and for masked arrays.
     """
     kind = type(value)
-    if kind in WEAK_DTYPES:
-        return weak_spec(kind), value
+    if kind in WEAK_SPECS:
+        return WEAK_SPECS[kind], value
     device = owner(value)
     if device is None:
         if isinstance(value, list | tuple):
@@ -80,7 +80,7 @@ def own_copy(found: Spec, value: Any) -> Any:
 
 def storage_shape(found: Spec) -> tuple[int, ...]:
     """The shape in which values of this spec are stored."""
-    return tuple(int(n) for n in found.shape if n is not None) or (1,)
+    return found.storage
 
 
 def _holds_vars(value: Any) -> bool:

@@ -1,6 +1,6 @@
-"""The demo: a real book of options, repriced and re-differentiated by changing one number.
+"""The demos: a book of options, repriced by changing one number; networks that evolve.
 
-Start reading at ``_book``: it is the part that uses reactgrad.
+Start reading at ``_book`` and ``_evolution``: these are the parts that use reactgrad.
 
 - ``_prices``       a CSV file of prices to spots and volatilities, with errors that name the line
 - ``_market``       what is traded (``Terms``) and the numbers that move (``Market``), as arrays
@@ -9,9 +9,26 @@ Start reading at ``_book``: it is the part that uses reactgrad.
 - ``_story``        the changes, what each one ran, and the checks
 - ``_report``       the story as a text table or as one JSON document
 - ``_progress``     a bar on stderr for those who wait
+- ``_evolution``    XOR, evolved with neat-python and evaluated by reactgrad
+- ``_learning``     data of scikit-learn, learned by evolution, by gradient, and by both
+- ``_neat_config``  neat-python and the settings of its example
 - ``data/``         the embedded prices and their source
 """
 
+from ._evolution import INPUTS as INPUTS
+from ._evolution import WANTED as WANTED
+from ._evolution import Evolution as Evolution
+from ._evolution import evolution_as_json as evolution_as_json
+from ._evolution import evolution_as_text as evolution_as_text
+from ._evolution import evolve as evolve
+from ._learning import DATA as DATA
+from ._learning import WAYS as WAYS
+from ._learning import Learning as Learning
+from ._learning import learn as learn
+from ._learning import learning_as_json as learning_as_json
+from ._learning import learning_as_text as learning_as_text
+from ._neat_config import import_neat as import_neat
+from ._neat_config import neat_config as neat_config
 from ._prices import EMBEDDED as EMBEDDED
 from ._prices import PriceFileError as PriceFileError
 from ._prices import embedded_stocks as embedded_stocks

@@ -33,7 +33,7 @@ def _prices(story: Story) -> list[str]:
     ]
     return [
         f"prices: {source}",
-        *_table(("stock", "last close", "spot", "volatility", "closes"), rows),
+        *as_table(("stock", "last close", "spot", "volatility", "closes"), rows),
         *_left_off(len(story.stocks) - len(stocks), "stock"),
     ]
 
@@ -57,7 +57,7 @@ first, then: set one leaf and read the value and every Greek; the first time, an
 more times (new and old value in turn). full: the same in a second, equally warm graph with every
 leaf set to another value. difference: the largest, over the value and every Greek, from a fresh
 graph built from the same inputs."""
-    return [*_table(header, [_step_cells(step) for step in story.steps]), "", *note.splitlines()]
+    return [*as_table(header, [_step_cells(step) for step in story.steps]), "", *note.splitlines()]
 
 
 def _live_greeks(story: Story) -> list[str]:
@@ -66,7 +66,7 @@ def _live_greeks(story: Story) -> list[str]:
     greeks = [*deltas[:_MOST_STOCKS], *vegas[:_MOST_STOCKS], *others]
     header = ("live Greek", "reactgrad", "closed form", "relative difference")
     return [
-        *_table(header, [_greek_cells(greek) for greek in greeks]),
+        *as_table(header, [_greek_cells(greek) for greek in greeks]),
         *_left_off(len(story.greeks) - len(greeks), "Greek"),
     ]
 
@@ -184,7 +184,7 @@ def _verdict(holds: bool) -> str:
     return "ok    " if holds else "FAILED"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lay out rows under a header: the first column to the left, the others to the right."""
     columns = list(zip(header, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]

@@ -32,7 +32,7 @@ class Segment(Transient):
 
     def let_go(self, host: Any, slot: int) -> bool:
         topology, owners = host.scheduler.topology, host.owners
-        if host.holds(slot) or not host.recomputable(slot):
+        if host.in_sight(slot) or not host.recomputable(slot):
             return False
         serial = topology.serial
         if any(serial[c] >= self._limit and c not in owners for c in topology.children[slot]):
@@ -79,8 +79,10 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     -----
     Unlike with ``torch.utils.checkpoint``, `fn` itself is called once: what runs again are its
     nodes. So nothing has to be replayed, gradients of gradients work, and only what changed runs when an
-    input does. A checkpoint inside of another one becomes part of it. Reads of a graph with
-    checkpoints find their plan anew each time.
+    input does. A checkpoint inside of another one becomes part of it. A loop that repeats the same reads
+    computes what is released in scratch memory, of which up to 32 MiB a plan stays between runs; where
+    values on the way are results of Python functions, or results are views of them, it binds its nodes
+    anew each time, which is slow for small arrays.
 
     Examples
     --------

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reactgrad.backend import owner
 from reactgrad.flow._saved import SavedHooks
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class _Folder:
     """A folder for temporary files: a given one, or one of its own that goes with the last file."""
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        from pathlib import Path
+        from tempfile import mkdtemp
+
         if path is None:
-            self.path = Path(tempfile.mkdtemp(prefix="reactgrad-"))
+            self.path = Path(mkdtemp(prefix="reactgrad-"))
             weakref.finalize(self, _remove_folder, self.path)
         else:
             self.path = Path(path)
@@ -30,8 +34,10 @@ class _File:
     """An array in a file, which goes with this object."""
 
     def __init__(self, folder: _Folder, array: np.ndarray[Any, Any]) -> None:
-        handle, name = tempfile.mkstemp(".npy", "value-", folder.path)
-        self.path = Path(name)
+        from tempfile import mkstemp
+
+        handle, name = mkstemp(".npy", "value-", folder.path)
+        self.path = folder.path / name
         self._folder = folder  # not before its files
         weakref.finalize(self, _remove_file, self.path)
         with os.fdopen(handle, "wb") as file:
@@ -56,7 +62,7 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
     """Keep the values of the nodes that are built in a block in files between the runs that read them.
 
     See ``saved_tensors_hooks``. Files are NumPy's ``.npy``, one for each value; each is removed when
-    its node has another value, or is gone.
+    its node has another value, or is gone. Arrays of Python objects stay in memory.
 
     Parameters
     ----------
@@ -86,7 +92,13 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
     np.True_
     """
     place = _Folder(folder)
-    return SavedHooks(lambda array: _File(place, _on_host(array)), _File.load)
+
+    def pack(array: Any) -> Any:
+        array = _on_host(array)
+        # Files hold numbers; what refers to Python objects stays where these are.
+        return array if array.dtype.hasobject else _File(place, array)
+
+    return SavedHooks(pack, lambda kept: kept.load() if isinstance(kept, _File) else kept)
 
 
 def save_on_cpu() -> SavedHooks:

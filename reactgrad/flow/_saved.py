@@ -50,14 +50,17 @@ class Hooks(Transient):
         version, away = host.scheduler.version(slot), host.away.get(slot)
         if away is None or away.version != version:
             array = host.hand_out(slot)
-            if isinstance(array, np.generic):
-                array = np.asarray(array)
-                array.flags.writeable = False
-            with host.aside(slot):
-                packed = self._pack(array)
-            host.away[slot] = Away(version, packed, tuple(array.shape), array.dtype)
+            array = np.asarray(array) if isinstance(array, np.generic) else array
+            self.put_away(host, slot, array, version)
         host.forget(slot)
         return True
+
+    def put_away(self, host: Any, slot: int, array: Any, version: int) -> None:
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+        with host.aside(slot):
+            packed = self._pack(array)
+        host.away[slot] = Away(version, packed, tuple(array.shape), array.dtype)
 
     def bring_back(self, host: Any, slot: int) -> None:
         scheduler, away = host.scheduler, host.away.get(slot)
@@ -67,10 +70,14 @@ class Hooks(Transient):
             or away.version != scheduler.version(slot)
         ):
             return
+        host.restore(slot, self.fetch(host, slot))
+
+    def fetch(self, host: Any, slot: int) -> Any:
+        away = host.away[slot]
         try:
             with host.aside(slot):
                 array = self._unpack(away.packed)
-            host.restore(slot, _checked(host, slot, array, away))
+            return _checked(host, slot, array, away)
         except Exception as error:
             error.add_note(f"raised when its value was brought back: {host.explain(slot)}")
             raise
@@ -89,7 +96,8 @@ def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
             f"{who} returned an array of shape {tuple(array.shape)}; pack was given one of shape "
             f"{away.shape}. Keep the shape beside what you store, or reshape."
         )
-    if str(array.dtype).rpartition(".")[2] != str(away.dtype).rpartition(".")[2]:
+    same = array.dtype is away.dtype  # which other libraries' are not, for arrays of the host
+    if not same and str(array.dtype).rpartition(".")[2] != str(away.dtype).rpartition(".")[2]:
         raise DTypeError(
             f"{who} returned an array of {array.dtype}; pack was given one of {away.dtype}. A value "
             "stored with less precision has to be converted back, .astype(...)."

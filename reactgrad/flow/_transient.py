@@ -25,3 +25,11 @@ class Transient(ABC):
     @abstractmethod
     def bring_back(self, host: Any, slot: int) -> None:
         """Give a clean node its value back, if it was not released to be computed again."""
+
+    def put_away(self, host: Any, slot: int, array: Any, version: int) -> None:
+        """Keep an array of its own, the value of a node at a version, somewhere else."""
+        raise NotImplementedError  # of nodes that are computed again
+
+    def fetch(self, host: Any, slot: int) -> Any:
+        """What was put away of a node, as it comes back."""
+        raise NotImplementedError

@@ -58,13 +58,16 @@ def _define(
     if arity == 1:
 
         def unary(x: Any, /) -> Any:
-            return apply(op, (x,))
+            return x._graph._apply(op, (x,), ()) if isinstance(x, Handle) else apply(op, (x,))
 
         function: Callable[..., Any] = unary
     else:
 
         def binary(x: Any, y: Any, /) -> Any:
-            return apply(op, (x, y))
+            operands = (x, y)
+            if isinstance(x, Handle):
+                return x._graph._apply(op, operands, ())
+            return apply(op, operands)
 
         function = binary
     function.__name__ = function.__qualname__ = name
@@ -127,8 +130,19 @@ def _docstring(name: str, arity: int, does: str, example: str, has_rules: bool) 
 COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def _tie(g: Any, a: Any, b: Any, a_wins: Any) -> Any:
-    return where(equal(a, b), g * 0.5, where(a_wins, g, 0.0))
+def _tie(g: Any, a: Any, b: Any, a_loses: Any) -> Any:
+    # Where one of them is NaN none loses: a gradient of 0 would hide it.
+    return where(equal(a, b), g * 0.5, where(a_loses, 0.0, g))
+
+
+def _absolute_rule(g: Any, ans: Any, x: Any) -> Any:
+    return where(isnan(x), 0.0, g * sign(x))
+
+
+def _squared_distance(a: Any, b: Any) -> Any:
+    """Of a point from the origin; 1 there, where the gradient of the angle is 0."""
+    distance = square(a) + square(b)
+    return where(equal(distance, 0), 1.0, distance)
 
 
 def raised(x: Any, exponent: Any) -> Any:
@@ -183,16 +197,16 @@ subtract    = _define("subtract", np.subtract, "Difference, element by element."
 multiply    = _define("multiply", np.multiply, "Product, element by element.", "[1.0, 2.0], 3.0 -> [3. 6.]", lambda g, ans, a, b: g * b, lambda g, ans, a, b: g * a)
 divide      = _define("divide",   np.divide,   "Quotient, element by element.", "[1.0, 2.0], 4.0 -> [0.25 0.5 ]", lambda g, ans, a, b: g / b, lambda g, ans, a, b: -g * ans / b)
 power       = _define("power",    np.power,    "x to the power y; the gradient of x**0 is 0.", "[1.0, 2.0], 3.0 -> [1. 8.]", _power_base, _power_exponent)
-maximum     = _define("maximum",  np.maximum,  "The larger of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [3. 5.]", lambda g, ans, a, b: _tie(g, a, b, greater(a, b)), lambda g, ans, a, b: _tie(g, a, b, greater(b, a)))
-minimum     = _define("minimum",  np.minimum,  "The smaller of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [1. 3.]", lambda g, ans, a, b: _tie(g, a, b, less(a, b)), lambda g, ans, a, b: _tie(g, a, b, less(b, a)))
+maximum     = _define("maximum",  np.maximum,  "The larger of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [3. 5.]", lambda g, ans, a, b: _tie(g, a, b, less(a, b)), lambda g, ans, a, b: _tie(g, a, b, less(b, a)))
+minimum     = _define("minimum",  np.minimum,  "The smaller of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [1. 3.]", lambda g, ans, a, b: _tie(g, a, b, greater(a, b)), lambda g, ans, a, b: _tie(g, a, b, greater(b, a)))
 hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), element by element.", "[3.0], 4.0 -> [5.]", lambda g, ans, a, b: g * a / ans, lambda g, ans, a, b: g * b / ans)
-arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: g * b / (square(a) + square(b)), lambda g, ans, a, b: -g * a / (square(a) + square(b)))
-logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: g * exp(a - ans), lambda g, ans, a, b: g * exp(b - ans))
+arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: g * b / _squared_distance(a, b), lambda g, ans, a, b: -g * a / _squared_distance(a, b))
+logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: g * sigmoid(a - b), lambda g, ans, a, b: g * sigmoid(b - a))
 
 floor_divide = _define("floor_divide", np.floor_divide, "The largest integer not above x / y.", "[7.0, -7.0], 2.0 -> [ 3. -4.]", None, None)
 remainder   = _define("remainder", np.remainder, "What is left of x after floor_divide by y, with the sign of y.", "[7.0, -7.0], 4.0 -> [3. 1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -g * floor(a / b))
 negative    = _define("negative",   np.negative,   "-x.", "[1.0, -2.0] -> [-1.  2.]", lambda g, ans, x: -g)
-absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", lambda g, ans, x: g * sign(x))
+absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", _absolute_rule)
 sign        = _define("sign",       np.sign,       "-1, 0 or 1 by the sign of x.", "[3.0, 0.0, -2.0] -> [ 1.  0. -1.]", None)
 floor       = _define("floor",      np.floor,      "The largest integer not above x.", "[1.5, -1.5] -> [ 1. -2.]", None)
 ceil        = _define("ceil",       np.ceil,       "The smallest integer not below x.", "[1.5, -1.5] -> [ 2. -1.]", None)
@@ -217,7 +231,7 @@ cosh        = _define("cosh",       np.cosh,       "Hyperbolic cosine.", "[0.0, 
 tanh        = _define("tanh",       np.tanh,       "Hyperbolic tangent.", "[0.0, 1.0] -> [0.         0.76159416]", lambda g, ans, x: g * (1.0 - square(ans)))
 
 sigmoid     = _define("sigmoid",  np.exp,      "1 / (1 + exp(-x)).", "[0.0, 1.0] -> [0.5        0.73105858]", lambda g, ans, x: g * (ans * (1.0 - ans)), mirrors=False)
-relu        = _define("relu",     np.positive, "x where it is positive, else 0; the gradient at 0 is 0.", "[1.5, -2.0] -> [1.5 0. ]", lambda g, ans, x: where(greater(x, 0), g, 0.0), mirrors=False)
+relu        = _define("relu",     np.positive, "x where it is positive, else 0; the gradient at 0 is 0.", "[1.5, -2.0] -> [1.5 0. ]", lambda g, ans, x: where(less_equal(x, 0), 0.0, g), mirrors=False)
 erf         = _define("erf",      np.exp,      "Error function.", "[0.0, 1.0] -> [0.         0.84270079]", lambda g, ans, x: g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
 erfc        = _define("erfc",     np.exp,      "1 - erf(x), accurate in the upper tail.", "[0.0, 1.0] -> [1.         0.15729921]", lambda g, ans, x: -g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
 norm_cdf    = _define("norm_cdf", np.exp,      "Probability that a standard normal variable is below x, accurate in the lower tail.", "[0.0, 1.0] -> [0.5        0.84134475]", lambda g, ans, x: g * norm_pdf(x), mirrors=False)

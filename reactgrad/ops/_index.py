@@ -29,10 +29,11 @@ class Index:
     ``None`` stands for a new axis. A ``Slot`` stands for the operand that is the index there.
     """
 
-    __slots__ = ("basic", "key", "parts")
+    __slots__ = ("basic", "count", "key", "parts")
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
+        self.count = sum(isinstance(p, Slot) for p in parts)  # of operands
         self.basic = not any(isinstance(p, np.ndarray | Slot) for p in parts)
         self.key: object = (
             tuple((p.start, p.stop, p.step, "slice") if isinstance(p, slice) else p for p in parts)
@@ -66,13 +67,17 @@ class Slot:
 
 
 class Placed:
-    """A contribution to a gradient or tangent that belongs to a part of the value."""
+    """A contribution to a gradient or tangent that belongs to a part of the value.
 
-    __slots__ = ("gradient", "index")
+    `operands` are those of the index, see ``Slot``.
+    """
 
-    def __init__(self, gradient: Any, index: Index) -> None:
+    __slots__ = ("gradient", "index", "operands")
+
+    def __init__(self, gradient: Any, index: Index, *operands: Any) -> None:
         self.gradient = gradient
         self.index = index
+        self.operands = operands
 
 
 def _part_text(part: Any) -> str:
@@ -220,9 +225,7 @@ GETITEM = Op("getitem", _infer, (lambda g, ans, x, index: Placed(g, index),), (L
 
 
 def _gather_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    if i:
-        return None
-    return apply(SCATTER, (g, *operands[1:]), (*attrs, operands[0].shape))
+    return None if i else Placed(g, attrs[0], *operands[1:])
 
 
 def _gather_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -238,28 +241,6 @@ GATHER = Op(
     _infer,
     variadic=_gather_rule,
     variadic_jvp=_gather_jvp,
-    loop_dtypes=_gather_loop,
-)
-
-
-def _infer_scatter(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec(attrs[1], specs[0].dtype, specs[0].device)
-
-
-def _scatter_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return None if i else apply(GATHER, (g, *operands[1:]), attrs[:1])
-
-
-def _scatter_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return None if i else apply(SCATTER, (t, *operands[1:]), attrs)
-
-
-# Zeros of a shape with an array added at an index that is itself a value.
-SCATTER = Op(
-    "scatter",
-    _infer_scatter,
-    variadic=_scatter_rule,
-    variadic_jvp=_scatter_jvp,
     loop_dtypes=_gather_loop,
 )
 
@@ -310,18 +291,42 @@ def _infer_accumulate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    place = attrs[1][i]
-    return g if place is None else apply(GETITEM, (g,), (place,))
+    if i >= len(attrs[1]):  # of an index, whose dtype may show only when it has run
+        return None
+    place, indices = _place(i, operands, attrs)
+    if place is None:
+        return g
+    return apply(GATHER if indices else GETITEM, (g, *indices), (place,))
 
 
 def _accumulate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    place = attrs[1][i]
-    return t if place is None else Placed(t, place)
+    if i >= len(attrs[1]):
+        return None
+    place, indices = _place(i, operands, attrs)
+    return t if place is None else Placed(t, place, *indices)
 
 
-# Operands added in their order, each to the whole (place None) or to the part at its index.
+def _place(i: int, operands: tuple[Any, ...], attrs: Attrs) -> tuple[Index | None, Any]:
+    """Where a contribution goes; with the operands of that index."""
+    places = attrs[1]
+    if places[i] is None or not places[i].count:
+        return places[i], ()
+    start = len(places) + sum([place.count for place in places[:i] if place is not None])
+    return places[i], operands[start : start + places[i].count]
+
+
+def _accumulate_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
+    return tuple([np.dtype(np.intp) if s.dtype.kind in "iu" else specs[0].dtype for s in specs])
+
+
+# Contributions added in their order, each to the whole (place None) or to the part at its index;
+# behind all of them, in that order, the operands of the indices. No gradient passes these.
 ACCUMULATE = Op(
-    "accumulate", _infer_accumulate, variadic=_accumulate_rule, variadic_jvp=_accumulate_jvp
+    "accumulate",
+    _infer_accumulate,
+    variadic=_accumulate_rule,
+    variadic_jvp=_accumulate_jvp,
+    loop_dtypes=_accumulate_loop,
 )
 
 # Dense contributions that one node adds; more make a tree, so that a change in one of 10,000
@@ -376,4 +381,7 @@ def _is_sum(group: list[Any]) -> bool:
 def _sum(group: list[Any], shape: tuple[int | None, ...] | None) -> Any:
     operands = [one.gradient if isinstance(one, Placed) else one for one in group]
     places = tuple(one.index if isinstance(one, Placed) else None for one in group)
+    for one in group:
+        if isinstance(one, Placed):
+            operands += one.operands
     return apply(ACCUMULATE, operands, (shape, places))

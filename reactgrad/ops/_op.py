@@ -65,6 +65,8 @@ class Op:
         The same attributes fit any number of operands, so that an edit may add or remove some.
     any_number
         Python numbers that do not fit the loop's dtype go to the kernel as they are.
+    known
+        What ``result`` has found, by its arguments.
     """
 
     name: str
@@ -79,20 +81,20 @@ class Op:
     loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None
     any_count: bool = False
     any_number: bool = False
-    _known: dict[tuple[tuple[Spec, ...], Attrs], Spec] = field(default_factory=dict, repr=False)
+    known: dict[tuple[tuple[Spec, ...], Attrs], Spec] = field(default_factory=dict, repr=False)
 
     def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         """The spec of the result, remembered by the operands' specs."""
         key = (specs, attrs)
         try:
-            found = self._known.get(key)
+            found = self.known.get(key)
         except TypeError:  # attributes that hold arrays are not looked up
             return self.infer(specs, attrs)
         if found is None:
             found = self.infer(specs, attrs)
-            if len(self._known) > 4096:
-                self._known.clear()
-            self._known[key] = found
+            if len(self.known) > 4096:
+                self.known.clear()
+            self.known[key] = found
         return found
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ Map, from the bottom up:
 - ``failure``     what a node raised, kept without frames
 - ``host``        what is asked of the owner of the values
 - ``lock``        one thread at a time, and those it waits for
+- ``collector``   Python's cyclic collector, paused
 - ``executors``   how a plan is run
 - ``edit``        transactions, and edits that are taken back
 - ``scheduler``   all of it together
@@ -19,6 +20,7 @@ Map, from the bottom up:
 - ``invariants``  what must always hold, as a check
 """
 
+from reactgrad_scheduler.collector import CollectorPause as CollectorPause
 from reactgrad_scheduler.edit import Link as Link
 from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled
@@ -26,11 +28,14 @@ from reactgrad_scheduler.errors import CycleError as CycleError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import Later as Later
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
+from reactgrad_scheduler.executors.reading import note_read as note_read
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed
+from reactgrad_scheduler.host import Course as Course
 from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.invariants import check_invariants as check_invariants
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
+from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step
 from reactgrad_scheduler.run import Run as Run
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler

@@ -75,7 +75,7 @@ class Notes:
                 give_back(noted)
             finally:
                 self.giving_back = False
-                self._close(noted)  # last: it is open to who reads without the lock until then
+                self._close(noted)  # last: as long as it is open, nobody reads without the lock
             raise
         self._close(noted)
         if self.open:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from reactgrad_scheduler.plan import Step
+from reactgrad_scheduler.plan import Script, Step
+from reactgrad_scheduler.run import Run
+
+# How a run went that the host has looked at: what repeats it, if anything can.
+Course = Callable[[Run], Script | None]
 
 
 class Host(Protocol):
@@ -21,8 +26,36 @@ class Host(Protocol):
         """
         ...
 
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """What may be called instead of all these steps, and the first slot that each call computes.
+
+        Each is called in its turn. One that stands for one step may do work of later ones, too; it
+        returns only when its node is computed, if all before it have been called, and raises what
+        computing its node raises. One that stands for several steps, which follow each other, raises
+        only where none of them would, such as when it is interrupted. To fuse nothing, return
+        ``steps, slots``.
+        """
+        ...
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        """These nodes were not computed, but fused steps may have been at work on them.
+
+        What they hold is no value then, not even the old one.
+        """
+        ...
+
     def lends(self, slot: int) -> bool:
         """Whether computing this node runs code of the user, which may wait for other threads."""
+        ...
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        """What the run of these nodes, for these targets, is inside of.
+
+        Gives ``None`` where the host has no more to do than to bind steps, so that a plan of these
+        nodes repeats the run; else such a plan needs a script.
+        """
         ...
 
     def overwrite(self, slots: Collection[int]) -> None:

@@ -43,6 +43,12 @@ def check_invariants(scheduler: Scheduler) -> None:
             f"free slot {slot} still has a serial or edges",
         )
         require(staleness.mark[slot] == CLEAN, f"free slot {slot} is marked")
+        require(
+            not versions.version[slot]
+            and versions.record[slot] is None
+            and not scheduler.leaf[slot],
+            f"free slot {slot} still has what a node left there",
+        )
     live = topology.slots()
     require(len(live) == size - len(free), "a live node has no serial")
     require(len({topology.serial[s] for s in live}) == len(live), "two nodes share a serial")

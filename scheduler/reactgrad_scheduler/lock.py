@@ -44,6 +44,7 @@ PATIENCE = 5.0
 
 # The innermost gate that was open where the code that runs was called.
 _number: ContextVar[int] = ContextVar("reactgrad_gate", default=0)
+_set_number, _reset_number = _number.set, _number.reset
 _numbers = count(1)
 
 
@@ -142,11 +143,13 @@ class GraphLock:
 
         By the node at `level`; by nobody who is computed, at 0.
         """
-        gate = self._spare.pop() if self._spare else Gate()
+        spare = self._spare
+        gate = spare.pop() if spare else Gate()
         gate.owner = get_ident()
-        gate.level, gate.sure = level, True
-        gate.number = next(_numbers)
-        gate.before = _number.set(gate.number)
+        gate.level = level
+        gate.sure = True
+        gate.number = number = next(_numbers)
+        gate.before = _set_number(number)
         self.gates.append(gate)
         return gate
 
@@ -159,9 +162,9 @@ class GraphLock:
             If what was computed does not count.
         """
         interrupted = None
-        if not gate.lock.acquire(blocking=False):
+        if not gate.lock.acquire(False):
             interrupted = _finish(gate.lock.acquire)
-        _number.reset(gate.before)
+        _reset_number(gate.before)
         last = self.gates.pop()
         assert last is gate, "gates close innermost first"
         gate.lock.release()

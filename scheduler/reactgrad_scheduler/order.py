@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reactgrad_scheduler.topology import RANK_GAP, Topology
+from reactgrad_scheduler.topology import RANK_GAP, Consumers, Topology
 
 
 @dataclass(eq=False, slots=True)
@@ -123,7 +123,7 @@ def _between(topology: Topology, parent: int, child: int) -> tuple[set[int], set
 
 
 def _walk(
-    edges: list[tuple[int, ...]] | list[dict[int, None]],
+    edges: Sequence[Consumers],
     found: set[int],
     accepts: Callable[[int], bool],
 ) -> Iterator[int]:
@@ -157,7 +157,7 @@ def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: For
                 restore(topology, former)
                 return cycle
             parents[slot] = (*parents[slot], parent)
-            children[parent][slot] = None
+            topology.attach(parent, slot)
         parents[slot] = new
     return []
 

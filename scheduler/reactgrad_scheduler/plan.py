@@ -9,8 +9,10 @@ comes back to the state it started from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Generator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from reactgrad_scheduler.run import Run
 
@@ -29,26 +31,143 @@ MAX_PLANS = 4096
 MAX_PLANNED_NODES = 4_000_000
 
 
+class Script(Protocol):
+    """What the host does besides the steps of a plan, as it did when the plan was found.
+
+    It leaves the same values released as were when it began.
+    """
+
+    def fits(self) -> bool:
+        """Whether all is as it was then that marks do not show."""
+        ...
+
+    def bind(self, moves: Sequence[int], since: int | None) -> tuple[list[Step], list[int]]:
+        """The steps and the slots that they compute.
+
+        Parameters
+        ----------
+        moves
+            The log of slots whose storage moved.
+        since
+            How much of it the steps know; ``None``: bind all of them.
+        """
+        ...
+
+    def rescue(self, index: int) -> None:
+        """The run stops at the node at `index`: put what is there where the tables expect it."""
+        ...
+
+    def ended(self) -> bool:
+        """The run has ended as planned; whether its steps may stay bound."""
+        ...
+
+
 @dataclass(eq=False, slots=True)
 class Plan:
     """The nodes that one read runs, in topological order; immutable but for its bound steps.
 
     ``certain``: every node runs, whatever the kernels give, because each has a parent that
     surely changed and none has a cutoff. Such a plan runs without looking at versions.
+
+    What nodes of a certain plan are expected to read while they run is in ``readings``; what is only
+    run where a node reads it, directly before that node, is a plan of its own there.
     """
 
     slots: tuple[int, ...]
     certain: bool
     members: frozenset[int]  # the same slots, for looking up
+    turns: tuple[int, ...] = ()  # those that have a turn of their own, if not all have
+    readings: dict[int, Reading] = field(default_factory=dict[int, "Reading"])
+    expected: Expected | None = None  # where there are readings
     steps: list[Step] | None = None
+    # What is called to run them all: the same steps, or others, or fewer, that do the same together.
+    fused: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
+    call_slots: list[int] = field(default_factory=list[int])  # the first slot of each of `fused`
+    repeats: bool = False  # whether it is stored, so that fusing its steps pays
     lends: bool = False  # whether a step runs code of the user; known with the steps
+    script: Script | None = None
+    sources: frozenset[int] | None = None  # what they read of others; made when it is asked for
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 
+    @classmethod
+    def of(cls, slots: Sequence[int], serial: Sequence[int], *, certain: bool) -> Plan:
+        """A plan of these nodes, which is still to be bound."""
+        run = Run(list(slots))
+        run.seal(serial)
+        return cls(tuple(slots), certain, frozenset(slots), finished=run)
+
+    def retire(self) -> None:
+        """It will not be run again: keep what the journal, which may have it for long, needs."""
+        self.steps = self.fused = None
+        self.step_slots = []
+        self.members = frozenset()
+
     def __len__(self) -> int:
         return len(self.slots)
+
+    def rest(self, begin: int) -> Sequence[int]:
+        """The nodes from this position on whose turn it is then."""
+        if not self.turns:
+            return self.slots[begin:]
+        later = self.members.difference(self.slots[:begin])
+        return [slot for slot in self.turns if slot in later]
+
+    def unbind(self) -> None:
+        """Let go of the bound steps."""
+        self.steps = self.fused = None
+        for reading in self.readings.values():
+            for pull in reading.pulls:
+                pull.plan.unbind()
+
+
+@dataclass(eq=False, slots=True)
+class Expected:
+    """How far a plan whose nodes read others is expected to be where.
+
+    Attributes
+    ----------
+    order
+        The position of every node of the plan, with all that is run where it is read.
+    left
+        Nodes outside of it that the read leaves stale.
+    """
+
+    order: dict[int, int]
+    left: frozenset[int]
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """What a node is expected to read while it runs.
+
+    Attributes
+    ----------
+    slots
+        In the order in which it asks for them, without its operands.
+    operands
+        What it was built on.
+    begin
+        The position of the first node that is run because this one reads it, or of this one.
+    pulls
+        What it reads first of all, in order.
+    """
+
+    slots: tuple[int, ...]
+    operands: tuple[int, ...]
+    begin: int
+    pulls: list[Pull]
+
+
+@dataclass(eq=False, slots=True)
+class Pull:
+    """A node that was stale when it was read, and what a read of it runs, up to position `end`."""
+
+    target: int
+    plan: Plan
+    end: int
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +183,8 @@ class Transition:
 class PlanCache:
     """Transitions by key, oldest first; the second sight of a key fills it.
 
-    A read that happens once (a new expression, an unusual set of changes) leaves only its key.
+    A read that happens once (a new expression, an unusual set of changes) leaves only its key, but where
+    nodes read others, and as long as there is much room.
 
     Attributes
     ----------
@@ -76,7 +196,7 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
-        self.get = self._transitions.get
+        self.get: Callable[[Key], Transition | None] = self._transitions.get
         self._seen: dict[Key, None] = {}
         self._by_target: dict[int, set[Key]] = {}
         self.nodes = 0
@@ -84,6 +204,11 @@ class PlanCache:
 
     def __len__(self) -> int:
         return len(self._transitions)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for plans of which nobody knows yet whether they pay."""
+        return self.enabled and self.nodes < MAX_PLANNED_NODES // 16
 
     def wants(self, key: Key) -> bool:
         """Whether `key` comes for the second time, so that storing its transition pays."""
@@ -99,6 +224,7 @@ class PlanCache:
 
     def put(self, key: Key, transition: Transition) -> None:
         """Store, dropping the oldest ones beyond the bounds."""
+        transition.plan.repeats = True
         self.nodes += len(transition.plan)
         self._transitions[key] = transition
         for target in transition.targets:
@@ -120,8 +246,19 @@ class PlanCache:
         """
         for transition in self._transitions.values():
             plan = transition.plan
-            if plan.steps is not None and (slots is None or not plan.members.isdisjoint(slots)):
-                plan.steps = None
+            bound = plan.steps is not None or plan.readings
+            if bound and (slots is None or not plan.members.isdisjoint(slots)):
+                plan.unbind()
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Neither find nor store plans in the block."""
+        former = self.enabled, self.get
+        self.enabled, self.get = False, _nothing
+        try:
+            yield
+        finally:
+            self.enabled, self.get = former
 
     def clear(self) -> None:
         """Forget everything."""
@@ -141,3 +278,7 @@ class PlanCache:
                 keys.discard(key)
                 if not keys:
                     del self._by_target[target]
+
+
+def _nothing(key: Key) -> None:
+    return None

@@ -16,13 +16,14 @@ from typing import NoReturn
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
 from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
+from reactgrad_scheduler.executors.reading import MAX_INSIDE
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
-from reactgrad_scheduler.host import Host
+from reactgrad_scheduler.host import Course, Host
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path
-from reactgrad_scheduler.plan import Key, Plan, PlanCache, Transition
+from reactgrad_scheduler.plan import Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import Topology
@@ -33,6 +34,8 @@ MAX_MOVES = 4096
 
 # So many nodes that read each other while they run share one of Python's stacks.
 NODES_A_STACK = 40
+
+_STALE_ONLY = frozenset((STALE,))
 
 Around = Callable[[], AbstractContextManager[object]]
 
@@ -61,6 +64,7 @@ class Scheduler:
         self.topology = Topology()
         self.versions = Versions(self.topology)
         self.staleness = Staleness(self.topology)
+        self._mark = self.staleness.mark
         self.plans = PlanCache()
         self.notes = Notes()
         self.leaf = bytearray()
@@ -100,6 +104,7 @@ class Scheduler:
         twin.topology = self.topology.copy()
         twin.versions = self.versions.copy(twin.topology)
         twin.staleness = self.staleness.copy(twin.topology)
+        twin._mark = twin.staleness.mark
         twin.leaf = self.leaf.copy()
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count = self.error_count
@@ -124,18 +129,25 @@ class Scheduler:
         valued
             Whether the leaf has its value already: then its version is 1, else 0.
         """
-        slot = self.topology.add(parents)
-        self.versions.add(slot)
-        self.staleness.add(slot, CLEAN if valued else STALE)
-        if slot == len(self.leaf):
-            self.leaf.append(leaf)
-            self._journaled.append(0)
-        else:
-            self.leaf[slot] = leaf
-            self._journaled[slot] = 0
-        if valued:
-            self.versions.version[slot] = 1
+        topology = self.topology
+        if not topology.free:
+            self._extend(topology.block())
+        slot = topology.add(parents)
+        self._mark[slot] = STALE  # which adds nothing to the state
+        if leaf:
+            self.leaf[slot] = 1
+            if valued:
+                self.staleness.put(slot, CLEAN)
+                self.versions.version[slot] = 1
         return slot
+
+    def _extend(self, rows: int) -> None:
+        """Add free rows to all tables."""
+        self.topology.extend(rows)
+        self.versions.extend(rows)
+        self.staleness.extend(rows)
+        self.leaf.extend(bytes(rows))
+        self._journaled.extend(bytes(rows))
 
     def release(self, slots: Iterable[int]) -> None:
         """Free those of these nodes that nobody can reach, and what only they kept."""
@@ -154,10 +166,11 @@ class Scheduler:
                 self.plans.forget_target(slot)
             stack.extend(parents[slot])
             topology.remove(slot)
+            self.versions.remove(slot)
             self.staleness.remove(slot)
+            self.leaf[slot] = self._journaled[slot] = 0
             self.forget_failure(slot)
             self.dynamic.pop(slot, None)
-            self.versions.forced.discard(slot)
             self.host.released(slot)
 
     # --- changes ---------------------------------------------------------------------------
@@ -171,25 +184,40 @@ class Scheduler:
             return
         if self.computing:
             at = self.computing[-1]
-            name = self.host.name(self.frames[-1].at() if at == UNKNOWN else at)
+            name = self.host.name(self.frames[-1].under_way() if at == UNKNOWN else at)
             raise BusyError(
                 f"node {name!r} tried to change its own graph while the graph was computing it: "
                 "a value that depends on the change could be half old and half new. Return the "
                 "new value from the function, or make the change after the read."
             )
 
-    def changed(self, *leaves: int) -> None:
-        """The values of these leaves were replaced."""
-        journal, pending, mark = self.versions.journal, self.staleness.pending, self.staleness.mark
-        journal.append(leaves[0] if len(leaves) == 1 else leaves)
-        for leaf in leaves:
-            pending[leaf] = None
-            self._journaled[leaf] = 1
-            if mark[leaf]:  # it had no value
-                self.staleness.put(leaf, CLEAN)
-                self.forget_failure(leaf)
+    def changed(self, leaf: int) -> None:
+        """The value of this leaf was replaced."""
+        journal, staleness = self.versions.journal, self.staleness
+        journal.append(leaf)
+        staleness.pending[leaf] = None
+        self._journaled[leaf] = 1
+        if staleness.mark[leaf]:
+            self._valued(leaf)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
+
+    def changed_together(self, leaves: tuple[int, ...]) -> None:
+        """The values of these leaves were replaced."""
+        journal, staleness = self.versions.journal, self.staleness
+        journal.append(leaves)
+        for leaf in leaves:
+            staleness.pending[leaf] = None
+            self._journaled[leaf] = 1
+            if staleness.mark[leaf]:
+                self._valued(leaf)
+        if len(journal) > JOURNAL_LIMIT:
+            self.versions.settle()
+
+    def _valued(self, leaf: int) -> None:
+        """A leaf has a value that had none."""
+        self.staleness.put(leaf, CLEAN)
+        self.forget_failure(leaf)
 
     def changed_again(self, leaves: Leaves) -> None:
         """As ``changed``, of leaves with values of which it was told before, all of them alive."""
@@ -397,7 +425,7 @@ class Scheduler:
     # --- reads -----------------------------------------------------------------------------
 
     def refresh(
-        self, targets: tuple[int, ...], *, retry: bool = False, around: Around = nullcontext
+        self, targets: tuple[int, ...], retry: bool = False, around: Around = nullcontext
     ) -> Run:
         """Make `targets` clean, running exactly their stale ancestors.
 
@@ -405,9 +433,38 @@ class Scheduler:
         returned run, not raised (see ``error_of``). With `retry` those that raised before run
         again where `targets` need them. Where anything may run, it does so inside of `around()`.
         """
-        if self.computing and len(self.computing) % NODES_A_STACK == 0:
-            return self._refresh_elsewhere(targets, retry, around)
-        return self._refresh_here(targets, retry, around)
+        if self.computing:
+            if self.too_deep():
+                return self._refresh_elsewhere(targets, retry, around)
+            return self._refresh_inside(targets, retry, around)
+        if self.distrust:
+            self.forget()
+        self.turn += 1
+        self.cancelled = False
+        if len(self.moves) > MAX_MOVES:
+            self.moves.clear()
+            self.plans.unbind()
+        staleness = self.staleness
+        flushed = staleness.flushed
+        pending = tuple(staleness.pending)
+        self.news = (*flushed, *pending) if flushed else pending
+        key: Key = (staleness.state, pending, self._serials(targets))
+        transition = self.plans.get(key)
+        if transition and transition.plan.script and not self._follows(transition.plan.script):
+            transition = None
+        run = self.last_run = self._make(targets, key, transition, retry, around)
+        if flushed:
+            flushed.clear()
+        if self._orphans:
+            orphans, self._orphans = self._orphans, []
+            self.release(orphans)
+        return run
+
+    def _serials(self, targets: tuple[int, ...]) -> tuple[int, ...]:
+        serial = self.topology.serial
+        if len(targets) == 1:
+            return (serial[targets[0]],)
+        return tuple([serial[target] for target in targets])
 
     def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
         """Read on a stack of its own: no chain of reads is too long (rule E5)."""
@@ -416,7 +473,7 @@ class Scheduler:
 
         def read() -> None:
             try:
-                runs.append(self._refresh_here(targets, retry, around))
+                runs.append(self._refresh_inside(targets, retry, around))
             except BaseException as error:
                 errors.append(error)
 
@@ -425,49 +482,59 @@ class Scheduler:
             raise errors.pop()
         return runs[0]
 
-    def _refresh_here(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
-        if self.distrust and not self.computing:
-            self.forget()
-        if not self.computing:
-            self.turn += 1
-            self.cancelled = False
-            if len(self.moves) > MAX_MOVES:
-                self.moves.clear()
-                self.plans.unbind()
-        if self.frames:
-            self._suspend()
-        staleness, serial = self.staleness, self.topology.serial
-        serials = (
-            (serial[targets[0]],) if len(targets) == 1 else tuple([serial[t] for t in targets])
-        )
-        key: Key = (staleness.state, tuple(staleness.pending), serials)
-        if not self.computing:
-            flushed = staleness.flushed
-            self.news = (*flushed, *key[1]) if flushed else key[1]
+    def _refresh_inside(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
+        """As ``refresh``, for the node that is being computed."""
+        self.suspend()
+        staleness = self.staleness
+        key: Key = (staleness.state, tuple(staleness.pending), self._serials(targets))
         transition = self.plans.get(key)
-        if transition and self.computing and not transition.plan.members.isdisjoint(self.computing):
-            transition = None  # a cycle, found and named where the plan is made
-        if transition is not None and not transition.plan.slots and not retry:
-            run = transition.plan.finished
-            self._arrive(transition)
-        else:
-            with around():
-                if retry:
-                    run = self._retry(targets)
-                elif transition is None:
-                    run = self._resolve(targets, key)
-                else:
-                    run = self._replay(targets, transition)
-        self.last_run = run
-        if staleness.flushed and not self.computing:
-            staleness.flushed.clear()
-        if self.computing:
-            self.inner.setdefault(self.computing[-1], []).append(run)
-            self.totals.add(run, -1)  # it will be counted with the run of the node
-        if self._orphans and not self.computing:
-            orphans, self._orphans = self._orphans, []
-            self.release(orphans)
+        # A cycle is found and named where the plan is made; what is recorded is run node by node.
+        if transition and (
+            not transition.plan.members.isdisjoint(self.computing)
+            or transition.plan.script
+            or (staleness.trace is not None and transition.plan.slots)
+        ):
+            transition = None
+        run = self._make(targets, key, transition, retry, around)
+        if run.certain:
+            (run.target,) = targets if len(targets) == 1 else (-1,)
+            run.certain = len(targets) == 1
+        self._note_inside(run)
         return run
+
+    def read_inside(self, targets: tuple[int, ...], run: Run) -> None:
+        """What was expected to be run for a read inside of a node came otherwise."""
+        self._settle(targets, run)
+        self._count(run)
+        self._note_inside(run)
+
+    def _note_inside(self, run: Run) -> None:
+        self.last_run = run
+        self.inner.setdefault(self.computing[-1], []).append(run)
+        self.totals.add(run, -1)  # it will be counted with the run of the node
+
+    def too_deep(self) -> bool:
+        """Whether a read inside of the node that is computed needs another one of Python's stacks."""
+        return len(self.computing) % NODES_A_STACK == 0
+
+    def _make(
+        self,
+        targets: tuple[int, ...],
+        key: Key,
+        transition: Transition | None,
+        retry: bool,
+        around: Around,
+    ) -> Run:
+        """Run what is known to be the plan of a read, or what is found to be."""
+        if transition is not None and not transition.plan.slots and not retry:
+            self._arrive(transition)
+            return transition.plan.finished
+        with around():
+            if retry:
+                return self._retry(targets)
+            if transition is None:
+                return self._resolve(targets, key)
+            return self._replay(targets, transition)
 
     def _doubt_errors(self, targets: tuple[int, ...]) -> None:
         """Let errors up to ``retried`` not count, nor what was computed from them."""
@@ -506,6 +573,10 @@ class Scheduler:
         for frame in list(self.frames):
             frame.stop()
 
+    def _follows(self, script: Script) -> bool:
+        """Whether a run can follow a script: not inside of a node, nor where each step is watched."""
+        return not self.computing and self.stopwatch is None and script.fits()
+
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
         if plan.certain:
@@ -516,6 +587,10 @@ class Scheduler:
                 if len(self.versions.journal) > JOURNAL_LIMIT:
                     self.versions.settle()
                 self._arrive(transition)
+                if plan.script is not None:
+                    self.totals.rebuilt += len(run.rebuilt)
+                    if not plan.script.ended():
+                        plan.steps = None
                 return run
         else:
             run, straight = executors.compared.run_compared(self, plan)
@@ -533,8 +608,9 @@ class Scheduler:
         if transition.marks:
             for slot, mark in transition.marks:
                 staleness.put(slot, mark)
-            for slot in self.dropped.intersection(transition.plan.members):
-                staleness.restore(slot)
+            if transition.plan.script is None:
+                for slot in self.dropped.intersection(transition.plan.members):
+                    staleness.restore(slot)
         # Last: who reads without the lock must never see a node that is neither pending nor marked.
         staleness.pending.clear()
 
@@ -546,6 +622,7 @@ class Scheduler:
             if self.cancelled or erasures == self.erasures:
                 break
             erasures = self.erasures
+            run.certain = False
             executors.serial.run_checked(self, self.stale_ancestors(targets), run=run)
             ran = {*run.ran, *run.rebuilt}
             run.skipped = [slot for slot in run.skipped if slot not in ran]
@@ -570,51 +647,117 @@ class Scheduler:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
         staleness = self.staleness
         self.versions.settle()
-        worth = key is not None and self.plans.wants(key) and not self.computing
-        staleness.trace = {} if worth else None
+        repeats = False
+        if not self.computing:
+            repeats = key is not None and self.plans.wants(key)
+            # Nodes that read are slow to find out about.
+            recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
+            staleness.trace = {} if recorded else None
         staleness.flush()
         slots = self.stale_ancestors(targets)
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
-        forced = self.versions.forced
-        certain = worth and all(
-            staleness.mark[slot] == STALE and slot not in staleness.cutoffs and slot not in forced
-            for slot in slots
-        )
+        surely = self._surely_run(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
-        run = executors.serial.run_checked(self, slots)
-        self._settle(targets, run)
-        rebuilt = self._rebuild_targets(dropped, run)
+        with self.host.around(slots, targets) as course:
+            if surely and course is None and self._nothing_else_decides(slots):
+                return self._run_whole(targets, key if repeats else None, slots)
+            run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
+            executors.serial.run_checked(self, slots, run=run)
+            self._settle(targets, run)
+            rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
-        self.totals.resolved += not self.computing
+        if run.certain:
+            otherwise = run.skipped or run.cut_off or run.failed or run.rebuilt
+            run.certain = not otherwise and not any(map(staleness.mark.__getitem__, slots))
+        if self.computing:
+            return run
+        self.totals.resolved += 1
         trace, staleness.trace = staleness.trace, None
-        # What a node reads while it runs is decided anew at every run: no plan can hold it.
-        fixed = self.dynamic.keys().isdisjoint(slots) and self.cycles.keys().isdisjoint(slots)
-        # Nor does one rebuild its targets; what other nodes need is rebuilt by a checked run.
-        if key is not None and trace is not None and fixed and not run.failed and not rebuilt:
-            certain = certain and len(run.ran) == len(slots) and not run.rebuilt
-            self._store(key, targets, slots, certain, trace)
+        # A read does not rebuild its targets; what other nodes need is rebuilt by a checked run.
+        if key is None or trace is None or run.failed or rebuilt:
+            return run
+        if self.cycles.keys().isdisjoint(slots):
+            if course is None:
+                marks = self._moved(trace)
+                plan = self._plan_of(run, slots, marks)
+            else:
+                marks = self._moved(trace, dropped=False)
+                plan = self._plan_with_script(run, slots, course) if surely else None
+            if plan is not None and (repeats or plan.readings):
+                self._store(key, plan, targets, marks)
         return run
 
-    def _store(
-        self,
-        key: Key,
-        targets: tuple[int, ...],
-        slots: list[int],
-        certain: bool,
-        trace: dict[int, int],
-    ) -> None:
-        staleness = self.staleness
-        plan = Plan(tuple(slots), certain, frozenset(slots))
-        plan.finished = Run(slots)
-        plan.finished.seal(self.topology.serial)
-        marks = [(s, staleness.mark[s]) for s, old in trace.items() if staleness.mark[s] != old]
-        self.plans.put(key, Transition(plan, staleness.state, tuple(marks), targets))
+    def _surely_run(self, slots: Sequence[int]) -> bool:
+        """Whether all of these nodes run, whatever the ones before give."""
+        return (
+            _STALE_ONLY.issuperset(map(self._mark.__getitem__, slots))
+            and self.staleness.cutoffs.isdisjoint(slots)
+            and self.versions.forced.isdisjoint(slots)
+        )
+
+    def _nothing_else_decides(self, slots: Sequence[int]) -> bool:
+        """Whether nodes that surely run can be run as a plan before they ever ran one by one."""
+        return (
+            self.plans.enabled
+            and not (self.raises or self.errors or self.cycles or self.dropped or self.cancelled)
+            and not self.computing
+            and self.dynamic.keys().isdisjoint(slots)
+            and not any(map(self.leaf.__getitem__, slots))  # those have no value
+        )
+
+    def _run_whole(self, targets: tuple[int, ...], key: Key | None, slots: Sequence[int]) -> Run:
+        """Run a read all of whose nodes run, as a plan, which is stored if there is a key."""
+        trace = self.staleness.trace
+        plan = Plan.of(slots, self.topology.serial, certain=True)
         for slot in slots:
             self._journaled[slot] = 1
-        for slot in targets:
+        marks = tuple([(slot, CLEAN) for slot in slots])
+        run = self._replay(targets, Transition(plan, 0, marks, targets))
+        self.totals.resolved += 1
+        self.staleness.trace = None
+        if key is not None and trace is not None and run is plan.finished:
+            self._store(key, plan, targets, self._moved(trace))
+        else:
+            plan.retire()
+        return run
+
+    def _plan_of(self, run: Run, slots: list[int], marks: Sequence[tuple[int, int]]) -> Plan | None:
+        """The plan that does again what a run of these nodes did; ``None``: there is none."""
+        if self.dynamic.keys().isdisjoint(slots):
+            return Plan.of(slots, self.topology.serial, certain=run.certain)
+        # What a node reads is decided anew at every run, and what it reads may be cut off.
+        left = frozenset([slot for slot, mark in marks if mark])
+        return executors.reading.plan_of(self, run, left) if run.certain else None
+
+    def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
+        """The plan of a run in whose course the host rebuilt and released values."""
+        whole = len(run.ran) == len(slots) and self.dynamic.keys().isdisjoint(slots)
+        script = course(run) if whole else None
+        if script is None:
+            return None
+        plan = Plan.of(slots, self.topology.serial, certain=True)
+        plan.script = script
+        plan.finished.rebuilt = list(run.rebuilt)
+        plan.finished.seal(self.topology.serial)
+        return plan
+
+    def _moved(self, trace: dict[int, int], *, dropped: bool = True) -> list[tuple[int, int]]:
+        """The marks that differ from what they were when they were traced.
+
+        Also those of nodes that were dropped then, unless they are so again.
+        """
+        mark = self._mark
+        marks = [(s, mark[s]) for s, old in trace.items() if s >= 0 and mark[s] != old]
+        return marks + [(~s, mark[~s]) for s in trace if s < 0] if dropped else marks
+
+    def _store(
+        self, key: Key, plan: Plan, targets: tuple[int, ...], marks: Sequence[tuple[int, int]]
+    ) -> None:
+        self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks), targets))
+        for slot in (*plan.slots, *targets):
             self._journaled[slot] = 1
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
@@ -722,36 +865,19 @@ class Scheduler:
         for level in self.lock.levels(len(self.computing)):
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
 
-    def depend_on_settled(self, slot: int, level: int) -> bool:
-        """As ``depend``, for the function at `level`; ``False``: nothing done, there is more to it."""
-        computing, frames = self.computing, self.frames
-        if (
-            self.staleness.mark[slot]
-            or self.staleness.pending
-            or slot in self.dropped
-            or level != len(computing)
-            or slot in computing
-            or self.retried
-            or (frames and frames[-1].position is None)
-        ):
-            return False
-        node = computing[-1]
-        reads = self.reads.get(node)
-        if reads is None:
-            reads = self.reads[node] = {}
-        reads[slot] = None
-        return True
+    def adopt_reads(self, slot: int) -> bool:
+        """Make what a node read in the run that just ended its parents, behind the fixed ones.
 
-    def adopt_reads(self, slot: int) -> None:
-        """Make what a node read in the run that just ended its parents, behind the fixed ones."""
+        Returns whether these are others than before.
+        """
         reads = self.reads.pop(slot, None)
         count = self.dynamic.get(slot)
         if reads is None and count is None:
-            return
+            return False
         topology = self.topology
         former = topology.parents[slot]
         if reads is not None and count is not None and former[count:] == tuple(reads):
-            return
+            return False
         fixed = former if count is None else former[:count]
         parents = fixed + tuple([other for other in reads or () if other not in fixed])
         if len(parents) > len(fixed):
@@ -759,13 +885,17 @@ class Scheduler:
         else:
             self.dynamic.pop(slot, None)
         if parents != former:
+            ranks: dict[int, int] = {}
             for parent in parents[len(fixed) :]:
                 while path := cycle_through(topology, parent, slot):
                     self._forget_reads(path)
-                admit(topology, parent, slot)
+                admit(topology, parent, slot, ranks)
             topology.relink(slot, parents)
-            self.staleness.renew()
+            if ranks:  # plans in another order
+                self.staleness.renew()
+            self.staleness.relinked(slot, former[len(fixed) :], parents[len(fixed) :])
             self._orphans.extend(parent for parent in former if parent not in parents)
+        return parents != former
 
     def _forget_reads(self, path: Sequence[int]) -> None:
         """Break a cycle through what a node had read that an operand's error keeps from running.
@@ -782,6 +912,7 @@ class Scheduler:
                 self.versions.record[slot] = None
                 self.errors.pop(slot, None)  # but it still raises its operand's
                 self.cycles.pop(slot, None)
+                self.staleness.renew()
                 return
         raise self.cycle_error(path)
 
@@ -841,8 +972,7 @@ class Scheduler:
 
     def attend(self) -> None:
         """Bring marks, versions and records up to date, also in the middle of a run."""
-        if self.frames:
-            self._suspend()
+        self.suspend()
         self.versions.settle()
         self.staleness.flush()
 
@@ -851,8 +981,7 @@ class Scheduler:
 
         Not, if that is being computed, and so not finished yet, by a node that may not wait for it.
         """
-        if self.frames:
-            self._suspend()
+        self.suspend()
         computing = self.computing
         if not level <= len(computing) or (level and not self.host.lends(computing[level - 1])):
             return False
@@ -866,10 +995,12 @@ class Scheduler:
         needed = self.topology.ancestors([target], lambda slot: mark[slot])
         return needed.isdisjoint(under_way)
 
-    def _suspend(self) -> None:
-        frame = self.frames[-1]
-        if frame.position is None:
-            frame.suspend(self)
+    def suspend(self) -> None:
+        """Let the tables know how far the frames have got, the outermost one first."""
+        if self.frames and self.frames[-1].position is None:
+            for frame in self.frames:
+                if frame.position is None:
+                    frame.suspend()
 
     def forget(self) -> None:
         """Erase all marks and plans; versions alone then decide what runs (rule E16)."""
@@ -924,12 +1055,16 @@ class Scheduler:
 
     def stale_among(self, slots: Collection[int]) -> set[int]:
         """Those of these nodes that a read would find out of date; walks only behind cutoffs."""
-        self.staleness.flush()
-        mark = self.staleness.mark
-        doubtful = [slot for slot in slots if mark[slot] == MAYBE]
-        if doubtful:
-            self.truly_stale(doubtful)
-        return {slot for slot in slots if mark[slot]}
+        staleness = self.staleness
+        if staleness.pending:
+            staleness.flush()
+        mark = staleness.mark
+        marked = [slot for slot in slots if mark[slot]]
+        doubtful = [slot for slot in marked if mark[slot] == MAYBE] if marked else marked
+        if not doubtful:
+            return set(marked)
+        self.truly_stale(doubtful)
+        return {slot for slot in marked if mark[slot]}
 
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
         """Stale ancestors-or-self of `targets` by versions, in topological order.

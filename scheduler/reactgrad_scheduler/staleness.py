@@ -14,10 +14,12 @@ and a change costs only what it newly reaches.
 A *dropped* node is one whose value was released: clean or not, it has none to be read. A clean one
 is computed again at its version when it is needed (rule E17), any other one when it runs.
 
-``state`` names the present nodes with their marks, and which of them are dropped: the exclusive or of
-a random number for every node and mark (Zobrist, 1970), kept up to date mark by mark. Equal states
-mean the same nodes with the same marks, up to a chance of 2**-100, and make reads cacheable (see
-``plan``).
+``state`` names the nodes with their marks, and which of them are dropped: the exclusive or of a random
+number for every node and mark (Zobrist, 1970), kept up to date mark by mark. ``STALE`` nodes count
+nothing: marking ends at them, whatever they are, so that nodes which were built and never read, as all
+are at first, change no state. Equal states mean that the same nodes are not ``STALE`` and have the same
+marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``). What nodes have read while they
+ran is part of it, too, up to a chance of 2**-60.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class Staleness:
         self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
         self.state = 0
         self.salt = 0  # the part of the state that marks do not explain
-        self.trace: dict[int, int] | None = None  # marks before their first change, if wanted
+        # If wanted: marks before their first change; ``DROPPED`` at the complement of slots that were.
+        self.trace: dict[int, int] | None = None
         self.heeded: Collection[int] = ()  # slots whose marks someone looks at
         self.moved: set[int] = set()  # those of them whose mark has moved since
 
@@ -79,21 +82,16 @@ class Staleness:
         twin.state, twin.salt = self.state, self.salt
         return twin
 
-    def add(self, slot: int, mark: int) -> None:
-        """Make the row of a new node."""
-        key = self._random.getrandbits(_KEY_BITS)
-        if slot == len(self.mark):
-            self.mark.append(mark)
-            self._keys.append(key)
-        else:
-            self.mark[slot] = mark
-            self._keys[slot] = key
-        self.state ^= self.key(slot, mark)
+    def extend(self, rows: int) -> None:
+        """Add free rows."""
+        self.mark.extend(bytes(rows))
+        self._keys += [0] * rows
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is going away."""
         self.restore(slot)
-        self.state ^= self.key(slot, self.mark[slot])
+        if self.mark[slot] != STALE:
+            self.state ^= self.key(slot, self.mark[slot])
         self.mark[slot] = CLEAN
         self._keys[slot] = 0
         self.cutoffs.discard(slot)
@@ -106,8 +104,8 @@ class Staleness:
         if old != mark:
             if self.trace is not None:
                 self.trace.setdefault(slot, old)
-            key = self._keys[slot]
-            self.state ^= key * (old + 1) ^ key * (mark + 1)  # see ``key``
+            key = self._keys[slot] or self._draw(slot)
+            self.state ^= key * (old ^ 1) ^ key * (mark ^ 1)  # see ``key``
             self.mark[slot] = mark
 
     def heed(self, slots: Collection[int]) -> None:
@@ -129,17 +127,34 @@ class Staleness:
             self.dropped.remove(slot)
             self.state ^= self.key(slot, DROPPED)
             if self.trace is not None:
-                self.trace[slot] = DROPPED
+                self.trace[~slot] = DROPPED
 
     def key(self, slot: int, mark: int) -> int:
-        """What a node with this mark adds to the state: another multiple for each mark."""
-        return self._keys[slot] * (mark + 1)
+        """What a node with this mark adds to the state: another multiple for each mark, 0 for ``STALE``."""
+        return (self._keys[slot] or self._draw(slot)) * (mark ^ 1)
+
+    def _draw(self, slot: int) -> int:
+        """Give a node its random number, when it is to count for the first time."""
+        key = self._keys[slot] = self._random.getrandbits(_KEY_BITS)
+        return key
 
     def renew(self) -> None:
         """Move to a state never seen before: something happened that marks do not show."""
         salt = self._random.getrandbits(_KEY_BITS)
         self.salt ^= salt
         self.state ^= salt
+
+    def relinked(self, slot: int, former: Iterable[int], reads: Iterable[int]) -> None:
+        """A node has read others than before: the state is another one until it reads those again."""
+        change = self._reading(slot, former) ^ self._reading(slot, reads)
+        self.salt ^= change
+        self.state ^= change
+
+    def _reading(self, slot: int, reads: Iterable[int]) -> int:
+        """What a node adds to the state by what it has read."""
+        known, draw = self._keys, self._draw
+        keys = [known[node] or draw(node) for node in (slot, *reads)]
+        return hash(tuple(keys)) * keys[0]
 
     def flush(self) -> None:
         """Turn the pending changes into marks."""

@@ -4,17 +4,25 @@ A node is a row; its *slot* is the row's index. Slots of dropped nodes are used 
 keeps a slot without keeping its node alive also keeps the node's *serial* (the number of its
 creation, never used again) and compares it before use.
 
+Rows come in blocks, and a free one holds what most new nodes begin with: whoever makes a node writes
+only what differs. Everybody who keeps tables by slot adds rows to them when the topology does.
+
 Invariants (checked by ``check_invariants``): ``children`` is exactly the reverse of ``parents``;
 a free slot has serial 0, no parents and no children; ``rank`` grows along every edge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 # Distance between the ranks of two nodes created one after the other. An insertion on an edge
 # takes the middle, so that some 20 insertions on one edge need no reordering.
 RANK_GAP = 1 << 20
+
+# The consumers of a node, each once, in order: in a tuple as long as they are few, which most nodes
+# have, and which takes a quarter of the memory of a dict.
+Consumers = tuple[int, ...] | dict[int, None]
+FEW = 8
 
 
 class Topology:
@@ -24,7 +32,7 @@ class Topology:
 
     def __init__(self) -> None:
         self.parents: list[tuple[int, ...]] = []
-        self.children: list[dict[int, None]] = []  # insertion-ordered set of consumers
+        self.children: list[Consumers] = []
         self.rank: list[int] = []
         self.serial: list[int] = []
         self.free: list[int] = []
@@ -34,7 +42,9 @@ class Topology:
         """Tables of their own with the same rows."""
         twin = Topology()
         twin.parents = self.parents.copy()
-        twin.children = [children.copy() for children in self.children]
+        twin.children = [
+            children.copy() if type(children) is dict else children for children in self.children
+        ]
         twin.rank = self.rank.copy()
         twin.serial = self.serial.copy()
         twin.free = self.free.copy()
@@ -45,48 +55,78 @@ class Topology:
         """Number of live nodes."""
         return len(self.parents) - len(self.free)
 
+    def block(self) -> int:
+        """How many rows to add to the tables when no slot is free."""
+        return 8 + len(self.parents) // 8
+
+    def extend(self, rows: int) -> None:
+        """Add free rows."""
+        size = len(self.parents)
+        self.parents += [()] * rows
+        self.children += [()] * rows
+        self.rank += [0] * rows
+        self.serial += [0] * rows
+        self.free.extend(range(size + rows - 1, size - 1, -1))
+
     def add(self, parents: tuple[int, ...]) -> int:
-        """Create a node after all others and return its slot."""
+        """Create a node after all others in a free row, and return its slot."""
         serial = self.next_serial
         self.next_serial = serial + 1
-        if self.free:
-            slot = self.free.pop()
-            self.parents[slot] = parents
-            self.rank[slot] = serial * RANK_GAP
-            self.serial[slot] = serial
-        else:
-            slot = len(self.parents)
-            self.parents.append(parents)
-            self.children.append({})
-            self.rank.append(serial * RANK_GAP)
-            self.serial.append(serial)
+        slot = self.free.pop()
+        self.parents[slot] = parents
+        self.rank[slot] = serial * RANK_GAP
+        self.serial[slot] = serial
         children = self.children
         for parent in parents:
-            children[parent][slot] = None
+            known = children[parent]
+            if not known:
+                children[parent] = (slot,)
+            elif type(known) is dict:
+                known[slot] = None
+            else:
+                self.attach(parent, slot)
         return slot
 
     def remove(self, slot: int) -> None:
         """Free the slot of a node that has no children."""
-        children = self.children
         for parent in self.parents[slot]:
-            children[parent].pop(slot, None)
+            self.detach(parent, slot)
         self.parents[slot] = ()
-        children[slot] = {}
+        self.children[slot] = ()
         self.serial[slot] = 0
         self.free.append(slot)
+
+    def attach(self, parent: int, slot: int) -> None:
+        """Make `slot` the last consumer of `parent`, unless it is one already."""
+        known = self.children[parent]
+        if type(known) is dict:
+            known[slot] = None
+        elif slot not in known:
+            more = (*known, slot)
+            self.children[parent] = more if len(more) <= FEW else dict.fromkeys(more)
+
+    def detach(self, parent: int, slot: int) -> None:
+        """Make `slot` no consumer of `parent` any more."""
+        known = self.children[parent]
+        if type(known) is dict:
+            known.pop(slot, None)
+        elif known == (slot,):
+            self.children[parent] = ()
+        elif slot in known:
+            self.children[parent] = tuple([child for child in known if child != slot])
 
     def relink(self, slot: int, parents: tuple[int, ...]) -> None:
         """Replace the parents of `slot`; the caller has made the ranks fit (see ``order``).
 
         Where an edge stays, the consumer keeps its place among those of the parent.
         """
-        children, stay = self.children, set(parents)
+        stay = set(parents)
         for parent in self.parents[slot]:
             if parent not in stay:
-                children[parent].pop(slot, None)
+                self.detach(parent, slot)
         self.parents[slot] = parents
         for parent in parents:
-            children[parent][slot] = None
+            self.attach(parent, slot)
 
     def slots(self) -> list[int]:
         """Slots of all live nodes in order of creation."""
@@ -107,7 +147,7 @@ class Topology:
 
     @staticmethod
     def _closure(
-        edges: list[tuple[int, ...]] | list[dict[int, None]],
+        edges: Sequence[Consumers],
         start: Iterable[int],
         keep: Callable[[int], object] | None,
     ) -> set[int]:

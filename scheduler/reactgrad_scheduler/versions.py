@@ -57,14 +57,16 @@ class Versions:
         twin.forced = self.forced.copy()
         return twin
 
-    def add(self, slot: int) -> None:
-        """Make the row of a new node."""
-        if slot == len(self.version):
-            self.version.append(0)
-            self.record.append(None)
-        else:
-            self.version[slot] = 0
-            self.record[slot] = None
+    def extend(self, rows: int) -> None:
+        """Add free rows."""
+        self.version += [0] * rows
+        self.record += [None] * rows
+
+    def remove(self, slot: int) -> None:
+        """Clear the row of a node that is going away."""
+        self.version[slot] = 0
+        self.record[slot] = None
+        self.forced.discard(slot)
 
     def current(self, slot: int) -> tuple[int, ...]:
         """Versions that the parents of `slot` have now."""
@@ -96,8 +98,10 @@ class Versions:
             self._grow(event, 1)
             if isinstance(event, Plan):
                 record, current = self.record, self.current
+                same: dict[tuple[int, ...], tuple[int, ...]] = {}  # nodes alike share a record
                 for slot in event.slots:
-                    record[slot] = current(slot)
+                    now = current(slot)
+                    record[slot] = same.setdefault(now, now)
         journal.clear()
 
     def _grow(self, event: Event, times: int) -> None:

@@ -86,16 +86,19 @@ class Watched(Scheduler):
                 stack.append(parent)
         return doomed
 
-    def changed(self, *leaves: int) -> None:
+    def changed(self, leaf: int) -> None:
+        self.changed_together((leaf,))
+
+    def changed_together(self, leaves: tuple[int, ...]) -> None:
         self.versions.settle()
         before = [self.versions.version[leaf] for leaf in leaves]
-        super().changed(*leaves)
+        super().changed_together(leaves)
         for leaf, version in zip(leaves, before, strict=True):
             kind = self._saying or ("set" if self.leaf[leaf] else "pin")
             self._tell(self._act(kind), leaf, version, version + 1)
 
     def changed_again(self, leaves: Leaves) -> None:
-        self.changed(*leaves.slots)
+        self.changed_together(tuple(leaves.slots))
 
     def touched(self, leaf: int) -> None:
         self._saying = "touch"
@@ -117,7 +120,7 @@ class Watched(Scheduler):
         super().commit(former, kind)
 
     def refresh(
-        self, targets: tuple[int, ...], *, retry: bool = False, around: Around = nullcontext
+        self, targets: tuple[int, ...], retry: bool = False, around: Around = nullcontext
     ) -> Run:
         outer, former = self.stopwatch, self.last_run
         # What nodes were computed from is looked up before they run.
@@ -126,7 +129,7 @@ class Watched(Scheduler):
         run: Run | None = None
         try:
             # By name: a node may end the watching while it runs.
-            run = Scheduler.refresh(self, targets, retry=retry, around=around)
+            run = Scheduler.refresh(self, targets, retry, around)
             return run
         except BaseException:
             if self.last_run is not former:  # interrupted between nodes, or inside of one

@@ -15,7 +15,7 @@ import reactgrad as rg
 
 PUBLIC = sorted(
     name
-    for name, value in vars(rg).items()
+    for name, value in ((name, getattr(rg, name)) for name in dir(rg))
     if not name.startswith("_") and not isinstance(value, ModuleType)
 )
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -25,8 +25,11 @@ def exported() -> list[str]:
     """Names that `__init__` binds in the form ``from x import y as y`` or ``y = ...``."""
     tree = ast.parse(Path(rg.__file__).read_text(encoding="utf-8"))
     names: list[str] = []
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
+    body = [*tree.body]
+    for node in body:
+        if isinstance(node, ast.If):  # names that are loaded when they are asked for
+            body += node.body
+        elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 assert alias.asname == alias.name, f"{alias.name}: write `import x as x`"
                 names.append(alias.name)

@@ -432,6 +432,73 @@ def test_a_graph_without_checkpoints_keeps_its_plans() -> None:
     assert not g._transient
 
 
+@pytest.mark.trusting
+def test_a_model_that_is_written_anew_is_there_already() -> None:
+    g = rg.Graph()
+    x, w = g.param(np.full(1000, 0.5)), rg.Graph().param(np.full(1000, 0.5))
+    seen: set[tuple[Any, ...]] = set()
+    for step in range(8):
+        x.set(np.full(1000, 0.1 * step))
+        w.set(np.full(1000, 0.1 * step))
+        with g.reuse():
+            y = rg.checkpoint(lambda p: rg.sin(rg.tanh(row_of_tanh(p, 3))).sum(), x)
+            y.backward()
+        rg.sin(rg.tanh(row_of_tanh(w, 3))).sum().backward()
+        assert np.array_equal(np.asarray(x.grad), np.asarray(w.grad))
+        seen.add((len(g), g.stats().bytes, tuple(sorted(lying(g)))))
+        g.check_invariants()
+    assert len(seen) == 1
+    assert not any("tanh" in name or "sin_" in name for name in lying(g))
+    with g.reuse():
+        plain = rg.tanh(x)
+    assert plain.value is plain.value
+    assert plain.name in lying(g), "not a node of the checkpoint"
+
+
+def test_reads_that_meet_no_checkpoint_do_not_know_of_it() -> None:
+    g = rg.Graph()
+    x, z = g.param(np.full(4, 0.5)), g.param(np.full(4, 0.5))
+    y = row_of_tanh(x, 5).sum()
+    y.backward()
+    inside = rg.checkpoint(ten, z).sum()
+    with rg.saved_tensors_hooks(np.copy, np.copy):
+        hooked = row_of_tanh(z, 3).sum()
+    inside.backward()
+    hooked.backward()
+    for step in range(3):  # until its plan is stored
+        x.set(np.full(4, 0.1 * step))
+        y.backward()
+    misses = g.stats().plan_misses
+    for step in range(4):
+        x.set(np.full(4, 0.2 * step))
+        y.backward()
+    assert g.stats().plan_misses == misses
+    z.set(np.full(4, 0.2))
+    assert len(inside.backward().rebuilt) == 9
+
+
+def test_what_a_function_reads_inside_goes_again(g: rg.Graph) -> None:
+    """A run that meets no checkpoint itself, but for what its functions read."""
+    x, turn = g.param(np.full(4, 0.5)), g.input(0.0)
+    inner: list[Any] = []
+
+    def model(x: Any) -> Any:
+        inner.append(rg.tanh(rg.tanh(rg.tanh(x))))
+        return rg.tanh(inner[0])
+
+    y = rg.checkpoint(model, x)
+    with rg.saved_tensors_hooks(np.copy, np.copy):
+        hooked = rg.exp(rg.exp(x))
+    look = rg.lift(lambda t: float(t) + y.value[0] + hooked.value[0])(turn)
+    expected = np.tanh(np.tanh(np.tanh(np.tanh(0.5)))) + np.exp(np.exp(0.5))
+    for step in range(3):
+        turn.set(float(step))
+        np.testing.assert_allclose(look.value, step + expected, rtol=1e-15)
+        x.touch()
+    assert lying(g) == {y.name, look.name, inner[0].name}
+    g.check_invariants()
+
+
 # --- laws ----------------------------------------------------------------------------------------
 
 UNARY: list[Callable[[Any], Any]] = [rg.tanh, rg.sin, rg.exp, lambda x: x.T, lambda x: x * x]

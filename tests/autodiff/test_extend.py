@@ -196,10 +196,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"takes \(x, y\)\. Write kernel\(x, y, out",
     ),
-    "kernel of any number": (
-        lambda: named("test_bad", kernel=lambda *xs, out: None),
+    "kernel by name": (
+        lambda: named("test_bad", kernel=lambda x, *, out: None),
         TypeError,
-        r"rg\.stack",
+        r"kernel\(x, \*rest, out, attribute\) for any number",
     ),
     "no kernel": (lambda: named("test_bad", kernel=3), TypeError, "it is a function"),
     "shape rule without a spec": (
@@ -295,3 +295,58 @@ def test_thousand_steps_grow_nothing() -> None:
         if i in (2, 500, 999):
             sizes.add(len(g))
     assert len(sizes) == 1
+
+
+@extend.primitive("test_mix", lambda w, *xs, power: extend.broadcast(*xs))
+def mix(w: Any, *xs: Any, out: Any, power: int = 1) -> None:
+    """The sum of w[i] * x**power over any number of operands x."""
+    np.copyto(out, sum(w[i] * x**power for i, x in enumerate(xs)))
+
+
+extend.defvjp(
+    mix,
+    lambda g, ans, w, *xs, power: rg.stack([(g * x**power).sum() for x in xs]),
+    lambda i, g, ans, w, *xs, power: g * w[i] * power * xs[i] ** (power - 1),
+)
+extend.defjvp(
+    mix,
+    lambda t, ans, w, *xs, power: mix(t, *xs, power=power),
+    lambda i, t, ans, w, *xs, power: t * w[i] * power * xs[i] ** (power - 1),
+)
+
+
+def test_ops_of_any_number_of_operands() -> None:
+    args = [np.array([0.5, -1.0, 2.0]), A, A + 1.0, A * 2.0]
+    rg.testing.check_grads(lambda *a: mix(*a, power=3), args, order=2)
+    g = rg.Graph()
+    w, a, b = g.param([2.0, 3.0, 5.0]), g.input(A), g.input(A * A)
+    y = mix(w, a, b)
+    np.testing.assert_array_equal(y.value, 2.0 * A + 3.0 * (A * A))
+    y.rewire(w, a, b, a)
+    np.testing.assert_array_equal(y.value, 2.0 * A + 3.0 * (A * A) + 5.0 * A)
+    assert repr(mix) == "test_mix(w, *xs, power=1)"
+
+
+def test_kernels_of_any_number_of_operands_are_written_one_way() -> None:
+    with pytest.raises(rg.DTypeError, match=r"kernel\(x, \*rest, out, attribute\)"):
+
+        @extend.primitive("test_many_first", lambda *xs: xs[0])
+        def many_first(*xs: Any, w: Any, out: Any) -> None: ...
+
+    with pytest.raises(rg.DTypeError, match="Write kernel"):
+
+        @extend.primitive("test_any_word", lambda *xs: xs[0])
+        def any_word(*xs: Any, out: Any, **words: Any) -> None: ...
+
+    with pytest.raises(rg.GradientError, match="3 rules for 2 operands"):
+        extend.defvjp(mix, None, None, None)
+    with pytest.raises(rg.DTypeError, match="is no rule"):
+        extend.defjvp(mix, None, "linear")
+
+
+def test_ops_of_any_number_of_operands_come_back_from_files() -> None:
+    g = rg.Graph()
+    y = mix(g.param([2.0, 3.0]), g.input(A, name="a"), g.input(A), power=2)
+    y.name = "y"
+    h = there_and_back(g)
+    assert_same_graph(g, h)

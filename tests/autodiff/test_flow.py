@@ -855,3 +855,13 @@ def test_detached_views_have_what_makes_nodes_of_them() -> None:
     kept = w.detach().snapshot()
     w.set([5.0, 6.0])
     assert np.array_equal(kept.value, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", ["register_hook", "backward", "freeze", "mutate", "grad"])
+def test_detached_view_says_where_the_node_is(name: str) -> None:
+    x = rg.Graph().param([1.0, 2.0], name="x")
+    with pytest.raises(AttributeError, match=rf"no '{name}'.*x\.base\.{name}.*detach_node\(\)"):
+        getattr(x.detach(), name)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        x.detach().nonsense  # type: ignore[attr-defined]
+    assert not hasattr(x.detach(), "set_to_zero")

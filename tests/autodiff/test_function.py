@@ -354,6 +354,324 @@ def test_chain_whose_rules_are_all_built_anew_at_once() -> None:
     assert CALLS["PositivePart.backward"] == 30
 
 
+class Counted(rg.Function):
+    """``k x**2``, where k is the number of positive elements: a plain number for the rules."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.k = float((x > 0).sum())
+        ctx.save_for_backward(x)
+        return x * x * ctx.k
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * 2.0 * x * ctx.k
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return t * 2.0 * x * ctx.k
+
+
+class CountedOfKnownShape(Counted):
+    @staticmethod
+    def infer(x: Any) -> Any:
+        return x
+
+
+V = np.array([1.0, 10.0, 100.0])
+
+
+def slope_of(first: Any, x: Any) -> Any:
+    return rg.grad((first @ V if first.ndim == 2 else first * V).sum(), x)
+
+
+# Second derivatives of the sum of y by x: along V each is 2 k V.
+SECOND: dict[str, Callable[[Any, Any], Any]] = {
+    "hessian": lambda y, x: rg.hessian(y.sum(), x),
+    "hvp": lambda y, x: rg.hvp(y.sum(), x, V),
+    "grad of grad": lambda y, x: slope_of(rg.grad(y.sum(), x), x),
+    "jvp of grad": lambda y, x: rg.jvp(rg.grad(y.sum(), x), x, V),
+    "grad of jvp": lambda y, x: slope_of(rg.jvp(y, x, np.ones(3)), x),
+    "jvp of jvp": lambda y, x: rg.jvp(rg.jvp(y, x, V), x, np.ones(3)),
+    "jacobian of grad, forward": lambda y, x: rg.jacobian(rg.grad(y.sum(), x), x, mode="forward"),
+    "jacobian of grad, reverse": lambda y, x: rg.jacobian(rg.grad(y.sum(), x), x, mode="reverse"),
+    "grad of jacobian": lambda y, x: slope_of(rg.jacobian(y, x), x),
+}
+
+
+@pytest.mark.parametrize("kind", [Counted, CountedOfKnownShape])
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivative_follows_a_value_on_ctx(name: str, kind: type[Counted]) -> None:
+    """Nobody reads the first derivative, and the second one alone holds it."""
+    g = rg.Graph()
+    x = g.param([1.0, -2.0, 3.0])
+    y = kind.apply(x)
+
+    def check(var: Any, k: float) -> None:
+        value = var.value @ V if var.ndim == 2 else var.value
+        np.testing.assert_array_equal(value, 2.0 * k * V)
+
+    second = SECOND[name](y, x)
+    check(second, 2.0)
+    for value, k in (([1.0, 2.0, 3.0], 3.0), ([-1.0, -2.0, 3.0], 1.0), ([1.0, -1.0, 3.0], 2.0)):
+        x.set(value)
+        check(second, k)
+        check(SECOND[name](y, x), k)
+    g.check_invariants()
+    held = rg.grad(y.sum(), x)
+    x.set([1.0, 2.0, 3.0])
+    check(second, 3.0)
+    np.testing.assert_array_equal(held.value, [6.0, 12.0, 18.0])
+    check(second, 3.0)
+    twin = g.fork()
+    twin[x].set([-1.0, -2.0, 3.0])
+    check(twin[second], 1.0)
+    check(second, 3.0)
+
+
+@pytest.mark.parametrize("kind", [Counted, CountedOfKnownShape])
+def test_hessian_of_a_function_of_arrays_follows_a_value_on_ctx(kind: type[Counted]) -> None:
+    second = rg.hessian(lambda x: kind.apply(x).sum())
+    for value, k in (([1.0, -2.0], 1.0), ([1.0, 2.0], 2.0), ([-1.0, -2.0], 0.0)):
+        np.testing.assert_array_equal(second(np.array(value)), np.diag([2.0 * k, 2.0 * k]))
+
+
+def test_derivative_that_nobody_holds_is_built_again_or_says_what_to_do() -> None:
+    second = rg.grad(lambda x: rg.grad(Counted.apply(x).sum(), x).sum())
+    for value, k in (([1.0, -2.0], 1.0), ([1.0, 2.0], 2.0)):
+        np.testing.assert_array_equal(second(np.array(value)), [2.0 * k, 2.0 * k])
+    x = rg.Graph().param([1.0, -2.0])
+    twice = rg.grad(Counted.apply(x).sum(), x) * 2.0
+    x.set([1.0, 2.0])
+    with pytest.raises(rg.GradientError, match=r"ctx\.k.*hold it, d = rg\.grad\(y, x\), and build"):
+        twice.value
+    d = rg.grad(Counted.apply(x).sum(), x)
+    twice = d * 2.0
+    x.set([1.0, -2.0])
+    assert twice.value.tolist() == [4.0, -8.0]
+
+
+def test_third_derivative_follows_a_value_on_ctx() -> None:
+    class Cube(Counted):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.k = float((x > 0).sum())
+            ctx.save_for_backward(x)
+            return x**3 * ctx.k
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return g * 3.0 * x**2 * ctx.k
+
+    x = rg.Graph().param([1.0, -2.0])
+    first = rg.grad(Cube.apply(x).sum(), x)
+    second = rg.grad(first.sum(), x)
+    third = rg.grad(second.sum(), x)
+    del first, second
+    assert third.value.tolist() == [6.0, 6.0]
+    x.set([1.0, 2.0])
+    assert third.value.tolist() == [12.0, 12.0]
+
+
+class SquareIfPositive(rg.Function):
+    """Flat at some values, so that its rules say ``None`` or what does not depend on x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.positive = bool((x > 0).all())
+        ctx.save_for_backward(x)
+        return x * x if ctx.positive else 0.0 * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2.0 * ctx.saved_tensors[0] if ctx.positive else None
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t * 2.0 * ctx.saved_tensors[0] if ctx.positive else None
+
+
+def test_gradient_of_none_for_a_value_on_ctx_is_none_only_as_long_as_that_stays() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, -2.0])
+    y = SquareIfPositive.apply(x)
+    d, t = rg.grad(y.sum(), x), rg.jvp(y, x, np.ones(2))
+    seconds = [rg.grad(d.sum(), x), rg.grad(t.sum(), x), rg.jvp(d, x, np.ones(2))]
+    for value, first, second in (
+        ([1.0, -2.0], 0.0, 0.0),
+        ([1.0, 2.0], 2.0, 2.0),
+        ([-1.0, 0.0], 0, 0),
+    ):
+        x.set(value)
+        for var in seconds:
+            assert var.value.tolist() == [second] * 2
+        for var in (d, t):
+            assert var.value.tolist() == [first * v for v in value]
+    g.check_invariants()
+
+
+class Slope(rg.Function):
+    """Its rule multiplies by the gradient of another function, which nobody else holds."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * rg.grad(Counted.apply(x).sum(), x)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return t * rg.grad(Counted.apply(x).sum(), x)
+
+
+def test_gradient_inside_a_rule_follows_a_value_on_ctx() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, -2.0])
+    y = Slope.apply(x)
+    loss, t = y.sum(), rg.jvp(y, x, np.ones(2))
+    d = rg.grad(loss, x)
+    second = rg.grad(d.sum(), x)
+    sizes = set()
+    for _ in range(6):
+        for value, k in (([1.0, -2.0], 1.0), ([1.0, 2.0], 2.0)):
+            x.set(value)
+            x.zero_grad()
+            loss.backward()
+            for var in (x.grad, d.value, t.value):
+                np.testing.assert_array_equal(var, 2.0 * k * x.value)
+            np.testing.assert_array_equal(second.value, [2.0 * k, 2.0 * k])
+            np.testing.assert_array_equal(g.fork()[d].value, 2.0 * k * x.value)
+        gc.collect()
+        sizes.add(len(g))
+    assert len(sizes) <= 2
+    g.check_invariants()
+
+
+def test_edit_brings_in_a_function_whose_rule_differentiates_another_one() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, 2.0])
+    y = x * 1.0
+    loss = y.sum()
+    d = rg.grad(loss, x)
+    assert d.value.tolist() == [1.0, 1.0]
+    loss.replace_parent(0, Slope.apply(x))
+    assert d.value.tolist() == [4.0, 8.0]
+    x.set([1.0, -2.0])
+    assert d.value.tolist() == [2.0, -4.0]
+    g.check_invariants()
+
+
+class Sine(rg.Function):
+    """Its rules cannot know which array was saved before forward has run."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return np.sin(x)
+
+    @staticmethod
+    def infer(x: Any) -> Any:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * rg.cos(ctx.saved_tensors[0])
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t * rg.cos(ctx.saved_tensors[0])
+
+
+HOOKS: dict[str, tuple[type[rg.Function], Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "sine": (Sine, np.sin, np.cos),
+    "counted": (
+        CountedOfKnownShape,
+        lambda q: q * q * (q > 0).sum(),
+        lambda q: 2.0 * q * (q > 0).sum(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_hook_that_builds_a_function_has_a_second_order(name: str) -> None:
+    """y = s u(x) with u = x**2, and the hook h at u: the gradient by x is 2 x h(s)."""
+    made, h, slope = HOOKS[name]
+    g = rg.Graph()
+    x, s = g.param([1.0, 2.0]), g.param([0.5, 1.5])
+    u = x * x
+    u.register_hook(lambda q: made.apply(q) if isinstance(q, rg.Var) else h(q))
+    v = u * 1.0
+    d = rg.grad((v * s).sum(), x)
+    seconds = [rg.grad(d.sum(), s), rg.jvp(d, s, np.ones(2))]
+
+    def check() -> None:
+        np.testing.assert_allclose(d.value, 2.0 * x.value * h(s.value))
+        for second in (*seconds, rg.grad(d.sum(), s), rg.jvp(d, s, np.ones(2))):
+            np.testing.assert_allclose(second.value, 2.0 * x.value * slope(s.value))
+
+    check()
+    for value in ([1.0, 0.0], [-1.0, 0.5], [0.0, 0.0]):
+        s.set(value)
+        check()
+    v.replace_parent(0, u + 0.0)  # asks again, in the middle of an edit
+    check()
+    s.set([0.5, 3.0])
+    check()
+    g.check_invariants()
+
+
+def test_gradient_of_a_function_inside_of_a_subgraph() -> None:
+    """Its arguments have no values when the rule asks for what was saved."""
+
+    @rg.subgraph
+    def slope(x: Any) -> Any:
+        return rg.grad(Sine.apply(x).sum(), x)
+
+    g = rg.Graph()
+    x = g.param(A)
+    d = slope(x)
+    np.testing.assert_allclose(d.value, np.cos(A))
+    x.set(A + 1.0)
+    np.testing.assert_allclose(d.value, np.cos(A + 1.0))
+    np.testing.assert_allclose(rg.grad(d.sum(), x).value, -np.sin(A + 1.0))
+    other = slope(x * 2.0)
+    np.testing.assert_allclose(other.value, np.cos(2.0 * x.value))
+    np.testing.assert_allclose(d.value, np.cos(A + 1.0))
+    del d, other
+    sizes = []
+    for i in range(300):
+        slope(x * float(i)).value
+        sizes.append(len(g))
+    assert max(sizes[150:]) <= max(sizes[:150])
+    g.check_invariants()
+
+    @rg.subgraph
+    def bent(x: Any) -> Any:
+        return rg.hessian(Sine.apply(x).sum(), x)
+
+    with pytest.raises(rg.GradientError, match="in an rg.subgraph not before it has returned"):
+        bent(x)
+
+
+def test_gradient_of_a_function_of_an_input_that_is_not_set_yet() -> None:
+    u = rg.Graph().input(shape=(2,))
+    y = Sine.apply(u).sum()
+    d = rg.grad(y, u)
+    assert rg.grad(y, u) is d
+    with pytest.raises(rg.UnsetError):
+        d.value
+    u.set([0.0, 1.0])
+    np.testing.assert_allclose(d.value, np.cos([0.0, 1.0]))
+
+
 def test_value_on_ctx_that_changes_during_backward() -> None:
     g = rg.Graph()
     w = g.param(A)
@@ -684,6 +1002,35 @@ def test_wrong_infer_is_refused_where_it_is_asked(g: rg.Graph, says: Any, words:
     x = g.input([1.0, 2.0])
     with pytest.raises(rg.ShapeError, match=words):
         Wrong.apply(x)
+
+
+def test_infer_gets_specs_of_arrays_and_floats_too(g: rg.Graph) -> None:
+    class Product(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any, times: int = 1) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def infer(a: Any, b: Any, times: int = 1) -> Any:
+            assert type(times) is int
+            return a if a.shape else b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return None, g * ctx.saved_tensors[0]
+
+    x = g.param(np.ones(3))
+    for first, wanted in (
+        (np.arange(3.0), [0.0, 1.0, 2.0]),
+        (2.0, [2.0] * 3),
+        (np.float32(2), [2] * 3),
+    ):
+        y = Product.apply(first, x, times=2)
+        assert y.shape == (3,)
+        assert rg.grad(y.sum(), x).value.tolist() == wanted
+    with g:
+        assert Product.apply(np.ones(2), 3.0).shape == (2,)
 
 
 def test_broken_promise_is_found_when_it_runs(g: rg.Graph) -> None:

@@ -43,6 +43,31 @@ FACTS: dict[str, tuple[Callable[..., Any], list[Any], list[Any]]] = {
         [[0, 0, 0], [0, 0, 0], [1, 1, 1]],
     ),
     "clip NaN": (lambda x: x.clip(-1, 1), [[NAN]], [[0]]),
+    "relu NaN": (rg.relu, [[NAN]], [[1]]),
+    "abs NaN": (abs, [[NAN]], [[0]]),
+    "maximum NaN": (rg.maximum, [[NAN, 1.0, NAN], [1.0, NAN, NAN]], [[1, 1, 1], [1, 1, 1]]),
+    "minimum NaN": (rg.minimum, [[NAN, 1.0, NAN], [1.0, NAN, NAN]], [[1, 1, 1], [1, 1, 1]]),
+    "max NaN": (lambda x: x.max(), [[NAN, 1.0]], [[NAN, NAN]]),
+    "min NaN": (lambda x: x.min(), [[NAN, 1.0]], [[NAN, NAN]]),
+    "arctan2 origin": (rg.arctan2, [[0.0, 0.0, -0.0], [0.0, -0.0, 0.0]], [[0, 0, 0], [0, 0, 0]]),
+    "arctan2 NaN": (rg.arctan2, [[NAN, 1.0], [1.0, NAN]], [[NAN, NAN], [NAN, NAN]]),
+    "hypot origin": (rg.hypot, [[0.0], [0.0]], [[NAN], [NAN]]),
+    "arccos": (rg.arccos, [[1.0, -1.0]], [[-INF, -INF]]),
+    "log2": (rg.log2, [[0.0]], [[INF]]),
+    "log10": (rg.log10, [[0.0]], [[INF]]),
+    "remainder": (
+        rg.remainder,
+        [[7.0, 6.0, 1.0], [4.0, 3.0, 0.0]],
+        [[1, 1, 1], [-1, -2, -INF]],
+    ),
+    "logaddexp tie": (rg.logaddexp, [[0.0], [0.0]], [[0.5], [0.5]]),
+    "logaddexp inf": (
+        rg.logaddexp,
+        [[INF, -INF, INF], [INF, -INF, 0.0]],
+        [[NAN, NAN, 1], [NAN, NAN, 0]],
+    ),
+    # The value is NumPy's, NaN; PyTorch's is 0.
+    "sign NaN": (lambda x: rg.sign(x) * x, [[NAN]], [[NAN]]),
     "maximum": (rg.maximum, [[1.0, 2.0, 3.0], [2.0] * 3], [[0, 0.5, 1], [1, 0.5, 0]]),
     "minimum": (rg.minimum, [[1.0, 2.0, 3.0], [2.0] * 3], [[1, 0.5, 0], [0, 0.5, 1]]),
     "maximum of itself": (lambda x: rg.maximum(x, x), [[1.0]], [[1]]),
@@ -107,6 +132,25 @@ def test_gradient_at_a_kink(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FACTS)
+def test_tangent_at_a_kink(name: str) -> None:
+    """Of elementwise functions: what the gradients are, summed over the operands."""
+    f, args, expected = FACTS[name]
+    if np.size(args[0]) == 0 or any(np.shape(a) != np.shape(args[0]) for a in args):
+        return
+    g = rg.Graph()
+    leaves = [g.param(np.asarray(a, float)) for a in args]
+    y = f(*leaves)
+    if y.shape != leaves[0].shape:
+        return
+    for x, wanted in zip(leaves, expected, strict=True):
+        try:
+            found = rg.jvp(y, x, np.ones(x.shape)).value
+        except rg.GradientError:  # not one of its operands
+            found = np.zeros(x.shape)
+        np.testing.assert_allclose(found, np.asarray(wanted, float), rtol=1e-14, err_msg=name)
+
+
+@pytest.mark.parametrize("name", FACTS)
 def test_gradient_at_a_kink_on_a_python_result(name: str) -> None:
     """The same rules where shapes are known only when the value is there."""
     f, args, expected = FACTS[name]
@@ -127,6 +171,21 @@ TORCH: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "clip nodes at bounds": lambda t: t.clip,
     "clip crossed bounds": lambda t: t.clip,
     "clip NaN": lambda t: lambda x: x.clip(-1, 1),
+    "relu NaN": lambda t: t.relu,
+    "abs NaN": lambda t: t.abs,
+    "maximum NaN": lambda t: t.maximum,
+    "minimum NaN": lambda t: t.minimum,
+    "max NaN": lambda t: t.amax,
+    "min NaN": lambda t: t.amin,
+    "arctan2 origin": lambda t: t.arctan2,
+    "arctan2 NaN": lambda t: t.arctan2,
+    "hypot origin": lambda t: t.hypot,
+    "arccos": lambda t: t.arccos,
+    "log2": lambda t: t.log2,
+    "log10": lambda t: t.log10,
+    "remainder": lambda t: t.remainder,
+    "logaddexp tie": lambda t: t.logaddexp,
+    "logaddexp inf": lambda t: t.logaddexp,
     "maximum": lambda t: t.maximum,
     "minimum": lambda t: t.minimum,
     "maximum infinite tie": lambda t: t.maximum,

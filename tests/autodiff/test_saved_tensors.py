@@ -529,6 +529,31 @@ def test_with_anomaly_mode_and_profile(g: rg.Graph) -> None:
             y.backward()
 
 
+def test_anomaly_mode_allows_what_is_less_precise(g: rg.Graph) -> None:
+    value = np.linspace(0.1, 1.0, 4)
+    w = g.param(value)
+    with rg.saved_tensors_hooks(lambda a: a.astype("f4"), lambda a: a.astype("f8")):
+        h = rg.tanh(rg.sin(w))
+    y = h.sum()
+    with rg.detect_anomaly():
+        y.backward()
+        w.set(value * 0.5)
+        y.backward()
+    expected = expected_gradient(lambda w: rg.tanh(rg.sin(w)), value * 0.5)
+    expected = expected + expected_gradient(lambda w: rg.tanh(rg.sin(w)), value)
+    np.testing.assert_allclose(np.asarray(w.grad), expected, rtol=1e-6)
+
+
+def test_arrays_of_objects_stay_in_memory(g: rg.Graph, tmp_path: Path) -> None:
+    x = g.input(1.0)
+    with rg.save_on_disk(tmp_path):
+        words = rg.lift(lambda x: np.array([x, "a", None], dtype=object))(x)
+    length = rg.lift(len)(words)
+    assert length.value == 3
+    assert words.value.tolist() == [1.0, "a", None]
+    assert files(tmp_path) == 0
+
+
 # --- beside PyTorch, and laws --------------------------------------------------------------------
 
 

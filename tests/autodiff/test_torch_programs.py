@@ -41,6 +41,27 @@ class Bell(rg.Function):
         return -2.0 * t * x * result
 
 
+class Share(rg.Function):
+    """tanh(x) times the share of positive elements, a number that its rules read on ctx."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.share = float((x > 0).mean())
+        ctx.save_for_backward(x)
+        return np.tanh(x) * ctx.share
+
+    @staticmethod
+    def infer(x: Any) -> Any:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * (1.0 - rg.tanh(x) ** 2) * ctx.share
+
+    jvp = backward
+
+
 class TorchBell(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -71,7 +92,7 @@ class Ours:
     """How programs are written in reactgrad."""
 
     lib, no_grad, bell = rg, staticmethod(rg.no_grad), staticmethod(Bell.apply)
-    turn = staticmethod(turn)
+    turn, share = staticmethod(turn), staticmethod(Share.apply)
 
     @staticmethod
     def halves(a: Any) -> Any:
@@ -90,6 +111,10 @@ class Theirs:
     @staticmethod
     def turn(a: Any, b: Any) -> Any:
         return a * torch.cos(b), a + b
+
+    @staticmethod
+    def share(a: Any) -> Any:
+        return torch.tanh(a) * float((a > 0).double().mean())
 
     @staticmethod
     def halves(a: Any) -> Any:
@@ -113,6 +138,7 @@ STEPS: list[Callable[[Any, Any, Any], Any]] = [
     lambda of, a, b: of.lib.tanh(of.turn(a, b)[1]) * of.turn(b, a)[0],
     lambda of, a, b: of.halves(a) + b,
     lambda of, a, b: of.rows(a) * 0.5 + b,
+    lambda of, a, b: of.share(a) + of.share(b) * a,
 ]
 
 
@@ -170,4 +196,27 @@ def test_marked_program_has_pytorchs_derivatives(seed: int, size: int) -> None:
     products = torch.autograd.grad(slope, twins)
     for got, want in zip(rg.hvp(y, xs, [ts[i] for i in free]), products, strict=True):
         same(got.value, want)
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("size", SIZES[:5])
+@pytest.mark.parametrize("seed", range(4))
+def test_live_derivatives_of_a_program_follow_to_pytorchs(seed: int, size: int) -> None:
+    """Also where rules have read what a function leaves: all orders are built once, then set."""
+    values = np.random.default_rng([seed, size, 1])
+    g = rg.Graph()
+    xs = [g.param(values.normal(size=SHAPE)) for _ in range(LEAVES)]
+    ts = [values.normal(size=SHAPE) for _ in range(LEAVES)]
+    y = build(seed, size, xs, Ours)
+    live = [*rg.hvp(y, xs, ts), rg.jvp(y, xs, ts), *rg.grad(y, xs)]
+    for _ in range(4):
+        chosen = values.integers(LEAVES)
+        g.set({x: values.normal(size=SHAPE) for x in xs[chosen:]})
+        theirs = [torch.tensor(x.value.copy(), requires_grad=True) for x in xs]
+        z = build(seed, size, theirs, Theirs)
+        slopes = torch.autograd.grad(z, theirs, create_graph=True)
+        slope = sum((w * torch.tensor(t)).sum() for w, t in zip(slopes, ts, strict=True))
+        products = torch.autograd.grad(slope, theirs)
+        for got, want in zip(live, [*products, slope, *slopes], strict=True):
+            same(got.value, want)
     g.check_invariants()

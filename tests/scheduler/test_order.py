@@ -30,9 +30,10 @@ def edges_of(host: IntegerHost) -> nx.DiGraph:
 
 def tables(host: IntegerHost) -> tuple[object, ...]:
     scheduler = host.scheduler
+    scheduler.versions.settle()
     return (
         list(scheduler.topology.parents),
-        [dict(children) for children in scheduler.topology.children],
+        [set(children) for children in scheduler.topology.children],
         list(scheduler.topology.rank),
         list(scheduler.versions.version),
         list(scheduler.versions.record),
@@ -127,7 +128,7 @@ def test_many_insertions_on_one_edge_use_up_its_gap_and_go_on() -> None:
     others = [host.node(Definition((y, x))) for _ in range(3)]
     for i in range(70):
         above = host.scheduler.topology.parents[y][0] if i % 2 else x
-        below = y if i % 2 else host.scheduler.topology.children[x].keys() - set(others)
+        below = y if i % 2 else set(host.scheduler.topology.children[x]) - set(others)
         child = below if isinstance(below, int) else next(iter(below))
         new = host.node(Definition((above,)))
         host.scheduler.reparent(child, (new,))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad._undo import give_back
 
 
 class Regret(Exception):
@@ -207,3 +209,26 @@ def test_other_threads_see_nothing_before_the_end(g: rg.Graph) -> None:
     done.set()
     thread.join()
     assert set(seen) == {0.0}
+
+
+def test_nobody_sees_what_a_failed_transaction_had_set_while_it_is_given_back(
+    g: rg.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads of clean nodes take no lock: the transaction counts as open until all is given back."""
+    x = g.input(1.0)
+    y = x * 2.0
+    seen: list[float] = []
+    reader = threading.Thread(target=lambda: seen.append(y.value), daemon=True)
+
+    def slowly(graph: rg.Graph, noted: Any) -> None:
+        reader.start()
+        reader.join(0.3)
+        give_back(graph, noted)
+
+    monkeypatch.setattr("reactgrad._graph.give_back", slowly)
+    with pytest.raises(ZeroDivisionError), g.transaction():
+        x.set(3.0)
+        assert y.value == 6.0
+        raise ZeroDivisionError
+    reader.join()
+    assert seen == [2.0]

@@ -8,7 +8,9 @@ the same nodes, and hold the same values, versions and records.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 
@@ -215,6 +217,15 @@ class IntegerHost:
             self.values.pop(slot, None)
         self.scheduler.drop(slots)
 
+    def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        return steps, slots
+
+    def spoiled(self, slots: Sequence[int]) -> None:
+        pass
+
+    def around(self, slots: Sequence[int], targets: Sequence[int]) -> Any:
+        return nullcontext()
+
     def lends(self, slot: int) -> bool:
         return True
 
@@ -258,7 +269,7 @@ class IntegerHost:
     def set(self, *changes: tuple[int, int]) -> None:
         for slot, value in changes:
             self.values[slot] = value
-        self.scheduler.changed(*[slot for slot, _ in changes])
+        self.scheduler.changed_together(tuple([slot for slot, _ in changes]))
 
     def read(self, *slots: int, retry: bool = False) -> list[int]:
         """What was called, in order."""

@@ -1,5 +1,6 @@
 """Ways to execute a plan."""
 
 from reactgrad_scheduler.executors import compared as compared
+from reactgrad_scheduler.executors import reading as reading
 from reactgrad_scheduler.executors import serial as serial
 from reactgrad_scheduler.executors import stopwatch as stopwatch

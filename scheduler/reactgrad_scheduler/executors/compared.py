@@ -38,16 +38,15 @@ class Comparison(Frame):
     index of the node that is under way, or that was to be the next one (``ended`` is false then).
     """
 
-    __slots__ = ("ended", "outcome", "run")
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, iter(()))
+    def __init__(self, scheduler: Scheduler, plan: Plan, level: int) -> None:
+        super().__init__(scheduler, plan, iter(()), level, ())
         self.run = Run()
         self.ended = False
         self.outcome: object = None  # what the step returned in which it was suspended
 
-    def play(self, scheduler: Scheduler, rows: Sequence[Row], steps: Sequence[Step]) -> None:
+    def play(self, rows: Sequence[Row], steps: Sequence[Step]) -> None:
         """Go through all nodes, or up to where it is suspended."""
+        scheduler = self.scheduler
         versions, host, moves = scheduler.versions, scheduler.host, scheduler.moves
         version, record, overwrite = versions.version, versions.record, host.overwrite
         run, computing, seen = self.run, scheduler.computing, len(moves)
@@ -61,7 +60,7 @@ class Comparison(Frame):
                 overwrite(alone)
             # Steps that use storage which moved are bound where their turn comes.
             if len(moves) != seen or scheduler.cancelled:
-                self.suspend(scheduler)
+                self.suspend()
                 return
             outcome = step()
             if self.position is not None:
@@ -77,8 +76,9 @@ class Comparison(Frame):
     def stop(self) -> None:
         """Nothing to be taken away: the loop looks at ``cancelled``."""
 
-    def suspend(self, scheduler: Scheduler) -> None:
+    def suspend(self) -> None:
         """Bring the marks up to date, and stop the loop after this step."""
+        scheduler = self.scheduler
         self.position = self.plan.slots.index(scheduler.computing[-1])
         scheduler.versions.settle()
         scheduler.staleness.flush()
@@ -102,27 +102,29 @@ def run_compared(scheduler: Scheduler, plan: Plan) -> tuple[Run, bool]:
     try:
         steps = bound_steps(scheduler, plan)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+        steps = None  # outside of this block, where the steps bound so far would be kept
+    if steps is None:
         scheduler.staleness.flush()
         return run_rest(scheduler, plan, Run(), 0), False
     rows = plan.rows
     if rows is None:
         rows = plan.rows = [_row(scheduler, slot) for slot in plan.slots]
-    frame = Comparison(plan)
-    run = frame.run
     frames, computing = scheduler.frames, scheduler.computing
-    frames.append(frame)
     computing.append(plan.slots[0])
+    frame = Comparison(scheduler, plan, len(computing))
+    run = frame.run
+    frames.append(frame)
     began = perf_counter()
     gate = scheduler.lock.open(len(computing)) if plan.lends else None
     try:
         try:
-            frame.play(scheduler, rows, steps)
+            frame.play(rows, steps)
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
     except BaseException as error:
         if frame.position is None:
-            frame.suspend(scheduler)
+            frame.suspend()
         frames.remove(frame)
         interrupt(scheduler, plan, error, run)
         begin = (frame.position or 0) + 1
@@ -149,12 +151,22 @@ def _only_versions_decide(scheduler: Scheduler, plan: Plan) -> bool:
     apart = plan.members.isdisjoint
     return (
         scheduler.stopwatch is None
-        and not scheduler.dropped
+        and (not scheduler.dropped or _all_there(scheduler, plan))
         and apart(scheduler.errors)
         and apart(scheduler.raises)
         and apart(scheduler.versions.forced)
         and apart(scheduler.dynamic)
     )
+
+
+def _all_there(scheduler: Scheduler, plan: Plan) -> bool:
+    """Whether all values are there that the nodes of this plan have and read."""
+    if plan.sources is None:
+        parents = scheduler.topology.parents
+        read = {parent for slot in plan.slots for parent in parents[slot]}
+        plan.sources = frozenset(read - plan.members)
+    apart = scheduler.dropped.isdisjoint
+    return apart(plan.members) and apart(plan.sources)
 
 
 def _row(scheduler: Scheduler, slot: int) -> Row:

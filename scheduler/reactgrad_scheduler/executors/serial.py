@@ -3,7 +3,7 @@
 A *certain* plan runs as a bare loop over bound steps; nothing is written down until it ends, and
 then only one entry in the journal. When a step raises, or reads other nodes itself, the frame is
 *suspended*: what has happened is written into the tables, and the rest is run *checked*, which
-compares versions before and writes them after every node.
+compares versions before and writes them after every node. For reads that a plan expects, see ``reading``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
-from reactgrad_scheduler.plan import UNCHANGED, Plan, Step
-from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
+from reactgrad_scheduler.run import Run, Span
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
 
 if TYPE_CHECKING:
@@ -36,14 +37,36 @@ class Frame:
     the index of the node whose step is under way, and the steps after it will not be called.
     """
 
-    __slots__ = ("_taken", "plan", "position", "steps", "stopping")
+    # Where the plan has readings (see ``reading``): what the node `slot` has read so far, how much it has
+    # pulled of what it is expected to, up to which position all has run; `active` while its function runs.
+    slot = UNKNOWN
+    active = False
+    reads: dict[int, None]
+    at: int
+    done: int
+    order: dict[int, int]
+    left: frozenset[int]
 
-    def __init__(self, plan: Plan, steps: Iterator[Step]) -> None:
+    position: int | None = None
+    ran: Sequence[int] = ()  # what had run when it was suspended
+    stopping: Lock | None = None  # held while `stop` takes steps away
+    _taken = 0  # how many it took
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        plan: Plan,
+        steps: Iterator[Step],
+        level: int,
+        step_slots: Sequence[int],
+    ) -> None:
+        self.scheduler = scheduler
         self.plan = plan
         self.steps = steps
-        self.position: int | None = None
-        self._taken = 0  # steps that `stop` took away
-        self.stopping: Lock | None = None  # held while it takes them
+        self.level = level  # how many nodes are computed, this one included
+        self._step_slots = step_slots  # the first slot that each step computes
+        if plan.expected is not None:
+            self.order, self.left = plan.expected.order, plan.expected.left
 
     def stop(self) -> None:
         """Let no further step be called; from any thread: each step is taken by one of the two."""
@@ -63,33 +86,60 @@ class Frame:
     @property
     def begun(self) -> int:
         """How many steps were called."""
-        return len(self.plan.step_slots) - length_hint(self.steps) - self._taken
+        return len(self._step_slots) - length_hint(self.steps) - self._taken
 
-    def at(self) -> int:
-        """The slot of the node under way."""
-        return self.plan.slots[self._index()]
+    def under_way(self) -> int:
+        """The slot of the node whose step is under way."""
+        return self._step_slots[self.begun - 1]
 
     def _index(self) -> int:
         if self.position is not None:
             return self.position
-        step_slots = self.plan.step_slots
         begun = self.begun
-        return self.plan.slots.index(step_slots[begun - 1]) if begun else 0
+        return self.plan.slots.index(self._step_slots[begun - 1]) if begun else 0
 
-    def suspend(self, scheduler: Scheduler) -> None:
+    def suspend(self) -> None:
         """Write what has happened so far into the tables and stop the loop after this step.
 
         Also from a thread that the function under way waits for: all steps that are left are taken
         away at once, and then it is certain at which one the loop is.
         """
+        scheduler = self.scheduler
+        self.active = False
         self._taken += len(list(self.steps))
-        index = self._index()
+        slots, expected = self.plan.slots, self.plan.expected
+        end = index = self._index()
+        slot = slots[index]
+        reading = self.plan.readings.get(slot)
+        if reading is not None and expected is not None:
+            end = reading.begin
+            if self.slot == slot:
+                end = self.done
+                scheduler.reads[slot] = self.reads
+            end -= expected.order[slots[0]]
         scheduler.versions.settle()
         scheduler.staleness.flush()
-        for slot in self.plan.slots[:index]:
-            commit(scheduler, slot)
+        self.ran = slots[:end]
+        for one in self.ran:
+            commit(scheduler, one)
+        if self.plan.script is not None:
+            self.plan.script.rescue(index)
+            self.plan.steps = None
         self.position = index
-        scheduler.computing[-1] = self.plan.slots[index]
+        scheduler.computing[self.level - 1] = (
+            slot  # a script may have called code of the user, on top
+        )
+
+    def check(self, reading: Reading) -> None:
+        """The function under way has ended: suspend unless it has read what it was expected to."""
+        reads = tuple(self.reads)
+        if reads != reading.slots:
+            reads = tuple([one for one in reads if one not in reading.operands])
+        if reads != reading.slots or self.at != len(reading.pulls):
+            with self.scheduler.lock:  # another thread may be about to do the same
+                if self.position is None:
+                    self.scheduler.suspend()
+        self.active = False
 
 
 def commit(scheduler: Scheduler, slot: int) -> None:
@@ -105,20 +155,30 @@ def commit(scheduler: Scheduler, slot: int) -> None:
 
 def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
-    scheduler.host.overwrite(plan.members)
-    try:
-        bound = plan.steps
-        if bound is None or plan.moves_seen != len(scheduler.moves):
-            bound = bound_steps(scheduler, plan)
-        steps = iter(bound)
-    except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-        scheduler.versions.settle()
-        scheduler.staleness.flush()
-        return run_rest(scheduler, plan, Run(), 0)
-    frame = Frame(plan, steps)
     frames, computing = scheduler.frames, scheduler.computing
-    frames.append(frame)
+    if not frames or frames[-1].position is not None:  # else the plan that this one is part of has
+        scheduler.host.overwrite(plan.members)
+    if plan.readings and scheduler.stopwatch is not None:
+        return _run_openly(scheduler, plan)
+    bound = plan.steps
+    if bound is None or plan.moves_seen != len(scheduler.moves):
+        try:
+            bound = bound_steps(scheduler, plan)
+        except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+            bound = None  # outside of this block, where the steps bound so far would be kept
+        if bound is None:
+            return _run_openly(scheduler, plan)
+    step_slots = plan.step_slots
+    # What a node reads while it runs lies between the steps, where no other one may move across; what a
+    # script binds is its own.
+    if plan.repeats and scheduler.stopwatch is None and not plan.readings and plan.script is None:
+        if plan.fused is None:
+            plan.fused, plan.call_slots = scheduler.host.fuse(step_slots, bound)
+        bound, step_slots = plan.fused, plan.call_slots
+    steps = iter(bound)
     computing.append(UNKNOWN)
+    frame = Frame(scheduler, plan, steps, len(computing), step_slots)
+    frames.append(frame)
     began = perf_counter()
     gate = scheduler.lock.open(len(computing)) if plan.lends else None
     try:
@@ -132,33 +192,39 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             if gate is not None:
                 scheduler.lock.close(gate)
     except BaseException as error:
-        if frame.position is None:
-            frame.suspend(scheduler)
+        scheduler.suspend()
         assert frame.position is not None
         frames.remove(frame)
-        run = Run(list(plan.slots[: frame.position]))
+        run = Run(list(frame.ran))
         interrupt(scheduler, plan, error, run)
     else:
-        frames.pop()
         if frame.stopping is not None and frame.position is None and frame.stopped:
             if not frame.begun:
+                frames.pop()
                 computing.pop()
-                scheduler.versions.settle()
-                scheduler.staleness.flush()
-                return run_rest(scheduler, plan, Run(), 0)
-            frame.suspend(scheduler)
+                return _run_openly(scheduler, plan)
+            scheduler.suspend()
+        frames.pop()
         slot = computing.pop()
         if frame.position is None:
             plan.finished.seconds = perf_counter() - began
             return None
         scheduler.adopt_reads(slot)
         commit(scheduler, slot)
-        run = Run(list(plan.slots[: frame.position]))
+        run = Run(list(frame.ran))
         run.absorb(scheduler.inner.pop(slot, ()))
         run.ran.append(slot)
     run_rest(scheduler, plan, run, frame.position + 1)
     run.seconds = perf_counter() - began
     return run
+
+
+def _run_openly(scheduler: Scheduler, plan: Plan) -> Run:
+    """Run a certain plan node by node."""
+    scheduler.suspend()
+    scheduler.versions.settle()
+    scheduler.staleness.flush()
+    return run_rest(scheduler, plan, Run(), 0)
 
 
 def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) -> None:
@@ -172,16 +238,25 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
     if not isinstance(error, Exception):
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
-        abandon(scheduler, plan.slots)
+        break_off(scheduler, plan)
         raise error
 
 
 def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
     """Go on checked with a plan that cannot be run to its end as a bare loop."""
+    rest = plan.rest(begin)
     try:
-        return run_checked(scheduler, plan.slots[begin:], run=run)
+        with scheduler.host.around(rest, ()):
+            return run_checked(scheduler, rest, run=run)
     finally:
-        abandon(scheduler, plan.slots)
+        break_off(scheduler, plan)
+
+
+def break_off(scheduler: Scheduler, plan: Plan) -> None:
+    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs."""
+    abandon(scheduler, plan.slots)
+    mark = scheduler.staleness.mark
+    scheduler.host.spoiled([slot for slot in plan.slots if mark[slot]])
 
 
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
@@ -199,33 +274,65 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     """
     moves, known = scheduler.moves, plan.steps
     spare = None if plan.certain else _follow
-    bind = scheduler.host.bind
+    bind, readings = scheduler.host.bind, plan.readings
+    turns = plan.turns or plan.slots
     plan.steps = None  # until all of them are bound
+    plan.fused = None
+    if plan.script is not None:
+        since = None if known is None else plan.moves_seen
+        plan.steps, plan.step_slots = plan.script.bind(moves, since)
+        plan.lends = any(map(scheduler.host.lends, plan.step_slots))
+        plan.moves_seen = len(moves)  # those that it makes are its own
+        return plan.steps
     if known is None:
         known = list[Step]()
         step_slots: list[int] = []
-        for slot in plan.slots:
-            step = bind(slot) or spare
-            if step is not None:
-                known.append(step)
-                step_slots.append(slot)
+        with CollectorPause():
+            for slot in turns:
+                step = bind(slot) or spare
+                if step is not None:
+                    if slot in readings:
+                        step = _reading(scheduler.frames, slot, step)
+                    known.append(step)
+                    step_slots.append(slot)
         plan.step_slots = step_slots
         plan.lends = any(map(scheduler.host.lends, step_slots))
         plan.moves_seen = len(moves)
     elif plan.moves_seen != len(moves):
         index = {slot: i for i, slot in enumerate(plan.step_slots)}
+        members = frozenset(turns) if readings else plan.members
         children = scheduler.topology.children
         # The log may grow on the way: a view moves with its parent.
         while plan.moves_seen < len(moves):
             moved = moves[plan.moves_seen]
             plan.moves_seen += 1
             for slot in (moved, *children[moved]):
-                if slot in plan.members:
+                if slot in members:
                     step = bind(slot) or spare
                     if step is not None:
-                        known[index[slot]] = step
+                        known[index[slot]] = (
+                            _reading(scheduler.frames, slot, step) if slot in readings else step
+                        )
     plan.steps = known
     return known
+
+
+def _reading(frames: list[Frame], slot: int, step: Step) -> Step:
+    """The step of a node of which it is known what it is expected to read."""
+
+    def read() -> None:
+        frame = frames[-1]
+        reading = frame.plan.readings[slot]
+        frame.done = reading.begin
+        frame.at = 0
+        frame.reads = {}
+        frame.slot = slot
+        frame.active = True
+        step()
+        if frame.active:
+            frame.check(reading)
+
+    return read
 
 
 def _follow() -> None:
@@ -245,6 +352,8 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
     stopwatch = scheduler.stopwatch
     compute = run_node if stopwatch is None else stopwatch.run_node
     began = perf_counter()
+    forced, cutoffs = scheduler.versions.forced, scheduler.staleness.cutoffs
+    waiting: dict[int, list[Span]] = {}  # nodes whose reads are run first
     todo = list(reversed(slots))
     while todo:
         if scheduler.cancelled:
@@ -260,10 +369,13 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
             asked.add((slot, read))
             needed = scheduler.stale_ancestors([read])
             if scheduler.under_way(needed) is None:
+                if run.certain:
+                    waiting.setdefault(slot, []).append((read, len(run.ran), 0))
                 todo.append(slot)
                 todo.extend(reversed(needed))
                 continue
             standing = STALE  # it would be refused that read now
+            run.certain = False
         if standing == CLEAN:
             put(slot, CLEAN)
             run.skipped.append(slot)
@@ -273,6 +385,11 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
             if own is not None and own is scheduler.raises[slot]:
                 run.failed[slot] = own.error
         elif standing == STALE:
+            if run.certain:
+                run.certain = mark[slot] == STALE and slot not in cutoffs and slot not in forced
+                if slot in waiting:
+                    end = len(run.ran)
+                    run.pulls[slot] = [(read, begin, end) for read, begin, _ in waiting[slot]]
             compute(scheduler, slot, run)
     run.seconds = perf_counter() - began
     return run
@@ -324,8 +441,12 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
 def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None:
     """Write down that the step of `slot` has ended, and what it answered."""
     versions = scheduler.versions
-    scheduler.adopt_reads(slot)
-    run.absorb(scheduler.inner.pop(slot, ()))
+    relinked = scheduler.adopt_reads(slot)
+    inner = scheduler.inner.pop(slot, ())
+    if run.certain:
+        run.certain = not relinked
+        run.note_pulls(slot, inner)
+    run.absorb(inner)
     if versions.journal:  # a read inside of it may have replayed a plan
         versions.settle()
     versions.forced.discard(slot)

@@ -1,0 +1,33 @@
+"""Switching the register machine of a graph on and off."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._errors import DTypeError, MissingExtraWarning
+from reactgrad._site import user_level
+from reactgrad.backend import Registers, find_machine
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+def set_jit(graph: Graph, jit: Any) -> None:
+    """Run small kernels in a row as one call from now on, or each by itself; see ``Graph.jit``."""
+    if not isinstance(jit, int) or jit < 0:
+        raise DTypeError(
+            f"jit={jit!r:.60}: True, False, or how many threads may share the elements."
+        )
+    machine = find_machine() if jit else None
+    with graph._lock:
+        graph._scheduler.check_idle()
+        graph._scheduler.plans.unbind()
+        graph._host.registers = None if machine is None else Registers(machine, int(jit))
+    if jit and machine is None:
+        warnings.warn(
+            f"Graph(jit={jit}) needs the package numba, which is not installed. Everything works "
+            'without it, at the speed of single NumPy calls; pip install "reactgrad[jit]".',
+            MissingExtraWarning,
+            stacklevel=user_level(),
+        )

@@ -1,0 +1,54 @@
+"""Blocks: the parts of a large array that are computed one after the other, or side by side."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+Shape = tuple[int, ...]
+Block = tuple[slice, ...]  # one slice for each axis
+
+
+@lru_cache(maxsize=1024)
+def blocks(shape: Shape, size: int) -> tuple[Block, ...]:
+    """Near-equal parts of an array, in C order, each of at most `size` elements that lie side by side.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the array; at least one axis, none of length 0.
+    size : int
+        Most elements of a part, at least 1.
+
+    Returns
+    -------
+    tuple of Block
+        They depend on nothing else: not on threads, nor on what else is computed with the array.
+
+    Examples
+    --------
+    >>> blocks((5,), 2)
+    ((slice(0, 1, None),), (slice(1, 3, None),), (slice(3, 5, None),))
+    >>> [tuple(range(2)[one[0]]) for one in blocks((2, 3), 3)]
+    [(0,), (1,)]
+    """
+    axis = 0  # the one that is cut: those before it are taken element by element, those behind it whole
+    while axis + 1 < len(shape) and prod(shape[axis + 1 :]) > size:
+        axis += 1
+    length = shape[axis]
+    count = -(-length // max(1, size // prod(shape[axis + 1 :])))
+    cuts = [slice(length * i // count, length * (i + 1) // count) for i in range(count)]
+    rest = tuple([slice(0, n) for n in shape[axis + 1 :]])
+    found: list[Block] = [()]
+    for n in shape[:axis]:
+        found = [(*one, slice(i, i + 1)) for one in found for i in range(n)]
+    return tuple([(*one, cut, *rest) for one in found for cut in cuts])
+
+
+def part(array: Any, block: Block) -> Any:
+    """The part of an operand, which may broadcast, that belongs to a block of the result."""
+    index = block[len(block) - array.ndim :]
+    return array[
+        tuple([one if n > 1 else slice(None) for n, one in zip(array.shape, index, strict=True)])
+    ]

@@ -1,0 +1,135 @@
+"""Which kernels of NumPy compute large arrays by blocks, and what one element costs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
+from reactgrad.backend import _strips
+from reactgrad.backend._registry import Binder, Direct, Kernel, find_binder, register_binder
+from reactgrad.backend._strips import Elementwise, Reduction, is_large
+
+Attrs = tuple[Any, ...]
+
+_CHEAP = (
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
+    *("add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor", "ceil"),
+    *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
+)
+_DEAR = (
+    *("power", "floor_divide", "remainder", "hypot", "arctan2", "logaddexp"),
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
+    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
+    *("erf", "erfc", "norm_cdf"),
+)
+
+
+def _elementwise(
+    bind: Binder,
+    cost: float = 1.0,
+    fits: Callable[[Attrs], bool] = lambda attrs: True,
+    kernel: Kernel | None = None,
+) -> Binder:
+    """A binder of an elementwise kernel that gives large results an ``Elementwise`` step."""
+    if type(bind) is Direct:
+        kernel = bind.kernel
+
+    def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
+        # Most arrays are small: that is found without a call.
+        small = out.size < _strips.settings.threshold or not is_large(out)
+        if small or any(map(_complex, inputs)) or not fits(attrs):
+            return bind(inputs, out, attrs)
+        if kernel is not None and not attrs:
+            return Elementwise(kernel, [*inputs, out], cost)
+        prepared = partial(_compute, bind, attrs)
+        return Elementwise(prepared, [*inputs, out], cost, one_pass=kernel is not None)
+
+    return bound
+
+
+def _compute(bind: Binder, attrs: Attrs, *arrays: Any) -> None:
+    *inputs, out = arrays
+    bind(inputs, out, attrs)()
+
+
+def _maximum(x: Any, y: Any, out: Any) -> None:
+    np.maximum(x, y, out=out)
+
+
+def _minimum(x: Any, y: Any, out: Any) -> None:
+    np.minimum(x, y, out=out)
+
+
+def _complex(x: Any) -> bool:
+    """Whether the bits of a result may depend on its place: of multiplications that are fused or not."""
+    return isinstance(x, np.ndarray) and x.dtype.kind == "c"
+
+
+def _everywhere(attrs: Attrs) -> bool:
+    """Whether ``accumulate`` adds whole arrays."""
+    return all(place is None for place in attrs[1])
+
+
+def _summable(x: Any) -> bool:
+    # Half floats are summed in float32 and rounded once.
+    return is_large(x) and x.dtype.char != "e"
+
+
+def _kept(x: Any, out: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """`out` with the reduced axes in it at length 1, and these axes."""
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]), axes
+
+
+def _reduction(ufunc: np.ufunc, bind: Binder, *, average: bool = False) -> Binder:
+    """A binder of a reduction that gives large operands a ``Reduction`` step."""
+
+    def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
+        (x,) = inputs
+        if not _summable(x):
+            return bind(inputs, out, attrs)
+        kept, axes = _kept(x, out, attrs[0])
+        last = None
+        if average:
+            count = x.size // kept.size
+            last = partial(np.true_divide, kept, count, kept, casting="unsafe")
+        return Reduction(ufunc, x, kept, axes, last)
+
+    return bound
+
+
+def _sum_to(bind: Binder) -> Binder:
+    def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
+        x = inputs[0]
+        if not _summable(x) or x.size == out.size:
+            return bind(inputs, out, attrs)
+        shape = (1,) * (x.ndim - out.ndim) + out.shape
+        axes = [i for i, n in enumerate(shape) if n == 1]
+        return Reduction(np.add, x, out.reshape(shape), axes)
+
+    return bound
+
+
+def _register() -> None:
+    for cost, names in ((1.0, _CHEAP), (8.0, _DEAR)):
+        for name in names:
+            register_binder(name, "cpu", _elementwise(find_binder(name, "cpu"), cost))
+    plain = partial(find_binder, kind="cpu")
+    for name, kernel in (("maximum", _maximum), ("minimum", _minimum)):
+        register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
+    register_binder("accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere))
+    register_binder("sum", "cpu", _reduction(np.add, plain("sum")))
+    register_binder("mean", "cpu", _reduction(np.add, plain("mean"), average=True))
+    register_binder("max", "cpu", _reduction(np.maximum, plain("max")))
+    register_binder("min", "cpu", _reduction(np.minimum, plain("min")))
+    register_binder("sum_to", "cpu", _sum_to(plain("sum_to")))
+    register_binder("sum_like", "cpu", _sum_to(plain("sum_like")))
+
+
+_register()

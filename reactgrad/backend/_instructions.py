@@ -1,0 +1,133 @@
+"""Bound steps as instructions of the register machine: rows of addresses.
+
+An instruction is one call of a loop of NumPy's (``_loops``) with the arguments that NumPy itself would
+give it, so the machine computes the same bits as the step. Its operands lie where the step's lie: an
+instruction holds as long as the step that it was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from reactgrad.backend._in_turn import InTurn
+from reactgrad.backend._loops import address_of, find_loop
+
+MOST_OPERANDS: Final = 4  # of a loop, its result among them
+
+# A row: the loop, the last of its arguments, how many elements; addresses; steps in bytes.
+ROW: Final = Struct(f"={3 + 2 * MOST_OPERANDS}q")
+
+# In place of a loop: copy where a mask holds, elements of as many bytes as the second number says.
+MASKED_COPY: Final = 0
+
+# Steps on more elements gain nothing: their calls cost more than their number.
+MOST_ELEMENTS: Final = 8192
+
+_UNREAD: Final[Any] = object()
+
+_ZEROS: Final = {one: np.zeros(1, one) for one in ("f", "d")}
+
+
+def instructions(step: Callable[[], object] | None) -> bytes | None:
+    """The rows that do what `step` does; ``None`` if no loop does."""
+    if type(step) is not partial and type(step) is not InTurn:
+        return None
+    code = getattr(step, "code", _UNREAD)
+    if code is _UNREAD:
+        code = step.code = _read(step)  # type: ignore[union-attr]
+    return code
+
+
+def _read(step: Any) -> bytes | None:
+    if type(step) is InTurn:
+        parts = [instructions(call) for call in step.calls]
+        return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
+    function, args, keywords = step.func, step.args, step.keywords
+    if type(function) is np.ufunc:
+        out = keywords.get("out", args[-1])
+        inputs = args[: function.nin]
+        whole = len(args) + len(keywords) == function.nin + 1
+        return _call(function, inputs, out) if whole else None
+    if function is np.copyto:
+        return _copy(*args, **keywords)
+    if getattr(function, "__self__", None) is np.add and function.__name__ == "reduce":
+        return None if keywords else _sum(*args)
+    return None
+
+
+def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
+    operands = _operands(*inputs, out)
+    if operands is None or len(operands) > MOST_OPERANDS:
+        return None
+    loop = find_loop(ufunc, "".join([one.dtype for one in operands]))
+    return None if loop is None else _row(*loop, out.size, operands)
+
+
+def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
+    if where is None:
+        return _call(np.positive, (source,), out)
+    operands = _operands(source, where, out)
+    if operands is None or operands[1].dtype != "?" or operands[0].dtype != operands[2].dtype:
+        return None
+    return _row(MASKED_COPY, out.itemsize, out.size, operands)
+
+
+def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
+    """A sum of all elements: NumPy's own loop with a result that stays where it is, from zero on."""
+    terms, total = _operands(x), _operands(out.reshape(-1))
+    if terms is None or total is None or out.size != 1:
+        return None
+    if axis is not None and (len(axis) if type(axis) is tuple else 1) != x.ndim:
+        return None
+    char = terms[0].dtype
+    begin = _call(np.positive, (_ZEROS.get(char),), out.reshape(1))
+    loop = find_loop(np.add, 3 * char)
+    if begin is None or loop is None:
+        return None
+    stays = total[0]._replace(step=0)
+    return begin + _row(*loop, x.size, [stays, terms[0], stays])
+
+
+class _Operand(NamedTuple):
+    """How a loop takes an array."""
+
+    dtype: str
+    address: int
+    step: int  # from one element to the next, in bytes
+
+
+def _operands(*arrays: Any) -> list[_Operand] | None:
+    """Arrays as a loop takes them that goes through the elements of the last one in its order."""
+    out = arrays[-1]
+    if type(out) is not np.ndarray:
+        return None
+    shape, size = out.shape, out.size
+    if not 0 < size <= MOST_ELEMENTS:
+        return None
+    found: list[_Operand] = []
+    for array in arrays:
+        if type(array) is not np.ndarray or not array.flags.aligned:
+            return None
+        own, dtype = array.shape, array.dtype.char
+        if own == shape and len(own) == 1:
+            step = array.strides[0]
+        elif not own or array.size == 1 < size:
+            step = 0
+        elif own == shape and array.flags.c_contiguous:
+            step = array.itemsize
+        else:
+            return None
+        found.append(_Operand(dtype, address_of(array), step))
+    return found
+
+
+def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:
+    rest = (0,) * (MOST_OPERANDS - len(operands))
+    addresses = [one.address for one in operands]
+    steps = [one.step for one in operands]
+    return ROW.pack(function, data, size, *addresses, *rest, *steps, *rest)

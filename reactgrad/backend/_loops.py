@@ -1,0 +1,93 @@
+"""The compiled loops inside of NumPy's ufuncs, and the elements of arrays, by address.
+
+A ufunc is a table of C functions ``loop(args, dimensions, steps, data)``, one for each combination of
+dtypes. Its struct is part of NumPy's public C interface (``PyUFuncObject`` in ``numpy/ufuncobject.h``);
+what stands there is compared with what Python sees before it is believed.
+"""
+
+from __future__ import annotations
+
+from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_size_t, c_void_p
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reactgrad.backend._numpy import UFUNCS
+
+# Of these dtypes no loop raises, or calls Python.
+PLAIN = frozenset("fd?")
+
+_ELEMENTWISE = frozenset(getattr(np, name) for name in (*UFUNCS, "maximum", "minimum", "positive"))
+
+
+class Loop(NamedTuple):
+    """Where a loop lies, and the last of its arguments."""
+
+    function: int
+    data: int
+
+
+class _UFunc(Structure):
+    _fields_ = (
+        ("head", c_char * object.__basicsize__),
+        ("nin", c_int),
+        ("nout", c_int),
+        ("nargs", c_int),
+        ("identity", c_int),
+        ("functions", POINTER(c_void_p)),
+        ("data", POINTER(c_void_p)),
+        ("ntypes", c_int),
+        ("reserved", c_int),
+        ("name", c_char_p),
+        ("types", POINTER(c_char)),
+    )
+
+
+@lru_cache(4096)
+def find_loop(ufunc: np.ufunc, dtypes: str) -> Loop | None:
+    """The loop of an elementwise `ufunc` for operands and result of these dtypes, if it has one.
+
+    Parameters
+    ----------
+    ufunc
+        One of NumPy's with one result.
+    dtypes
+        The characters of the dtypes, operands first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> find_loop(np.add, "ddd") is not None, find_loop(np.add, "dfd")
+    (True, None)
+    """
+    signature = f"{dtypes[:-1]}->{dtypes[-1]}"
+    fits = ufunc in _ELEMENTWISE and ufunc.signature is None and PLAIN.issuperset(dtypes)
+    if not fits or signature not in ufunc.types:
+        return None
+    table = _UFunc.from_address(id(ufunc))
+    seen = (table.nin, table.nout, table.nargs, table.ntypes)
+    if seen != (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes):
+        return None
+    place = ufunc.types.index(signature)
+    if table.types[place * ufunc.nargs : (place + 1) * ufunc.nargs] != _numbers(dtypes):
+        return None
+    function = table.functions[place]
+    data = table.data[place] if table.data else None
+    return None if not function else Loop(function, data or 0)
+
+
+def _numbers(dtypes: str) -> bytes:
+    return bytes(np.dtype(one).num for one in dtypes)
+
+
+_HEAD = object.__basicsize__
+_pointer_at = c_size_t.from_address
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """Where the first element of `array` lies, ten times as fast as ``array.ctypes.data`` tells.
+
+    It is the first field of an array's public struct.
+    """
+    return _pointer_at(id(array) + _HEAD).value

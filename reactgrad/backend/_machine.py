@@ -1,0 +1,113 @@
+"""The register machine: one compiled loop for all graphs, over rows of addresses (``_instructions``).
+
+Imported only where it is used: it needs numba, which compiles it once and keeps that on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from reactgrad.backend._instructions import MASKED_COPY, MOST_OPERANDS, ROW
+
+ROW_BYTES = ROW.size
+SIZE = 16
+ADDRESSES = 24
+STEPS = ADDRESSES + 8 * MOST_OPERANDS
+
+
+@intrinsic
+def _call(context: Any, function: Any, args: Any, dimensions: Any, steps: Any, data: Any) -> Any:
+    """Call a loop of NumPy's; all arguments are addresses."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t] * 4)
+        loop = builder.inttoptr(values[0], kind.as_pointer())
+        builder.call(loop, [builder.inttoptr(one, cgutils.voidptr_t) for one in values[1:]])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate
+
+
+def _reader(of: Any, bits: int) -> Any:
+    @intrinsic
+    def read(context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.load(builder.inttoptr(values[0], ir.IntType(bits).as_pointer()))
+
+        return of(types.int64), generate
+
+    return read
+
+
+def _writer(of: Any, bits: int) -> Any:
+    @intrinsic
+    def write(context: Any, address: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            builder.store(values[1], builder.inttoptr(values[0], ir.IntType(bits).as_pointer()))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, of), generate
+
+    return write
+
+
+_read_8, _read_32, _read_64 = (
+    _reader(types.int8, 8),
+    _reader(types.int32, 32),
+    _reader(types.int64, 64),
+)
+_write_8, _write_32, _write_64 = (
+    _writer(types.int8, 8),
+    _writer(types.int32, 32),
+    _writer(types.int64, 64),
+)
+
+
+@njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
+def _copy_masked(args: int, steps: int, size: int, width: int) -> None:
+    source, mask, out = _read_64(args), _read_64(args + 8), _read_64(args + 16)
+    source_step, mask_step, out_step = _read_64(steps), _read_64(steps + 8), _read_64(steps + 16)
+    for _ in range(size):
+        if _read_8(mask):
+            if width == 8:
+                _write_64(out, _read_64(source))
+            elif width == 4:
+                _write_32(out, _read_32(source))
+            else:
+                _write_8(out, _read_8(source))
+        source += source_step
+        mask += mask_step
+        out += out_step
+
+
+@njit("void(int64, int64)", nogil=True, cache=True)
+def play(code: int, count: int) -> None:
+    """Do `count` instructions, the rows of which begin at the address `code`."""
+    for row in range(code, code + count * ROW_BYTES, ROW_BYTES):
+        loop, data, args, steps = _read_64(row), _read_64(row + 8), row + ADDRESSES, row + STEPS
+        if loop != MASKED_COPY:
+            _call(loop, args, row + SIZE, steps, data)  # pyright: ignore[reportCallIssue]
+        else:
+            _copy_masked(args, steps, _read_64(row + SIZE), data)
+
+
+@njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
+def play_part(code: int, count: int, begin: int, end: int) -> None:
+    """Do the same for the elements from `begin` to `end` only."""
+    own = np.empty(MOST_OPERANDS + 1, np.int64)
+    args, dimensions = own.ctypes.data, own.ctypes.data + 8 * MOST_OPERANDS
+    own[MOST_OPERANDS] = end - begin
+    for row in range(code, code + count * ROW_BYTES, ROW_BYTES):
+        loop, data, steps = _read_64(row), _read_64(row + 8), row + STEPS
+        for i in range(MOST_OPERANDS):
+            own[i] = _read_64(row + ADDRESSES + 8 * i) + begin * _read_64(steps + 8 * i)
+        if loop != MASKED_COPY:
+            _call(loop, args, dimensions, steps, data)  # pyright: ignore[reportCallIssue]
+        else:
+            _copy_masked(args, steps, end - begin, data)

@@ -1,0 +1,152 @@
+"""Runs of small kernels as programs of the register machine.
+
+A NumPy call on a few elements costs some hundred nanoseconds, hardly any of them for the elements. The
+machine makes such calls at the cost of a C function's: it calls the same compiled loops with the same
+arguments (``_instructions``), so the bits do not depend on who makes the call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from reactgrad.backend._instructions import ROW, instructions
+from reactgrad.backend._stages import staged
+
+Step = Callable[[], object]
+
+# Fewer steps in a row than this cost less as calls of their own.
+FEWEST = 4
+
+# With fewer elements in a row than this, threads cost more than they save; parts begin at a multiple of
+# the second number, so that no two threads write to one line of a cache.
+SHARED, PART = 500_000, 64
+
+
+class Machine(Protocol):
+    """The compiled loops; see ``_machine``."""
+
+    def play(self, code: int, count: int) -> None: ...
+    def play_part(self, code: int, count: int, begin: int, end: int) -> None: ...
+
+
+class Registers(NamedTuple):
+    """The machine of a graph, and how many threads may share what it does."""
+
+    machine: Machine
+    threads: int
+
+
+class Program:
+    """Instructions that are done by one call."""
+
+    __slots__ = ("_code", "_steps", "play")
+
+    def __init__(self, registers: Registers, steps: list[Step], code: bytes) -> None:
+        self._steps = steps  # which keep alive what lies at the addresses
+        self._code: Any = np.frombuffer(code, np.int64).reshape(-1, ROW.size // 8)
+        self.play: Callable[[], object]
+        if registers.threads > 1 and self._code[:, 2].sum() >= SHARED:
+            self._code, stages = staged(self._code)
+            self.play = partial(_in_turn, [self._stage(registers, *stage) for stage in stages])
+        else:
+            self.play = self._stage(registers, 0, len(self._code), 0)
+
+    def _stage(
+        self, registers: Registers, begin: int, end: int, width: int
+    ) -> Callable[[], object]:
+        address, count = self._code.ctypes.data + begin * ROW.size, end - begin
+        if count * width < SHARED:
+            return partial(registers.machine.play, address, count)
+        each = -(-width // (registers.threads * PART)) * PART
+        play = partial(registers.machine.play_part, address, count)
+        parts = [partial(play, at, min(at + each, width)) for at in range(0, width, each)]
+        return partial(_together, registers.threads, parts)
+
+    def __call__(self) -> None:
+        self.play()
+
+
+def _in_turn(calls: list[Callable[[], object]]) -> None:
+    for call in calls:
+        call()
+
+
+def _together(threads: int, parts: Sequence[Callable[[], object]]) -> None:
+    """Make these calls in several threads; nobody writes any more when it ends, however it ends."""
+    submit = _pool(threads).submit
+    futures = [submit(part) for part in parts[1:]]
+    try:
+        parts[0]()
+    finally:
+        _wait(futures)
+    for future in futures:
+        future.result()
+
+
+def _wait(futures: list[Any]) -> None:
+    interrupted: BaseException | None = None
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except BaseException as error:
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads - 1, "reactgrad-registers")
+
+
+# A forked process has none of the threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def find_machine() -> Machine | None:
+    """The compiled loops; ``None`` where there is no numba."""
+    try:
+        return _imported()
+    except ImportError:
+        return None
+
+
+@cache
+def _imported() -> Machine:
+    from reactgrad.backend import _machine
+
+    return _machine
+
+
+def fused(
+    registers: Registers, slots: list[int], steps: list[Step]
+) -> tuple[list[Step], list[int]]:
+    """These steps, with programs in place of those in a row that the machine can do.
+
+    Returns
+    -------
+    calls, first_slots
+        What to call, and for each call the slot of its first step.
+    """
+    codes = [instructions(step) for step in steps]
+    ends = [i for i, code in enumerate(codes) if code is None]
+    calls: list[Step] = []
+    first_slots: list[int] = []
+    for before, end in pairwise([-1, *ends, len(steps)]):
+        begin = before + 1
+        if end - begin >= FEWEST:
+            code = b"".join(codes[begin:end])  # type: ignore[arg-type]
+            calls.append(Program(registers, steps[begin:end], code))
+            first_slots.append(slots[begin])
+            begin = end
+        calls += steps[begin : end + 1]
+        first_slots += slots[begin : end + 1]
+    return calls, first_slots

@@ -1,0 +1,98 @@
+"""The aggregation functions of neat-python other than the sum, built of ops on the weighted sources.
+
+Nearly all neurons of all networks add up; that is one op, see ``_weigh``. Ties share a gradient
+evenly, as in reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+
+import reactgrad as rg
+from reactgrad import extend
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    return reduce(rg.add, values) / len(values)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return rg.where(rg.absolute(b) > rg.absolute(a), b, a)
+
+
+def _middle(values: Sequence[Any]) -> Any:
+    return _mean(values) if len(values) < 3 else median(*values)
+
+
+def _sorted(values: Sequence[Any]) -> Any:
+    return np.sort(np.stack(np.broadcast_arrays(*values)), axis=0)
+
+
+def _median(values: Sequence[Any]) -> Any:
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    ordered = _sorted(values)
+    return ordered[low] if low == high else (ordered[low] + ordered[high]) / 2.0
+
+
+@extend.primitive("neat_median", extend.broadcast)
+def median(*values: Any, out: Any) -> None:
+    """The middle one of several values, or the mean of the middle two, sample by sample."""
+    np.copyto(out, _median(values))
+
+
+@extend.primitive("neat_median_share", lambda *specs, i: extend.broadcast(*specs))
+def median_share(*values: Any, out: Any, i: int) -> None:
+    """How much of value `i` is in the median; does not change in between."""
+    ordered = _sorted(values)
+    low, high = ordered[(len(values) - 1) // 2], ordered[len(values) // 2]
+    share = np.zeros_like(low)
+    for middle in (low, high):
+        share += (values[i] == middle) * 0.5 / (ordered == middle).sum(axis=0)
+    np.copyto(out, share)
+
+
+def _share(i: int, g: Any, ans: Any, *values: Any) -> Any:
+    part = g * median_share(*values, i=i)
+    return part.sum() if part.ndim > values[i].ndim else part
+
+
+extend.defvjp(median, _share)
+extend.defjvp(median, lambda i, t, ans, *values: t * median_share(*values, i=i))
+extend.defvjp(median_share, None)
+extend.defjvp(median_share, None)
+
+# name: (of several values, of none)
+AGGREGATIONS: Final[dict[str, tuple[Callable[[Sequence[Any]], Any], float]]] = {
+    "product": (lambda values: reduce(rg.multiply, values), 1.0),
+    "max": (lambda values: reduce(rg.maximum, values), 0.0),
+    "min": (lambda values: reduce(rg.minimum, values), 0.0),
+    "maxabs": (lambda values: reduce(_larger, values), 0.0),
+    "median": (_middle, 0.0),
+    "mean": (_mean, 0.0),
+}
+
+
+def _broadcast_or_number(*values: extend.Spec, function: Any) -> extend.Spec:
+    return extend.broadcast(*values)
+
+
+@extend.primitive("neat_aggregate", _broadcast_or_number)
+def aggregate_by(*values: Any, out: Any, function: Any) -> None:
+    """A function of a list of floats, sample by sample."""
+    columns = [one.ravel().tolist() for one in np.broadcast_arrays(*values)]
+    out.flat = [function(list(row)) for row in zip(*columns)]
+
+
+def aggregate(function: Any, genes: Any, sources: Sequence[Any]) -> Any:
+    """bias + response * what `function` makes of the weighted sources, as a Var."""
+    weighted = [source * genes[i + 2] for i, source in enumerate(sources)]
+    if not isinstance(function, str):
+        total = aggregate_by(*weighted, function=function) if weighted else float(function([]))
+    else:
+        several, none = AGGREGATIONS[function]
+        total = several(weighted) if weighted else none
+    return genes[0] + genes[1] * total

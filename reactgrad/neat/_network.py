@@ -1,0 +1,375 @@
+"""A feed-forward network as a live graph, which follows its genome by differences."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from reactgrad.neat._neuron import activated, taken_in
+from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
+from reactgrad.neat._samples import columns, side_by_side
+
+
+def _name(key: int) -> str:
+    return f"neuron {key}" if key >= 0 else f"input {key}"
+
+
+def _genes_name(key: int) -> str:
+    return f"genes of {key}"
+
+
+def _plain(phenotype: Phenotype) -> dict[str, Any]:
+    """A phenotype in a form that files can hold."""
+    neurons = tuple([(key, *one) for key, one in phenotype.neurons.items()])
+    return {"inputs": phenotype.inputs, "outputs": phenotype.outputs, "neurons": neurons}
+
+
+class Network:
+    """A feed-forward network of a genome, as a graph that keeps what a mutation does not touch.
+
+    Made by ``Network.create``. Each neuron is a node, ``network[key]``: the activation of what it takes
+    in, its parent, which is computed from its sources and from its genes, an array of bias, response and
+    weights in the order of its connections. Values have one element a sample. Inputs have a cutoff: to
+    give the same samples again runs nothing.
+
+    Attributes
+    ----------
+    graph : rg.Graph
+        Its nodes have names: ``"input -1"``, ``"neuron 0"``, ``"genes of 0"``, ``"outputs"``.
+
+    Examples
+    --------
+    >>> import random
+    >>> import neat as neat_python
+    >>> from reactgrad import neat
+    >>> from reactgrad.demo import neat_config
+    >>> config = neat_config(num_hidden=2)
+    >>> genome = neat_python.Population(config, seed=1).population[1]
+    >>> net = neat.Network.create(genome, config)
+    >>> net.activate([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).shape, net.ran
+    ((3, 1), (1, 2, 0))
+    >>> genome.nodes[2].bias += 0.5
+    >>> net.update(genome)
+    >>> net[0].is_stale, net[1].is_stale
+    (True, False)
+    >>> _ = net.activate([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> net.ran
+    (2, 0)
+    """
+
+    def __init__(self, phenotype: Phenotype, config: Any) -> None:
+        self.graph = graph = rg.Graph()
+        self._config = config
+        self._run: rg.Run | None = None
+        # All that describes the network is in the graph, so that a failed transaction gives it back.
+        bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
+        self._phenotype = graph.input(_plain(bare), name="phenotype")
+        self._known = self._phenotype.value, bare
+        self._inputs = [
+            graph.input(np.zeros(1), name=_name(key), cutoff="equal") for key in phenotype.inputs
+        ]
+        # What a fork has from before keeps nodes alive that are not in use any more, unless removed.
+        self._is_fork = False
+        self._born: set[str] = set()  # names of nodes that were made since
+        self._become(phenotype)
+
+    @classmethod
+    def create(
+        cls, genome: Any, config: Any, unique_value: Any = False, random_values: bool = False
+    ) -> Any:
+        """The network of a genome.
+
+        Parameters
+        ----------
+        genome : neat.DefaultGenome
+            Or anything with such ``nodes`` and ``connections``.
+        config : neat.Config
+            The one that the genome was made with.
+        unique_value : float, optional
+            A weight for all connections; written into the genome, as neat-python does.
+        random_values : bool
+            Whether the weights are drawn anew, from -1 to 1; written into the genome, too.
+
+        Returns
+        -------
+        Network
+
+        Raises
+        ------
+        GenomeError
+            If the genome is no feed-forward network; see ``update``.
+
+        Examples
+        --------
+        See ``Network``.
+        """
+        if unique_value or random_values:
+            for key, neuron in feed_forward(genome, config).neurons.items():
+                for source in neuron.sources:
+                    weight = unique_value or random.uniform(-1.0, 1.0)
+                    genome.connections[source, key].weight = weight
+        return cls(feed_forward(genome, config), config)
+
+    # --- values ------------------------------------------------------------------------------
+
+    def __getitem__(self, key: int) -> rg.Var:
+        """The node of a neuron or an input, by its key in the genome.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none that leads to an output.
+        """
+        return self.graph[_name(key)]
+
+    def genes(self, key: int) -> rg.Var:
+        """The bias, the response and the weights of a neuron, in an array.
+
+        Examples
+        --------
+        See ``Network`` and ``fit``.
+        """
+        return self.graph[_genes_name(key)]
+
+    @property
+    def phenotype(self) -> Phenotype:
+        """What the genome expresses."""
+        plain, known = self._known
+        if self._phenotype.value is not plain:  # a transaction has failed
+            plain = self._phenotype.value
+            neurons = {key: Neuron(*one) for key, *one in plain["neurons"]}
+            known = Phenotype(plain["inputs"], plain["outputs"], neurons)
+            self._known = plain, known
+        return known
+
+    def _describe(self, phenotype: Phenotype) -> None:
+        self._phenotype.set(_plain(phenotype))
+        self._known = self._phenotype.value, phenotype
+
+    @property
+    def outputs(self) -> rg.Var:
+        """The node of all outputs, of shape (samples, outputs)."""
+        return self._outputs
+
+    @property
+    def ran(self) -> tuple[int, ...]:
+        """The keys of the neurons that the latest ``activate`` computed, in their order."""
+        if self._run is None:
+            return ()
+        names = [var.name for var in self._run.ran]
+        return tuple([int(name[7:]) for name in names if name.startswith("neuron ")])
+
+    def activate(self, inputs: Any) -> Any:
+        """The outputs for one sample or for many, computing the neurons that are stale.
+
+        Parameters
+        ----------
+        inputs : list of float, or array_like of shape (samples, inputs)
+
+        Returns
+        -------
+        list of float, or array of shape (samples, outputs)
+
+        Raises
+        ------
+        ShapeError
+            If there is not one number for each input.
+
+        Examples
+        --------
+        See ``Network``.
+        """
+        given, alone = columns(inputs, self.phenotype.inputs)
+        self.graph.set(dict(zip(self._inputs, given)))
+        self._run = self.graph.forward(self._outputs)
+        value = self._outputs.value
+        result = np.broadcast_to(value, (len(given[0]) if given else 1, value.shape[-1]))
+        return result[0].tolist() if alone else result
+
+    # --- evolution ---------------------------------------------------------------------------
+
+    def update(self, genome: Any) -> None:
+        """Become the network of another genome, or of this one after a mutation, by what differs.
+
+        What the difference does not reach keeps its nodes, values and versions. Numbers are set; a
+        connection that comes, goes, or is switched on or off gives its target a new node of what that
+        takes in; a new activation function is a new node for the neuron.
+
+        Parameters
+        ----------
+        genome : neat.DefaultGenome
+
+        Raises
+        ------
+        GenomeError
+            If enabled connections that lead to an output form a cycle (neat-python gives 0 for an output
+            behind one), a connection begins at a node that is missing, or a gene holds no finite number
+            or an unknown function; nothing has changed then. An output that nothing leads to is
+            constant, as in neat-python: the activation of its bias.
+        EditError
+            If in a fork a neuron goes that a node of your own is computed from.
+
+        Examples
+        --------
+        See ``Network``.
+        """
+        self._become(feed_forward(genome, self._config))
+
+    def fork(self, genome: Any = None) -> Any:
+        """A twin that shares all values, for a child.
+
+        Parameters
+        ----------
+        genome : neat.DefaultGenome, optional
+            The child's, to which the twin is updated.
+
+        Returns
+        -------
+        Network
+
+        Examples
+        --------
+        >>> import neat as neat_python
+        >>> from reactgrad import neat
+        >>> from reactgrad.demo import neat_config
+        >>> config = neat_config()
+        >>> genome = neat_python.Population(config, seed=1).population[1]
+        >>> net = neat.Network.create(genome, config)
+        >>> before = net.activate([1.0, 0.0])
+        >>> genome.nodes[0].bias += 1.0
+        >>> child = net.fork(genome)
+        >>> child.activate([1.0, 0.0]) == before, net.activate([1.0, 0.0]) == before
+        (False, True)
+        """
+        child = object.__new__(type(self))
+        child.graph = graph = self.graph.fork()
+        child._config = self._config
+        child._run = None
+        child._phenotype = graph["phenotype"]
+        child._known = self._known
+        child._inputs = [graph[var.name] for var in self._inputs]
+        child._outputs = graph["outputs"]
+        child._is_fork, child._born = True, set()
+        if genome is not None:
+            child.update(genome)
+        return child
+
+    def adopt(self) -> None:
+        """Take note of genes that were set in the graph, ``net.genes(key).set(...)``.
+
+        ``update`` then compares with these; ``fit`` calls it.
+
+        Examples
+        --------
+        See ``fit``.
+        """
+        known = self.phenotype
+        neurons = {
+            key: one._replace(genes=tuple(self.genes(key).value.tolist()))
+            for key, one in known.neurons.items()
+        }
+        self._describe(replace(known, neurons=neurons))
+
+    def _become(self, phenotype: Phenotype) -> None:
+        graph, old, new = self.graph, self.phenotype.neurons, phenotype.neurons
+        made = {k for k, one in new.items() if k not in old or old[k].activation != one.activation}
+        rewired = [
+            k
+            for k, one in new.items()
+            if k not in made and (old[k].wiring != one.wiring or not made.isdisjoint(one.sources))
+        ]
+        leaving = [k for k in old if k not in new or k in made]
+        born: dict[str, rg.Var] = {}
+
+        def node(key: int) -> rg.Var:
+            name = _name(key)
+            return born[name] if name in born else graph[name]
+
+        def potential(key: int) -> rg.Var:
+            neuron = new[key]
+            genes = born[_genes_name(key)] = graph.param(np.array(neuron.genes))
+            return taken_in(neuron, genes, [node(source) for source in neuron.sources])
+
+        with graph.transaction():
+            for key in new:  # sources first
+                if key in made:
+                    born[_name(key)] = activated(new[key], potential(key))
+            outputs = [node(key) for key in phenotype.outputs]
+            former = [self[key] for key in leaving] + [self.genes(k) for k in [*leaving, *rewired]]
+            with graph.edit():
+                for key in rewired:
+                    self[key].replace_parent(0, potential(key))
+                if not old:
+                    self._outputs = side_by_side(*outputs)
+                elif not made.isdisjoint(phenotype.outputs):
+                    self._outputs.rewire(*outputs)
+                if self._is_fork:
+                    graph.remove(*self._inherited(leaving, rewired))
+            for var in former:
+                if var in graph:
+                    var.name = None
+            for name, var in born.items():
+                var.name = name
+            self._outputs.name = "outputs"
+            numbers = {k: one.genes for k, one in new.items() if _genes_name(k) not in born}
+            graph.set(
+                {_genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
+            )
+            self._describe(phenotype)
+        self._born.update(born)
+
+    def _inherited(self, leaving: list[int], rewired: list[int]) -> list[rg.Var]:
+        """The nodes of neurons that go, or take in something else, which were there before the fork."""
+        found = [self[key] for key in leaving if _name(key) not in self._born]
+        for key in [*leaving, *rewired]:
+            if _genes_name(key) not in self._born:
+                found += self._inner_nodes(key)
+        return found
+
+    def _inner_nodes(self, key: int) -> list[rg.Var]:
+        """What a neuron is computed by: the nodes between it and its sources, and its genes."""
+        stop = {self[source] for source in self.phenotype.neurons[key].sources}
+        found = dict.fromkeys(self[key].parents)
+        for var in (pending := list(found)):
+            for parent in var.parents:
+                if parent not in stop and parent not in found and parent.parents:
+                    found[parent] = None
+                    pending.append(parent)
+        return [*found, self.genes(key)]
+
+
+class FeedForwardNetwork(Network):
+    """neat-python's ``FeedForwardNetwork`` with its attributes; else a ``Network``.
+
+    Examples
+    --------
+    >>> import neat as neat_python
+    >>> from reactgrad.demo import neat_config
+    >>> from reactgrad.neat import FeedForwardNetwork
+    >>> config = neat_config()
+    >>> genome = neat_python.Population(config, seed=1).population[1]
+    >>> net = FeedForwardNetwork.create(genome, config)
+    >>> theirs = neat_python.nn.FeedForwardNetwork.create(genome, config)
+    >>> net.activate([1.0, 0.0]) == theirs.activate([1.0, 0.0])
+    True
+    """
+
+    @property
+    def input_nodes(self) -> list[int]:
+        """The keys of the inputs."""
+        return list(self.phenotype.inputs)
+
+    @property
+    def output_nodes(self) -> list[int]:
+        """The keys of the outputs."""
+        return list(self.phenotype.outputs)
+
+    @property
+    def values(self) -> dict[int, float]:
+        """The values of inputs and neurons at the latest activation by one sample."""
+        keys = [*self.phenotype.inputs, *self.phenotype.neurons]
+        return {key: np.ravel(self[key].value)[0].item() for key in keys}

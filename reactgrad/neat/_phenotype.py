@@ -1,0 +1,218 @@
+"""From a genome to what it expresses: which neurons there are, and what each computes from what.
+
+Reads genomes and configs of neat-python (or anything like them) without importing it. What a genome
+expresses is immutable, and two of them can be compared neuron by neuron.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from reactgrad.neat._activations import ACTIVATIONS
+from reactgrad.neat._aggregations import AGGREGATIONS
+from reactgrad.neat._errors import GenomeError
+
+# For each node what leads to it, with weights, in the genome's order.
+Links = dict[int, dict[int, float]]
+_NONE: Final[dict[int, float]] = {}
+
+
+class Neuron(NamedTuple):
+    """What a neuron computes.
+
+    Attributes
+    ----------
+    activation, aggregation : str or callable
+        neat-python's name, or a user's own function.
+    genes : tuple of float
+        Bias, response, and the weight of each source.
+    sources : tuple of int
+        The keys of the neurons and inputs that it is connected from, in the genome's order.
+    """
+
+    activation: str | Callable[[float], float]
+    aggregation: str | Callable[[list[float]], float]
+    genes: tuple[float, ...]
+    sources: tuple[int, ...]
+
+    @property
+    def wiring(self) -> tuple[Any, ...]:
+        """All but the numbers."""
+        return self.activation, self.aggregation, self.sources
+
+
+@dataclass(frozen=True)
+class Phenotype:
+    """The neurons of a network, by key; in a feed-forward network each behind its sources."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    neurons: dict[int, Neuron]
+
+
+def feed_forward(genome: Any, config: Any) -> Phenotype:
+    """What neat-python's ``FeedForwardNetwork`` computes of a genome.
+
+    Expressed are the outputs and whatever enabled connections lead to them. A neuron without any
+    connection is constant, as in neat-python: its activation of its bias.
+
+    Raises
+    ------
+    GenomeError
+        If enabled connections that lead to an output form a cycle (neat-python gives 0 for an output
+        behind one), a connection begins at a node that is missing, or a gene holds no finite number
+        or an unknown function.
+    """
+    inputs, outputs = _pins(config)
+    incoming: Links = {}
+    for (source, target), gene in genome.connections.items():
+        if gene.enabled:
+            incoming.setdefault(target, {})[source] = gene.weight
+    order = _behind_their_sources(inputs, outputs, incoming)
+    return Phenotype(inputs, outputs, _neurons(genome, config, order, incoming))
+
+
+def recurrent(genome: Any, config: Any) -> Phenotype:
+    """What neat-python's ``RecurrentNetwork`` computes of a genome at each step.
+
+    As there, a node that no enabled connection leads to is no neuron: it stays 0, whatever its bias; and
+    which nodes are needed for an output is asked of all connections, also disabled ones.
+
+    Raises
+    ------
+    GenomeError
+        As for ``feed_forward``; cycles are welcome.
+    """
+    inputs, outputs = _pins(config)
+    leading: Links = {}
+    for source, target in genome.connections:
+        leading.setdefault(target, {})[source] = 0.0
+    required = _required(inputs, outputs, leading)
+    incoming: Links = {}
+    for (source, target), gene in genome.connections.items():
+        if gene.enabled and (target in required or source in required):
+            incoming.setdefault(target, {})[source] = gene.weight
+    for target, links in incoming.items():
+        for source in links:
+            if source not in inputs and source not in genome.nodes:
+                raise _missing(genome, source, target)
+    return Phenotype(inputs, outputs, _neurons(genome, config, incoming, incoming))
+
+
+def _pins(config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(config.genome_config.input_keys), tuple(config.genome_config.output_keys)
+
+
+def _required(inputs: Iterable[int], outputs: Iterable[int], incoming: Links) -> set[int]:
+    """The outputs and the nodes that connections lead from to them."""
+    pins, found = set(inputs), set(outputs)
+    pending = list(found)
+    while pending:
+        for source in incoming.get(pending.pop(), ()):
+            if source not in found and source not in pins:
+                found.add(source)
+                pending.append(source)
+    return found
+
+
+def _behind_their_sources(
+    inputs: Iterable[int], outputs: Iterable[int], incoming: Links
+) -> list[int]:
+    """The nodes that lead to the outputs, sources first.
+
+    Raises
+    ------
+    GenomeError
+        If there is a cycle.
+    """
+    done: dict[int, None] = {}
+    pins = set(inputs)
+    path: dict[int, None] = {}  # the nodes that are being walked through, outermost first
+    pending = list(reversed(list(outputs)))
+    while pending:
+        key = pending[-1]
+        if key in done:
+            pending.pop()
+        elif key in path:  # all its sources are done
+            pending.pop()
+            del path[key]
+            done[key] = None
+        else:
+            path[key] = None
+            for source in reversed(incoming.get(key, _NONE)):
+                if source in path:
+                    keys = list(path)
+                    cycle = [source, *reversed(keys[keys.index(source) :])]
+                    raise GenomeError(
+                        f"the enabled connections {' -> '.join(map(str, cycle))} form a "
+                        "cycle, which a feed-forward network has no value for. Disable one of them, or "
+                        "use RecurrentNetwork."
+                    )
+                if source not in done and source not in pins:
+                    pending.append(source)
+    return list(done)
+
+
+def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> dict[int, Neuron]:
+    """The neurons of these keys, in this order."""
+    functions: dict[
+        tuple[str, str], Any
+    ] = {}  # asked for once, since all neurons may have the same
+    found: dict[int, Neuron] = {}
+    for key in keys:
+        links = incoming.get(key, _NONE)
+        gene = genome.nodes.get(key)
+        if gene is None:
+            if key in config.genome_config.output_keys:
+                raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
+            raise _missing(
+                genome, key, next((b for b, all_ in incoming.items() if key in all_), key)
+            )
+        genes = (gene.bias, gene.response, *links.values())
+        # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
+        if not math.isfinite(sum(genes)):
+            _check_finite(genome, key, genes, links)
+        own = []
+        for what, name in (("activation", gene.activation), ("aggregation", gene.aggregation)):
+            function = functions.get((what, name))
+            if function is None:
+                function = functions[what, name] = _function(genome, config, key, what, name)
+            own.append(function)
+        found[key] = Neuron(own[0], own[1], genes, tuple(links))
+    return found
+
+
+def _check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
+    words = ["the bias", "the response", *[f"the weight of {source} -> {key}" for source in links]]
+    for word, number in zip(words, genes, strict=True):
+        if not math.isfinite(number):
+            raise GenomeError(
+                f"genome {genome.key}: {word} of node {key} is {number}. Genes are finite numbers."
+            )
+
+
+_OURS = {"activation": ACTIVATIONS.keys(), "aggregation": {"sum", *AGGREGATIONS}}
+
+
+def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
+    """neat-python's name of a function, or the function itself if it is a user's own."""
+    settings = config.genome_config
+    known = settings.activation_defs if what == "activation" else settings.aggregation_function_defs
+    if not known.is_valid(name):
+        raise GenomeError(
+            f"genome {genome.key}: the {what} of node {key} is {name!r}, which the config does not know "
+            f"(it knows: {', '.join(known.functions)}). Add it, config.genome_config.add_{what}"
+            f"({name!r}, function)."
+        )
+    function = known.get(name)
+    return name if function.__module__ == f"neat.{what}s" and name in _OURS[what] else function
+
+
+def _missing(genome: Any, source: int, target: int) -> GenomeError:
+    return GenomeError(
+        f"genome {genome.key}: the connection {source} -> {target} begins at node {source}, which has "
+        "no gene. Add one to genome.nodes, or disable the connection."
+    )

@@ -1,0 +1,232 @@
+"""A recurrent network: each step computes all neurons from what they were one step before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import reactgrad as rg
+from reactgrad.neat._neuron import activated, taken_in
+from reactgrad.neat._phenotype import Phenotype, recurrent
+from reactgrad.neat._samples import columns, rows
+
+
+def _stepped(
+    phenotype: Phenotype, genes: Mapping[int, rg.Var], before: Mapping[int, Any]
+) -> dict[int, rg.Var]:
+    """The neurons one step after `before`, which holds the inputs of this step."""
+    return {
+        key: activated(one, taken_in(one, genes[key], [before[source] for source in one.sources]))
+        for key, one in phenotype.neurons.items()
+    }
+
+
+def _resting(phenotype: Phenotype) -> set[int]:
+    """The nodes that are read and never computed, which stay 0, as in neat-python."""
+    read = {source for one in phenotype.neurons.values() for source in one.sources}
+    return read.union(phenotype.outputs) - phenotype.neurons.keys() - set(phenotype.inputs)
+
+
+class RecurrentNetwork:
+    """neat-python's ``RecurrentNetwork``, on a graph.
+
+    Made by ``RecurrentNetwork.create``. Each call of ``activate`` is one step in time: inputs reach the
+    neurons they are connected to, and all neurons change at once. ``net[key]`` is the node of a neuron at
+    the latest step, computed from its own genes and from inputs that hold the step before.
+
+    Attributes
+    ----------
+    graph : rg.Graph
+    phenotype : Phenotype
+
+    Examples
+    --------
+    >>> import neat as neat_python
+    >>> from reactgrad import neat
+    >>> from reactgrad.demo import neat_config
+    >>> config = neat_config(feed_forward=False)
+    >>> genome = neat_python.Population(config, seed=1).population[1]
+    >>> net = neat.RecurrentNetwork.create(genome, config)
+    >>> theirs = neat_python.nn.RecurrentNetwork.create(genome, config)
+    >>> all(net.activate([1.0, x]) == theirs.activate([1.0, x]) for x in (0.0, 0.5, 1.0))
+    True
+    """
+
+    graph: rg.Graph
+    phenotype: Phenotype
+
+    def __init__(self, phenotype: Phenotype) -> None:
+        self.graph = graph = rg.Graph()
+        self.phenotype = phenotype
+        self._genes = {
+            key: graph.param(np.array(one.genes), name=f"genes of {key}")
+            for key, one in phenotype.neurons.items()
+        }
+        self._before = {
+            key: graph.input(np.zeros(1), name=f"input {key}" if key < 0 else f"{key} before")
+            for key in [*phenotype.inputs, *phenotype.neurons]
+        }
+        still = {key: graph.const(np.zeros(())) for key in _resting(phenotype)}
+        self._now = _stepped(phenotype, self._genes, {**self._before, **still})
+        for key, var in self._now.items():
+            var.name = f"neuron {key}"
+        self._values = {**self._now, **still}
+        self._stepped = False
+
+    @classmethod
+    def create(cls, genome: Any, config: Any) -> RecurrentNetwork:
+        """The network of a genome.
+
+        Parameters
+        ----------
+        genome : neat.DefaultGenome
+        config : neat.Config
+
+        Raises
+        ------
+        GenomeError
+            If a connection begins at a node that is missing, or a gene holds no finite number or an
+            unknown function. Cycles are welcome. As in neat-python, a node that no enabled connection
+            leads to stays 0, whatever its bias.
+        """
+        return cls(recurrent(genome, config))
+
+    def __getitem__(self, key: int) -> rg.Var:
+        """The node of a neuron or of an input, by its key in the genome."""
+        return self.graph[f"input {key}" if key < 0 else f"neuron {key}"]
+
+    def genes(self, key: int) -> rg.Var:
+        """The bias, the response and the weights of a neuron, in an array."""
+        return self._genes[key]
+
+    def activate(self, inputs: Any) -> Any:
+        """Make one step in time, for one sample or for many that step together.
+
+        Parameters
+        ----------
+        inputs : list of float, or array_like of shape (samples, inputs)
+
+        Returns
+        -------
+        list of float, or array of shape (samples, outputs)
+
+        Raises
+        ------
+        ShapeError
+            If there is not one number for each input, or not as many samples as at the step before.
+        """
+        given, alone = columns(inputs, self.phenotype.inputs)
+        samples = len(given[0]) if given else 1
+        values: dict[rg.Var, Any] = {
+            self._before[key]: column for key, column in zip(self.phenotype.inputs, given)
+        }
+        for key, var in self._now.items():
+            held = np.asarray(var.value if self._stepped else 0.0)
+            if held.shape not in ((), (samples,)):  # what no input leads to is the same in all
+                raise rg.ShapeError(
+                    f"the network is in the middle of {held.size} sequences and was given {samples} "
+                    "samples. Give one for each sequence, or begin anew with net.reset()."
+                )
+            values[self._before[key]] = np.broadcast_to(held, (samples,))
+        self.graph.set(values)
+        self._stepped = True
+        self.graph.forward(*self._now.values())
+        result = rows([self._values[key].value for key in self.phenotype.outputs], samples)
+        return result[0].tolist() if alone else result
+
+    def reset(self) -> None:
+        """Go back to where all neurons are 0; the next step may have another number of samples."""
+        self._stepped = False
+
+    def unroll(self, steps: int) -> Unrolled:
+        """The network over several steps as one graph, through which gradients pass.
+
+        Parameters
+        ----------
+        steps : int
+
+        Returns
+        -------
+        Unrolled
+            Its genes are those of this network.
+
+        Examples
+        --------
+        >>> import neat as neat_python
+        >>> import numpy as np
+        >>> import reactgrad as rg
+        >>> from reactgrad import neat
+        >>> from reactgrad.demo import neat_config
+        >>> config = neat_config(feed_forward=False)
+        >>> genome = neat_python.Population(config, seed=1).population[1]
+        >>> net = neat.RecurrentNetwork.create(genome, config)
+        >>> three = net.unroll(3)
+        >>> three.activate(np.ones((3, 2))).shape
+        (3, 1)
+        >>> rg.grad(three[0, 2].sum(), net.genes(0)).shape == net.genes(0).shape
+        True
+        """
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise rg.DTypeError(f"unroll({steps!r:.60}): it takes a number of steps, at least 1.")
+        return Unrolled(self.graph, self.phenotype, self._genes, steps)
+
+
+class Unrolled:
+    """A recurrent network over several steps; made by ``RecurrentNetwork.unroll``.
+
+    ``unrolled[key, step]`` is the node of a neuron or an input at a step, from 0.
+    """
+
+    def __init__(
+        self, graph: rg.Graph, phenotype: Phenotype, genes: Mapping[int, rg.Var], steps: int
+    ) -> None:
+        self.graph = graph
+        self.phenotype = phenotype
+        self.steps = steps
+        zero = graph.const(np.zeros(()))
+        still = dict.fromkeys(_resting(phenotype), zero)
+        state: dict[int, rg.Var] = dict.fromkeys(phenotype.neurons, zero)
+        self._at: list[dict[int, rg.Var]] = []
+        for _ in range(steps):
+            given = {key: graph.input(np.zeros(1), cutoff="equal") for key in phenotype.inputs}
+            state = _stepped(phenotype, genes, {**still, **state, **given})
+            self._at.append({**still, **given, **state})
+
+    def __getitem__(self, at: tuple[int, int]) -> rg.Var:
+        key, step = at
+        return self._at[step][key]
+
+    def activate(self, sequence: Any) -> np.ndarray[Any, Any]:
+        """The outputs at each step, from neurons that are all 0 before the first one.
+
+        Parameters
+        ----------
+        sequence : array_like of shape (steps, inputs) or (steps, samples, inputs)
+
+        Returns
+        -------
+        array of shape (steps, outputs) or (steps, samples, outputs)
+
+        Raises
+        ------
+        ShapeError
+            If there are not as many steps, or not one number for each input.
+        """
+        array = np.asarray(sequence, dtype=np.float64)
+        if array.ndim not in (2, 3) or len(array) != self.steps:
+            raise rg.ShapeError(
+                f"the network is unrolled over {self.steps} steps and was given an array of shape "
+                f"{array.shape}. Give one of shape ({self.steps}, inputs) or ({self.steps}, samples, inputs)."
+            )
+        values: dict[rg.Var, Any] = {}
+        samples = 1 if array.ndim == 2 else array.shape[1]
+        for at, one in zip(self._at, array, strict=True):
+            given, _ = columns(one, self.phenotype.inputs)
+            values |= {at[key]: column for key, column in zip(self.phenotype.inputs, given)}
+        self.graph.set(values)
+        outputs = [[at[key] for key in self.phenotype.outputs] for at in self._at]
+        self.graph.forward(*[var for several in outputs for var in several])
+        result = np.stack([rows([var.value for var in several], samples) for several in outputs])
+        return result[:, 0] if array.ndim == 2 else result

@@ -1,0 +1,60 @@
+"""What a network is given: one sample or a batch of them, as columns; and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad import ShapeError, extend
+
+
+def columns(values: Any, inputs: Sequence[int]) -> tuple[list[np.ndarray[Any, Any]], bool]:
+    """A contiguous array of all samples for each input, and whether there is but one, given as a list.
+
+    Raises
+    ------
+    ShapeError
+        If there is not one number for each input.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim not in (1, 2) or array.shape[-1] != len(inputs):
+        raise ShapeError(
+            f"the network has {len(inputs)} inputs and was given an array of shape {array.shape}. Give a "
+            f"list of {len(inputs)} numbers, or an array of shape (samples, {len(inputs)})."
+        )
+    alone = array.ndim == 1
+    return list(np.ascontiguousarray(np.atleast_2d(array).T)), alone
+
+
+def _shape(*values: extend.Spec) -> extend.Spec:
+    found = extend.broadcast(*values)
+    return extend.spec((*found.shape, len(values)), found.dtype)
+
+
+@extend.primitive("neat_outputs", _shape)
+def side_by_side(*values: Any, out: Any) -> None:
+    """The values of several neurons as one array, a column each."""
+    for i, value in enumerate(values):
+        out[..., i] = value
+
+
+def _column(i: int, g: Any, ans: Any, *values: Any) -> Any:
+    part = g[..., i]
+    return part.sum() if part.ndim > values[i].ndim else part
+
+
+def _only_column(i: int, t: Any, ans: Any, *values: Any) -> Any:
+    return np.broadcast_to(t, ans.shape[:-1])[..., None] * (np.arange(len(values)) == i)
+
+
+extend.defvjp(side_by_side, _column)
+extend.defjvp(side_by_side, _only_column)
+
+
+def rows(values: Sequence[Any], samples: int) -> np.ndarray[Any, Any]:
+    """The outputs of all samples; those that no input leads to are the same in each."""
+    if not values:
+        return np.empty((samples, 0))
+    return np.stack([np.broadcast_to(one, (samples,)) for one in values], axis=1)

@@ -1,0 +1,41 @@
+"""Blocks cover an array once, are small, and depend on its shape alone."""
+
+from math import prod
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactgrad.backend._blocks import blocks, part
+
+SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
+
+
+@given(shape=SHAPES, size=st.integers(1, 100))
+def test_blocks_cover_an_array_once_in_order(shape: tuple[int, ...], size: int) -> None:
+    places = np.arange(prod(shape)).reshape(shape)
+    seen = [places[block] for block in blocks(shape, size)]
+    assert all(0 < one.size <= size and one.ndim == len(shape) for one in seen)
+    np.testing.assert_array_equal(np.concatenate([one.reshape(-1) for one in seen]), places.flat)
+
+
+@given(length=st.integers(8, 1000))
+def test_blocks_are_nearly_equal(length: int) -> None:
+    sizes = {block[0].stop - block[0].start for block in blocks((length,), 7)}
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(shape=SHAPES, size=st.integers(1, 50), data=st.data())
+def test_the_part_of_an_operand_broadcasts_to_the_block_as_the_whole_does_to_the_result(
+    shape: tuple[int, ...], size: int, data: st.DataObject
+) -> None:
+    kept = [data.draw(st.sampled_from((1, n))) for n in shape][
+        data.draw(st.integers(0, len(shape))) :
+    ]
+    operand = np.arange(prod(kept)).reshape(kept)
+    stretched = np.broadcast_to(operand, shape)
+    for block in blocks(shape, size):
+        expected = stretched[block]
+        np.testing.assert_array_equal(
+            np.broadcast_to(part(operand, block), expected.shape), expected
+        )

@@ -1,0 +1,296 @@
+"""A live network after any mutations is neat-python's fresh one, and recomputes what they reach."""
+
+from __future__ import annotations
+
+import copy
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reactgrad as rg
+from reactgrad import neat
+from tests.neat.mutations import (
+    TAME,
+    Mutations,
+    add_gene,
+    affected,
+    by_hand,
+    config,
+    connect,
+    expressed,
+    neat_python,
+    new_genome,
+)
+
+SAMPLES = np.random.default_rng(0).normal(size=(4, 3))
+SETTINGS = config()
+
+
+def theirs(genome: Any, settings: Any = SETTINGS, samples: Any = SAMPLES) -> Any:
+    net = neat_python.nn.FeedForwardNetwork.create(genome, settings)
+    return np.array([net.activate(one) for one in samples.tolist()])
+
+
+def assert_same(net: Any, genome: Any) -> None:
+    np.testing.assert_allclose(net.activate(SAMPLES), theirs(genome), rtol=1e-12, atol=1e-12)
+
+
+def grown(seed: int, steps: int) -> tuple[Any, Mutations]:
+    """A genome after some mutations, and what goes on to mutate it."""
+    draw = random.Random(seed)
+    genome = new_genome(SETTINGS, draw)
+    mutations = Mutations(SETTINGS, draw, TAME)
+    for _ in range(steps):
+        mutations.step(genome)
+    return genome, mutations
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40))
+def test_after_each_mutation_outputs_are_neat_pythons_and_what_ran_is_what_was_reached(
+    seed: int, steps: int
+) -> None:
+    genome, mutations = grown(seed, 0)
+    net = neat.Network.create(genome, SETTINGS)
+    assert_same(net, genome)
+    before = expressed(genome, SETTINGS)
+    assert set(net.ran) == set(before)
+    for _ in range(steps):
+        kind = mutations.step(genome)
+        after = expressed(genome, SETTINGS)
+        net.update(genome)
+        assert_same(net, genome)
+        assert set(net.ran) == affected(before, after), kind
+        assert set(net.phenotype.neurons) == set(after)
+        before = after
+    net.graph.check_invariants()
+
+
+@given(st.integers(0, 2**32))
+def test_a_lineage_of_forks_recomputes_what_each_child_differs_in_and_keeps_nothing_else(
+    seed: int,
+) -> None:
+    genome, mutations = grown(seed, 10)
+    parent = neat.Network.create(genome, SETTINGS)
+    assert_same(parent, genome)
+    for _ in range(12):
+        child_genome = copy.deepcopy(genome)
+        for _ in range(mutations.draw.randint(1, 3)):
+            mutations.step(child_genome)
+        child = parent.fork(child_genome)
+        assert_same(child, child_genome)
+        before, after = expressed(genome, SETTINGS), expressed(child_genome, SETTINGS)
+        assert set(child.ran) == affected(before, after)
+        assert_same(parent, genome)
+        assert parent.ran == ()
+        genome, parent = child_genome, child
+    parent.graph.check_invariants()
+    fresh = neat.Network.create(genome, SETTINGS)
+    # Python numbers that an aggregation divides by are shared constants, which forks keep.
+    assert len(parent.graph) - len(fresh.graph) <= 12
+    assert len(parent.graph.params) == len(fresh.graph.params)
+
+
+@given(st.integers(0, 2**32))
+def test_each_neuron_has_neat_pythons_value_with_all_functions(seed: int) -> None:
+    draw = random.Random(seed)
+    genome = new_genome(SETTINGS, draw)
+    mutations = Mutations(SETTINGS, draw)
+    net = neat.Network.create(genome, SETTINGS)
+    for _ in range(30):
+        mutations.step(genome)
+    net.update(genome)
+    net.activate(SAMPLES)
+    by_hand(genome, SETTINGS, net, len(SAMPLES))
+
+
+def test_one_sample_is_a_list_as_in_neat_python() -> None:
+    genome, _ = grown(1, 15)
+    net = neat.FeedForwardNetwork.create(genome, SETTINGS)
+    peer = neat_python.nn.FeedForwardNetwork.create(genome, SETTINGS)
+    result = net.activate([0.5, -1.0, 2.0])
+    assert type(result) is list
+    assert result == pytest.approx(peer.activate([0.5, -1.0, 2.0]), rel=1e-12)
+    assert (net.input_nodes, net.output_nodes) == (peer.input_nodes, peer.output_nodes)
+    for key, value in net.values.items():
+        assert value == pytest.approx(peer.values[key], rel=1e-12)
+    assert net.activate(np.zeros((7, 3))).shape == (7, 2)
+    with pytest.raises(rg.ShapeError, match="has 3 inputs and was given an array of shape"):
+        net.activate([1.0, 2.0])
+
+
+def test_the_same_samples_again_run_nothing() -> None:
+    genome, _ = grown(2, 10)
+    net = neat.Network.create(genome, SETTINGS)
+    net.activate(SAMPLES)
+    net.activate(SAMPLES)
+    assert net.ran == ()
+
+
+def test_weights_may_be_given_or_drawn_as_in_neat_python() -> None:
+    genome, _ = grown(3, 10)
+    peer = copy.deepcopy(genome)
+    net = neat.Network.create(genome, SETTINGS, unique_value=0.5)
+    expected = neat_python.nn.FeedForwardNetwork.create(peer, SETTINGS, unique_value=0.5)
+    assert net.activate([1.0, 2.0, 3.0]) == pytest.approx(expected.activate([1.0, 2.0, 3.0]))
+    neat.Network.create(genome, SETTINGS, random_values=True)
+    used = [
+        genome.connections[s, k].weight for k, n in net.phenotype.neurons.items() for s in n.sources
+    ]
+    assert len(set(used)) == len(used)
+    assert all(abs(weight) <= 1.0 for weight in used)
+
+
+def softish(z: float) -> float:
+    return z / (1.0 + abs(z))
+
+
+def widest(values: list[float]) -> float:
+    return max(values) - min(values) if values else 7.0
+
+
+def test_functions_of_users_own_compute_and_say_that_their_slope_is_not_known() -> None:
+    settings = config()
+    settings.genome_config.add_activation("softish", softish)
+    settings.genome_config.add_aggregation("widest", widest)
+    genome, _ = grown(4, 0)
+    genome.nodes[0].activation, genome.nodes[0].aggregation = "softish", "widest"
+    genome.nodes[1].aggregation = "widest"
+    for source in (-1, -2, -3):
+        del genome.connections[source, 1]
+    net = neat.Network.create(genome, settings)
+    np.testing.assert_allclose(net.activate(SAMPLES), theirs(genome, settings), rtol=1e-12)
+    with pytest.raises(rg.GradientError, match="'softish' is your own"):
+        rg.grad(net[0].sum(), net.genes(0))
+
+
+def test_a_new_order_of_two_neurons_is_one_edit() -> None:
+    genome, _ = grown(5, 0)
+    for key in (2, 3):
+        add_gene(genome, key, random.Random(key))
+    connect(genome, -1, 2, 0.5)
+    connect(genome, 2, 3, 0.5)
+    connect(genome, 3, 0, 0.5)
+    net = neat.Network.create(genome, SETTINGS)
+    assert_same(net, genome)
+    first, second = net[2], net[3]
+    del genome.connections[2, 3], genome.connections[-1, 2], genome.connections[3, 0]
+    connect(genome, -1, 3, 0.5)
+    connect(genome, 3, 2, 0.5)
+    connect(genome, 2, 0, 0.5)
+    net.update(genome)
+    assert_same(net, genome)
+    assert net[2] is first
+    assert net[3] is second
+
+
+def state(net: Any) -> Any:
+    return (
+        net.phenotype,
+        {var.name: (var.value_version, var.is_stale) for var in net.graph.nodes},
+        {key: net[key].parents[0].name for key in net.phenotype.neurons},
+    )
+
+
+def test_an_update_that_fails_changes_nothing() -> None:
+    genome, mutations = grown(6, 20)
+    net = neat.Network.create(genome, SETTINGS)
+    outputs = net.activate(SAMPLES)
+    slope = rg.grad(net[0].sum(), net.genes(0))
+    slope_before = slope.value.tolist(), slope.value_version
+    before = state(net)
+    child = copy.deepcopy(genome)
+    mutations.step(child)
+    connect(child, 99, 0, 1.0)
+    with pytest.raises(neat.GenomeError, match="begins at node 99"):
+        net.update(child)
+    assert state(net) == before
+    np.testing.assert_array_equal(net.activate(SAMPLES), outputs)
+    assert (slope.value.tolist(), slope.value_version) == slope_before
+
+
+def test_an_update_inside_a_transaction_that_fails_is_taken_back() -> None:
+    genome, _ = grown(7, 15)
+    net = neat.Network.create(genome, SETTINGS)
+    outputs = net.activate(SAMPLES)
+    slope = rg.grad(net[0].sum(), net.genes(0))
+    kept = slope.value
+    child = copy.deepcopy(genome)
+    child.nodes[0].bias += 1.0
+    add_gene(child, 50, random.Random(0))
+    connect(child, -1, 50, 1.0)
+    connect(child, 50, 0, 1.0)
+    former = net.phenotype
+    with pytest.raises(ValueError, match="as if nothing"):
+        with net.graph.transaction():
+            net.update(child)
+            net.activate(SAMPLES)
+            raise ValueError("as if nothing")
+    net.update(genome)
+    assert net.phenotype == former
+    np.testing.assert_array_equal(net.activate(SAMPLES), outputs)
+    np.testing.assert_array_equal(slope.value, kept)
+    net.graph.check_invariants()
+
+
+def test_a_node_of_the_user_refuses_in_a_fork_that_its_neuron_goes() -> None:
+    genome, _ = grown(8, 0)
+    add_gene(genome, 2, random.Random(1))
+    connect(genome, -1, 2, 1.0)
+    connect(genome, 2, 0, 1.0)
+    fork = neat.Network.create(genome, SETTINGS).fork()
+    mine = fork[2] * 2.0
+    del genome.connections[2, 0]
+    with pytest.raises(rg.EditError, match="'neuron 2' cannot be removed"):
+        fork.update(genome)
+    assert fork[2] is mine.parents[0]
+
+
+@given(st.integers(0, 2**32))
+def test_adjoints_follow_mutations(seed: int) -> None:
+    """The gradients of a network that was updated are those of one built anew."""
+    genome, mutations = grown(seed, 8)
+    net = neat.Network.create(genome, SETTINGS)
+    net.activate(SAMPLES)
+    total = net[0].sum() + (net[1] * net[1]).sum()
+    slopes = rg.grad(total, list(net.graph.params), allow_unused=True)
+    assert slopes
+    kind = ""
+    while kind not in ("weight", "bias", "response"):
+        kind = mutations.step(genome)
+        if kind == "activation" and any(n.activation not in TAME for n in genome.nodes.values()):
+            raise AssertionError("unexpected function")
+    net.update(genome)
+    net.activate(SAMPLES)
+    fresh = neat.Network.create(genome, SETTINGS)
+    fresh.activate(SAMPLES)
+    keys = list(net.phenotype.neurons)
+    for one in (net, fresh):
+        total = one[0].sum() + (one[1] * one[1]).sum()
+        found = rg.grad(total, [one.genes(key) for key in keys], allow_unused=True)
+        if one is net:
+            expected = [None if slope is None else slope.value for slope in found]
+        else:
+            for a, b in zip(expected, found, strict=True):
+                if b is None:
+                    assert a is None or not np.any(a)
+                else:
+                    np.testing.assert_array_equal(a, b.value)
+
+
+def test_the_graph_of_a_network_goes_through_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="files: the extra `io`")
+    genome, _ = grown(9, 20)
+    net = neat.Network.create(genome, SETTINGS)
+    outputs = net.activate(SAMPLES)
+    net.graph.save(tmp_path / "net.safetensors")
+    loaded = rg.load(tmp_path / "net.safetensors")
+    np.testing.assert_array_equal(loaded["outputs"].value, outputs)
+    loaded["input -1"].set(np.zeros(len(SAMPLES)))
+    np.testing.assert_array_equal(
+        loaded["outputs"].value, net.activate(SAMPLES * np.array([0.0, 1.0, 1.0]))
+    )
