@@ -52,6 +52,7 @@ from reactgrad._errors import CycleError as CycleError
 from reactgrad._errors import DeviceError as DeviceError
 from reactgrad._errors import DTypeError as DTypeError
 from reactgrad._errors import EditError as EditError
+from reactgrad._errors import ExecutorError as ExecutorError
 from reactgrad._errors import GradientError as GradientError
 from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
@@ -181,6 +182,8 @@ from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
 from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
+from reactgrad.scheduler import Serial as Serial
+from reactgrad.scheduler import Threads as Threads
 
 if typing.TYPE_CHECKING:
     from reactgrad._profile import Profile as Profile

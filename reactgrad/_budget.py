@@ -244,6 +244,9 @@ class BudgetedHost(Host):
         for slot in slots:
             self._gaps.add(slot)
 
+    def costs(self, slots: Sequence[int]) -> None:
+        """None: what goes is decided between any two nodes, so they run one after the other."""
+
     def bind(self, slot: int) -> Step | None:
         if self._by_itself(slot):
             uses = self._uses

@@ -8,6 +8,7 @@ from __future__ import annotations
 from reactgrad.scheduler import BusyError as BusyError
 from reactgrad.scheduler import Cancelled as Cancelled
 from reactgrad.scheduler import CycleError as CycleError
+from reactgrad.scheduler import ExecutorError as ExecutorError
 from reactgrad.scheduler import ReactgradError as ReactgradError
 
 

@@ -69,7 +69,14 @@ from reactgrad.ops import (
     spread_to,
     stacked,
 )
-from reactgrad.scheduler import Later, Scheduler, check_invariants, note_read
+from reactgrad.scheduler import (
+    Later,
+    Scheduler,
+    Serial,
+    Threads,
+    check_invariants,
+    note_read,
+)
 from reactgrad.scheduler import Run as RawRun
 from reactgrad_scheduler.staleness import FAILED
 
@@ -98,6 +105,8 @@ class Graph:
         Memory budget of its values; see ``max_bytes``.
     jit : bool or int
         Whether small kernels in a row run as one call, and in how many threads; see ``jit``.
+    executor : Serial or Threads, optional
+        How its nodes run; see ``executor``.
 
     Examples
     --------
@@ -113,7 +122,13 @@ class Graph:
     np.float64(12.0)
     """
 
-    def __init__(self, rng: int = 0, max_bytes: int | None = None, jit: int = False) -> None:
+    def __init__(
+        self,
+        rng: int = 0,
+        max_bytes: int | None = None,
+        jit: int = False,
+        executor: Serial | Threads | None = None,
+    ) -> None:
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
         self._open(rng)
@@ -121,6 +136,8 @@ class Graph:
         self.max_bytes = max_bytes
         if jit:
             self.jit = jit
+        if executor is not None:
+            self.executor = executor
 
     def _open(self, seed: int) -> None:
         self.seed = seed
@@ -1143,7 +1160,11 @@ class Graph:
     # --- reading -----------------------------------------------------------------------------
 
     def forward(
-        self, *targets: Var | str, retry: bool = False, timeout: float | None = None
+        self,
+        *targets: Var | str,
+        retry: bool = False,
+        timeout: float | None = None,
+        executor: Serial | Threads | None = None,
     ) -> Run:
         """Make nodes clean, running exactly their stale ancestors.
 
@@ -1156,6 +1177,9 @@ class Graph:
             whose error a function handled that the targets need.
         timeout : float, optional
             Seconds after which no further node is begun; 0 or less: none is begun at all.
+        executor : Serial or Threads, optional
+            How the nodes run, for this read in place of the graph's own ``executor``. A read inside
+            of a function runs as the read does that the function is part of.
 
         Returns
         -------
@@ -1166,7 +1190,7 @@ class Graph:
         Cancelled
             After `timeout`, or by ``cancel``; what had not run is stale, the rest is done.
         DTypeError
-            If `timeout` is no number.
+            If `timeout` is no number, or `executor` none.
         Exception
             The first error of a node, after all that does not depend on it has run.
             ``last_run.failed`` has all.
@@ -1182,6 +1206,9 @@ class Graph:
         """
         slots = self._own_all(targets, "forward")
         limit = _read_timeout(timeout)
+        if executor is not None:
+            with self._lock, self._running_by(executor):
+                return self.forward(*targets, retry=retry, timeout=timeout)
         with self._lock:
             self._tidy()
             if limit is None:
@@ -1199,6 +1226,52 @@ class Graph:
                 return Run(self, self._refresh(slots, retry=retry))
             finally:
                 timer.cancel()
+
+    @contextmanager
+    def _running_by(self, executor: Serial | Threads) -> Iterator[None]:
+        """Let reads of a block run in another way."""
+        if self._computing:
+            _read_executor(executor)
+            yield
+            return
+        former, self.executor = self.executor, executor
+        try:
+            yield
+        finally:
+            self.executor = former
+
+    @property
+    def executor(self) -> Serial | Threads:
+        """How nodes run: one after the other, or independent ones at the same time.
+
+        May be set; for one read, ``forward(executor=...)``. What comes out is the same: values,
+        versions, what ran in which order, what failed, what observers hear. With ``Threads`` Python
+        functions run in other threads than the one that reads, with its context variables and grad
+        mode, and may still read nodes and wait for each other's values. Which function of a cycle
+        that is made by reading is refused its read may differ.
+
+        One after the other they run anyway where each is looked at: while ``record``, ``events`` or
+        ``rg.profile`` is on, in anomaly mode, under ``saved_tensors_hooks`` and ``checkpoint``, and
+        with ``max_bytes``. Forks inherit it; files do not hold it, since it belongs to the machine.
+
+        Examples
+        --------
+        >>> import threading
+        >>> import reactgrad as rg
+        >>> meeting = threading.Barrier(2)  # which nobody passes alone
+        >>> meet = rg.lift(lambda v: meeting.wait(10))
+        >>> g = rg.Graph(executor=rg.Threads(2))
+        >>> x = g.input(1)
+        >>> (meet(x) + meet(x)).item()
+        1
+        """
+        return self._scheduler.executor or Serial()
+
+    @executor.setter
+    def executor(self, executor: Serial | Threads) -> None:
+        with self._lock:
+            self._scheduler.check_idle()
+            self._scheduler.executor = _read_executor(executor)
 
     def cancel(self) -> None:
         """Stop the run under way before its next node; called from another thread.
@@ -1357,7 +1430,7 @@ class Graph:
         if not lock.acquire(False):
             lock.visit(slot)
         elif lock.gates:
-            lock.enter_again()
+            lock.enter_again(slot)
         try:
             if self._computing:
                 self._scheduler.depend(slot)
@@ -2246,6 +2319,17 @@ def _not_float(what: str, found: object) -> DTypeError:
     return DTypeError(
         f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
         "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
+    )
+
+
+def _read_executor(executor: Any) -> Threads | None:
+    """Who runs nodes; ``None``: the thread that reads."""
+    if isinstance(executor, Serial):
+        return None
+    if isinstance(executor, Threads):
+        return executor
+    raise DTypeError(
+        f"executor={executor!r:.60}: write rg.Threads(n) for n threads, or rg.Serial()."
     )
 
 

@@ -160,6 +160,10 @@ class Host(Store):
             return _NOTHING_AROUND
         return sparing(self, slots, targets)
 
+    def costs(self, slots: Sequence[int]) -> list[float | None] | None:
+        """As in the base class; ``None`` where values may be let go between any two nodes."""
+        return None if self.transient else super().costs(slots)
+
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""
         value = self.data[slot]

@@ -11,6 +11,7 @@ replaced before the next write.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -482,7 +483,8 @@ class Store:
             self.part(slot)
         steps = self._steps
         steps[slot] = UNBOUND
-        for child in self.scheduler.topology.children[slot]:
+        # Copied: another thread of the run may add a child.
+        for child in [*self.scheduler.topology.children[slot]]:
             steps[child] = UNBOUND
         self.scheduler.moved(slot)
 
@@ -510,6 +512,25 @@ class Store:
             if fused and slot not in self.cutoffs:
                 self.discard(slot)
                 self.moved(slot)
+
+    def give(self, slot: int) -> object:
+        """What the function of this node is called with; see ``Host``."""
+        return [self.hand_out(parent) for parent in self.scheduler.operands(slot)]
+
+    def costs(self, slots: Sequence[int]) -> list[float | None] | None:
+        """Seconds that kernels may take; ``None`` for Python functions."""
+        return [None if self.lends(slot) else self._cost(slot) for slot in slots]
+
+    def _cost(self, slot: int) -> float:
+        if slot in self._view_of:
+            return 0.0
+        parents, found = self.scheduler.topology.parents[slot], self.specs[slot]
+        if self.ops[slot].name == "matmul" and found is not None:
+            first = self.specs[parents[0]]
+            inner = first.shape[-1:] if first is not None else ()
+            return _elements(found) * (inner[0] or 0 if inner else 0) * _SECONDS_A_PRODUCT
+        moved = _elements(found) + sum([_elements(self.specs[parent]) for parent in parents])
+        return moved * _SECONDS_AN_ELEMENT
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
@@ -849,6 +870,9 @@ class Store:
 
 # What nodes compute that call no Python function of the user's.
 _OWN = (Op, Leaf, Output)
+# Rough: of a kernel that moves an element, and of one that multiplies two and adds.
+_SECONDS_AN_ELEMENT, _SECONDS_A_PRODUCT = 1e-9, 1e-10
+
 # Results that need no second look.
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _NUMBERS = frozenset((int, float, bool))
@@ -873,6 +897,11 @@ def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
 def _stays(number: Any, dtype: Any, kind: str) -> bool:
     """Whether a leaf's literal is one array that is written in place: no float is refused by it."""
     return type(number) is float and dtype is _FLOAT64 and kind == "cpu"
+
+
+def _elements(found: Spec | None) -> int:
+    """Of a value, as far as its shape is known."""
+    return 0 if found is None else math.prod([n or 0 for n in found.shape])
 
 
 def _shaped(buffer: Any, found: Spec) -> Any:

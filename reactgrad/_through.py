@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -22,6 +22,10 @@ class Through(ABC):
 
     def bind(self, slot: int) -> Step:
         return partial(self.run, slot, self._behind.bind(slot))
+
+    def costs(self, slots: Sequence[int]) -> None:
+        """None: it sees one node after the other."""
+        return
 
     @abstractmethod
     def run(self, slot: int, step: Step | None) -> object:

@@ -73,7 +73,9 @@ def grad(
     arguments change. So it must be pure: what it does besides computing its result is done
     once, and what it takes from outside, ``g.training`` too, is that of the first call. If it looks at a value (``if
     x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
-    but slower. ``rg.where`` and ``rg.switch`` choose without looking.
+    but slower. ``rg.where`` and ``rg.switch`` choose without looking. A number or array that it
+    takes out (``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient passes: write
+    ``rg.exp(x)``, ``rg.stack([x])``.
 
     What was built is kept as long as the function, with its values: of the latest kinds of
     arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay
@@ -103,7 +105,7 @@ def grad(
     if _is_function(y):
         _refuse(gradient is not None, "rg.grad", "gradient=", "use rg.vjp(fn, *primals)")
         return _gradient_function(y, _second_argnums(xs, argnums), "rg.grad")
-    return autodiff.grad(y, _nodes(xs, "rg.grad"), gradient, allow_unused)
+    return autodiff.grad(y, _nodes(y, xs, "rg.grad"), gradient, allow_unused)
 
 
 def value_and_grad(
@@ -142,7 +144,7 @@ def value_and_grad(
     if _is_function(y):
         _refuse(gradient is not None, "rg.value_and_grad", "gradient=", "use rg.vjp(fn, *primals)")
         return _gradient_function(y, _second_argnums(xs, argnums), "rg.value_and_grad")
-    return y, autodiff.grad(y, _nodes(xs, "rg.value_and_grad"), gradient, allow_unused)
+    return y, autodiff.grad(y, _nodes(y, xs, "rg.value_and_grad"), gradient, allow_unused)
 
 
 def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
@@ -352,7 +354,7 @@ def jacobian(
     if _is_function(y):
         _refuse(allow_unused, "rg.jacobian", "allow_unused=", "unused arguments get zeros")
         return _jacobian_function(y, _second_argnums(xs, argnums), mode)
-    return autodiff.jacobian(y, _nodes(xs, "rg.jacobian"), mode, allow_unused)
+    return autodiff.jacobian(y, _nodes(y, xs, "rg.jacobian"), mode, allow_unused)
 
 
 def hessian(
@@ -405,7 +407,7 @@ def hessian(
     if _is_function(y):
         _refuse(allow_unused, "rg.hessian", "allow_unused=", "unused arguments get zeros")
         return _hessian_function(y, _second_argnums(xs, argnums), mode)
-    return autodiff.hessian(y, _nodes(xs, "rg.hessian"), mode, allow_unused)
+    return autodiff.hessian(y, _nodes(y, xs, "rg.hessian"), mode, allow_unused)
 
 
 # --- functions: what they build of Vars ----------------------------------------------------------
@@ -647,15 +649,21 @@ def _second_argnums(second: Any, argnums: Any) -> Any:
     ):
         raise DTypeError(
             f"argnums={given!r:.60}: say by position which arguments of the function to "
-            "differentiate for, argnums=0 or argnums=(0, 2). To differentiate for a node, pass a "
-            "Var first: rg.grad(fn(x), x)."
+            "differentiate for, argnums=0 or argnums=(0, 2). At an array, call what this gives: "
+            "rg.grad(fn)(array), and so for rg.hessian and the others. To differentiate for a node, "
+            "pass a Var first: rg.grad(fn(x), x)."
         )
     return given if isinstance(given, int) else tuple(given)
 
 
-def _nodes(xs: Any, what: str) -> Any:
+def _nodes(y: Any, xs: Any, what: str) -> Any:
+    """The nodes to differentiate for, which may be given by their names."""
     if xs is None:
         raise GradientError(f"{what} of a node needs the nodes to differentiate for: {what}(y, x).")
+    if isinstance(xs, str):
+        return y._graph[xs]
+    if isinstance(xs, tuple | list):
+        return [y._graph[x] if isinstance(x, str) else x for x in xs]
     return xs
 
 

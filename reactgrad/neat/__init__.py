@@ -1,5 +1,9 @@
 """Networks whose topology evolves: genomes of neat-python as live graphs, evaluated and trained.
 
+``Network.create(genome, config)`` and its ``activate``, ``update``, ``fork`` for one network,
+``RecurrentNetwork.create`` for one with memory; ``evaluate(genomes, X, config)`` for a population;
+``fit`` trains a genome by gradient; ``GenomeError`` says what is wrong with one.
+
 - ``_phenotype``                  what a genome expresses, read without neat-python
 - ``_weigh``, ``_activations``, ``_aggregations``  what neurons compute, with neat-python's formulas
 - ``_neuron``, ``_samples``       a neuron as nodes; samples as columns

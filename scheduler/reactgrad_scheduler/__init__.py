@@ -25,12 +25,15 @@ from reactgrad_scheduler.edit import Link as Link
 from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled
 from reactgrad_scheduler.errors import CycleError as CycleError
+from reactgrad_scheduler.errors import ExecutorError as ExecutorError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import Later as Later
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
 from reactgrad_scheduler.executors.reading import note_read as note_read
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed
+from reactgrad_scheduler.executors.threads import Serial as Serial
+from reactgrad_scheduler.executors.threads import Threads as Threads
 from reactgrad_scheduler.host import Course as Course
 from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.invariants import check_invariants as check_invariants

@@ -32,6 +32,10 @@ class BusyError(ReactgradError, RuntimeError):
     """A node tried to change its own graph while the graph was running it."""
 
 
+class ExecutorError(ReactgradError, ValueError):
+    """A way to run nodes that there is none of."""
+
+
 class Cancelled(ReactgradError, RuntimeError):
     """A run was stopped by ``cancel`` or its time limit; what had not run is stale."""
 

@@ -48,6 +48,20 @@ class Host(Protocol):
         """Whether computing this node runs code of the user, which may wait for other threads."""
         ...
 
+    def give(self, slot: int) -> object:
+        """Take out of the tables what code of the user is given that computes this node.
+
+        It is kept while that runs in one of several threads, and others work on the tables.
+        """
+        ...
+
+    def costs(self, slots: Sequence[int]) -> Sequence[float | None] | None:
+        """Seconds that computing each of these nodes may take, judged by what it moves.
+
+        ``None`` for code of the user; ``None`` instead of all: they must run one after the other.
+        """
+        ...
+
     def around(
         self, slots: Sequence[int], targets: Sequence[int]
     ) -> AbstractContextManager[Course | None]:
@@ -55,6 +69,8 @@ class Host(Protocol):
 
         Gives ``None`` where the host has no more to do than to bind steps, so that a plan of these
         nodes repeats the run; else such a plan needs a script.
+        Not asked while several threads compute: the host does not say what nodes cost where it has
+        more to do.
         """
         ...
 

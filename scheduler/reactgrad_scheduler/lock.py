@@ -18,6 +18,10 @@ run and no more, until the function has run again; one too few would be an old v
 graph, or to read what waits for a function, such a thread goes out again until the lock is free; if
 that is not soon (``PATIENCE``), and somebody waits for what it does, it raises instead of waiting for
 ever.
+
+Where several threads compute together, a *crew*, each has a *lane*: the nodes that it computes inside
+of each other, and their gates. Still one thread at a time works on the tables, with its lane in place;
+but whoever opens a gate gives up the lock meanwhile, so that functions and kernels run side by side.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from itertools import count
 from threading import RLock, Thread, get_ident
 from time import monotonic, sleep
 from types import FrameType, TracebackType
+from typing import Any, Protocol
 from weakref import WeakMethod
 
 from reactgrad_scheduler.errors import Later
@@ -70,12 +75,16 @@ class Gate:
         Held while somebody is inside.
     inside, depth
         The thread inside and how many nested calls it has made, or ``None`` and 0.
+    lane
+        Where a crew computes: what was left when the gate was opened. Else ``None``.
     """
 
     __slots__ = (
         "before",
         "depth",
+        "held",
         "inside",
+        "lane",
         "level",
         "lock",
         "number",
@@ -92,6 +101,51 @@ class Gate:
         self.lock = RLock()
         self.inside: int | None = None
         self.depth = 0
+        self.lane: Lane | None = None
+        self.held: Any = None  # how often the lock was held that was given up for it
+
+
+class Lane:
+    """The nodes that one thread of a crew computes inside of each other, and their gates.
+
+    While its thread works on the tables they are those of the scheduler and of the lock; here they
+    wait meanwhile.
+    """
+
+    __slots__ = ("awaits", "computing", "gates", "retried")
+
+    def __init__(self, computing: list[int], retried: int) -> None:
+        self.computing = computing
+        self.gates: list[Gate] = []
+        self.retried = retried
+        self.awaits: object = None  # what its thread waits for, if it waits for other lanes
+
+
+class Lanes(Protocol):
+    """Threads that compute together, as the lock sees them.
+
+    Attributes
+    ----------
+    lanes : dict
+        By thread. Two threads of one lane never run at the same time.
+    inside : Lane or None
+        The one that is in place: its thread holds the lock. ``None`` where nobody holds it.
+    """
+
+    lanes: dict[int, Lane]
+    inside: Lane | None
+
+    def enter(self, lane: Lane) -> None:
+        """Put a lane in place, as the thread that holds the lock."""
+        ...
+
+    def leave(self) -> Lane:
+        """Take the lane away that is in place; the lock is given up next."""
+        ...
+
+    def needed_by(self, target: int | None) -> list[Lane]:
+        """Lanes with nodes under way that `target` needs, as the thread that holds the lock."""
+        ...
 
 
 class GraphLock:
@@ -102,7 +156,11 @@ class GraphLock:
     acquire, release
         As of a plain lock, without regard to gates.
     gates : list of Gate
-        Of the calls under way, innermost last.
+        Of the calls under way, innermost last. Never empty while a crew computes and nobody is inside.
+    crew : Lanes or None
+        Who computes together, if several threads do.
+    raw
+        The plain lock. ``Condition(raw)`` waits for a change of the tables.
 
     Parameters
     ----------
@@ -112,11 +170,25 @@ class GraphLock:
         thread that wants to read `target`; those up to the level `certain` surely do.
     """
 
-    __slots__ = ("_admit", "_spare", "acquire", "gates", "release")
+    __slots__ = (
+        "_admit",
+        "_spare",
+        "acquire",
+        "crew",
+        "gates",
+        "give_up",
+        "raw",
+        "release",
+        "take_back",
+    )
 
     def __init__(self, admit: Callable[[int | None, int, int], bool]) -> None:
-        raw = RLock()
+        raw: Any = RLock()
+        self.raw = raw
         self.acquire, self.release = raw.acquire, raw.release
+        # All calls of one thread at once, as ``threading.Condition`` does.
+        self.give_up, self.take_back = raw._release_save, raw._acquire_restore
+        self.crew: Lanes | None = None
         self.gates: list[Gate] = []
         self._spare: list[Gate] = []
         self._admit = WeakMethod(admit)
@@ -151,6 +223,9 @@ class GraphLock:
         gate.number = number = next(_numbers)
         gate.before = _set_number(number)
         self.gates.append(gate)
+        if self.crew is not None:
+            gate.lane = self.crew.leave()
+            gate.held = self.give_up()
         return gate
 
     def close(self, gate: Gate) -> None:
@@ -163,7 +238,13 @@ class GraphLock:
         """
         interrupted = None
         if not gate.lock.acquire(False):
-            interrupted = _finish(gate.lock.acquire)
+            interrupted = finish(gate.lock.acquire)
+        lane = gate.lane
+        if lane is not None:
+            gate.lane = None
+            assert self.crew is not None
+            self.take_back(gate.held)
+            self.crew.enter(lane)
         _reset_number(gate.before)
         last = self.gates.pop()
         assert last is gate, "gates close innermost first"
@@ -183,23 +264,44 @@ class GraphLock:
         gate.owner = 0  # who waits here runs no code of the user and does not come in
 
         def come_in() -> None:
-            self._take(gate, get_ident())
+            me, crew = get_ident(), self.crew
+            self._take(gate, me)
+            if crew is not None:
+                assert gate.lane is not None
+                self.acquire()
+                crew.lanes[me] = gate.lane
+                crew.enter(gate.lane)
             try:
                 work()
             finally:
                 self.leave_gate()
+                if crew is not None:
+                    del crew.lanes[me]
+                    self.release()
 
         thread = Thread(target=copy_context().run, args=(come_in,), daemon=True)
         thread.start()
-        interrupted = _finish(thread.join, stop)
+        interrupted = finish(thread.join, stop)
         self.close(gate)
         if interrupted is not None:
             raise interrupted
 
+    def is_held_here(self) -> bool:
+        """Whether the thread that is inside holds the lock itself, and did not come through a gate."""
+        return not self.gates or self.gates[0].owner == get_ident()
+
     # --- coming and going --------------------------------------------------------------------
 
-    def enter_again(self) -> None:
+    def enter_again(self, target: int | None = None) -> None:
         """Enter as the thread that holds the lock, while there are gates."""
+        crew = self.crew
+        if crew is not None and crew.inside is None:  # it only got hold of what was given up
+            if get_ident() in crew.lanes:
+                self._resume(crew, crew.lanes[get_ident()])
+            else:
+                self.release()
+                self.visit(target)
+            return
         if not self._come_back():  # those were left by a thread that was interrupted on its way out
             self.gates.clear()
 
@@ -219,6 +321,17 @@ class GraphLock:
         gate.lock.acquire()
         gate.inside, gate.depth = me, 1
 
+    def _resume(self, crew: Lanes, lane: Lane) -> None:
+        """Come out of the code of the user that this thread of a crew runs; it holds the lock once."""
+        me = get_ident()
+        gate = next(gate for gate in reversed(lane.gates) if gate.owner == me)
+        if not gate.lock.acquire(blocking=False):
+            self.release()  # who is inside of the gate needs it to leave
+            gate.lock.acquire()
+            self.acquire()
+        gate.inside, gate.depth = me, 1
+        crew.enter(lane)
+
     def knock(self) -> Gate | None:
         """The innermost gate, with its lock held, if this thread opened it and nobody is inside."""
         try:
@@ -235,27 +348,39 @@ class GraphLock:
     def leave_gate(self) -> bool:
         """Undo one enter through a gate; whether this thread holds the lock itself, too."""
         gate = self.gates[-1]
-        holder = gate.inside == self.gates[0].owner
+        holder = self.is_held_here()
         gate.depth -= 1
         if not gate.depth:
             gate.inside = None
             gate.void = 0
             gate.sure = True
             gate.lock.release()
-        return holder
+            if self.crew is not None:
+                self.crew.leave()
+        return holder or self.crew is not None
 
     def visit(self, target: int | None) -> None:
         """Enter as a thread that does not hold the lock: through a gate, or when it is free."""
-        if self.gates and self._come_back():
+        crew = self.crew
+        if crew is not None and get_ident() in crew.lanes:
+            self.acquire()
+            self._resume(crew, crew.lanes[get_ident()])
+            return
+        if crew is None and self.gates and self._come_back():
             return
         look, since = FIRST_LOOK, monotonic()
-        while not self.acquire(timeout=look):
+        while not self._is_free(look):
             look = min(2 * look, LAST_LOOK)
+            if self.crew is not None:
+                if self._join(target, monotonic() - since):
+                    return
+                continue
             gate = self._innermost()
             if gate is None or not gate.lock.acquire(blocking=False):
                 continue
             try:
-                if gate is self._innermost():
+                # While a crew computes, its gates are for ``_join``, which holds the lock.
+                if gate is self._innermost() and self.crew is None:
                     sure = self._welcome(target, monotonic() - since)
                     if sure is not None:
                         gate.sure = sure
@@ -264,6 +389,45 @@ class GraphLock:
             finally:
                 if gate.inside != get_ident():
                     gate.lock.release()
+
+    def _is_free(self, timeout: float) -> bool:
+        """Whether the lock was got within so many seconds, and not only from a crew that goes on."""
+        if not self.acquire(timeout=timeout):
+            return False
+        if self.crew is None:
+            return True
+        self.release()
+        sleep(FIRST_LOOK)
+        return False
+
+    def _join(self, target: int | None, waited: float) -> bool:
+        """Enter as a thread for which a function of a crew may wait; ``False``: not now."""
+        awaited, number = is_awaited(), _number.get()
+        with self.raw:
+            crew = self.crew
+            if crew is None:
+                return False
+            lanes = [*dict.fromkeys(crew.lanes.values())]
+            own = [lane for lane in lanes if lane.gates and lane.gates[-1].number == number]
+            if own:
+                lanes, sure = own, True
+            elif awaited or waited > GRACE:
+                needed = crew.needed_by(target)
+                if needed and not (awaited and waited > PATIENCE):
+                    return False  # finished soon, if nobody there waits for this thread
+                lanes, sure = needed or lanes, bool(needed)
+            else:
+                return False
+            for lane in lanes:
+                gate = lane.gates[-1] if lane.gates else None
+                if gate is None or gate.lane is not lane or not gate.lock.acquire(blocking=False):
+                    continue
+                self.acquire()
+                gate.sure = sure
+                gate.inside, gate.depth = get_ident(), 1
+                crew.enter(lane)
+                return True
+        return False
 
     def _innermost(self) -> Gate | None:
         try:
@@ -297,7 +461,7 @@ class GraphLock:
         while self._is_open(
             later.void
         ):  # if what goes on there waits for this thread, it must know
-            if monotonic() > end or any(gate.owner == me for gate in self.gates):
+            if monotonic() > end or any(gate.owner == me for gate in self._all_gates()):
                 raise later
             sleep(FIRST_LOOK)
         while self._is_open(later.until) and not (monotonic() > end and is_awaited()):
@@ -312,19 +476,37 @@ class GraphLock:
         if gate.inside != me or gate.sure:
             return False
         calls, end = gate.depth, monotonic() + PATIENCE
+        lane = None if self.crew is None else self.crew.inside
         gate.depth = 1
         self.leave_gate()
-        while not self.acquire(timeout=LAST_LOOK):
-            if monotonic() > end and is_awaited() and self._innermost() is gate:
+        held = None if lane is None else self.give_up()
+        while not self._is_free(LAST_LOOK):
+            if monotonic() <= end or not is_awaited():
+                continue
+            if lane is None and self._innermost() is gate:
                 self._take(gate, me)
                 gate.depth = calls
+                return False
+            if lane is not None and lane.gates[-1:] == [gate]:
+                self._take(gate, me)
+                gate.depth = calls
+                self.take_back(held)
+                assert self.crew is not None
+                self.crew.enter(lane)
                 return False
         for _ in range(calls - 1):
             self.acquire()
         return True
 
+    def _all_gates(self) -> list[Gate]:
+        """Of the calls under way, in all lanes."""
+        if self.crew is None:
+            return self.gates
+        lanes = dict.fromkeys([*self.crew.lanes.values()])
+        return [gate for lane in lanes for gate in lane.gates]
+
     def _is_open(self, number: int) -> bool:
-        return any(gate.number == number for gate in self.gates)
+        return any(gate.number == number for gate in self._all_gates())
 
     def levels(self, level: int) -> list[int]:
         """The levels whose nodes may be reading now, where `level` is the innermost one."""
@@ -348,7 +530,7 @@ class GraphLock:
                 raise Later(0 if gate is self.gates[-1] else self.gates[-1].number, gate.void)
 
 
-def _finish(
+def finish(
     wait: Callable[[], object], stop: Callable[[], None] | None = None
 ) -> BaseException | None:
     """Wait to the end, whatever signals come in between; what they raised, if they did."""

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reactgrad_scheduler.run import Run
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.executors.straight import Tasks
 
 Step = Callable[[], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -89,6 +92,9 @@ class Plan:
     script: Script | None = None
     sources: frozenset[int] | None = None  # what they read of others; made when it is asked for
     rows: list[Row] | None = None  # where versions decide; made when it is first replayed
+    tasks: Tasks | None = None  # for several threads
+    shared: bool | None = None  # whether several threads run it, where that was asked for
+    promised: float = 0.0  # seconds up to which it is not asked again
     moves_seen: int = 0  # how much of the log of moved storage the steps know
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 
@@ -101,7 +107,7 @@ class Plan:
 
     def retire(self) -> None:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
-        self.steps = self.fused = None
+        self.steps = self.fused = self.tasks = None
         self.step_slots = []
         self.members = frozenset()
 

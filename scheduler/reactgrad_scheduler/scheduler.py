@@ -16,9 +16,11 @@ from typing import NoReturn
 from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
 from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
+from reactgrad_scheduler.executors.crew import Crew
 from reactgrad_scheduler.executors.reading import MAX_INSIDE
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
+from reactgrad_scheduler.executors.threads import Threads
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Course, Host
 from reactgrad_scheduler.lock import GraphLock
@@ -94,6 +96,9 @@ class Scheduler:
         self.totals = Totals()
         self.stopwatch: Stopwatch | None = None  # of the run under way, if someone watches
         self.distrust = False
+        self.executor: Threads | None = None  # who runs what is not read by a node; None: serial
+        self.crew: Crew | None = None  # the threads of the run under way, if they are several
+        self.seconds: dict[int, float] = {}  # that nodes took the last time they ran in a crew
         self._journaled = bytearray()  # slots that the journal or a cached plan may name
 
     def fork(self, host: Host) -> Scheduler:
@@ -113,6 +118,8 @@ class Scheduler:
         twin.dynamic = self.dynamic.copy()
         twin._journaled = bytearray(len(self._journaled))
         twin.distrust = self.distrust
+        twin.executor = self.executor
+        twin.seconds = self.seconds.copy()
         return twin
 
     # --- nodes -----------------------------------------------------------------------------
@@ -171,6 +178,8 @@ class Scheduler:
             self.leaf[slot] = self._journaled[slot] = 0
             self.forget_failure(slot)
             self.dynamic.pop(slot, None)
+            if self.seconds:
+                self.seconds.pop(slot, None)
             self.host.released(slot)
 
     # --- changes ---------------------------------------------------------------------------
@@ -488,9 +497,11 @@ class Scheduler:
         staleness = self.staleness
         key: Key = (staleness.state, tuple(staleness.pending), self._serials(targets))
         transition = self.plans.get(key)
-        # A cycle is found and named where the plan is made; what is recorded is run node by node.
+        # A cycle is found and named where the plan is made; what is recorded is run node by node; and
+        # others of a crew may be computing some of it.
         if transition and (
-            not transition.plan.members.isdisjoint(self.computing)
+            self.crew is not None
+            or not transition.plan.members.isdisjoint(self.computing)
             or transition.plan.script
             or (staleness.trace is not None and transition.plan.slots)
         ):
@@ -579,28 +590,52 @@ class Scheduler:
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
-        if plan.certain:
+        if self.executor is not None and self.executor.shares(self, plan):
+            run = self.executor.replay(self, plan)
+        elif plan.certain:
             run = executors.serial.run_certain(self, plan)
-            if run is None:  # it ended as planned
-                run = plan.finished
-                self.versions.journal.append(plan)
-                if len(self.versions.journal) > JOURNAL_LIMIT:
-                    self.versions.settle()
-                self._arrive(transition)
-                if plan.script is not None:
-                    self.totals.rebuilt += len(run.rebuilt)
-                    if not plan.script.ended():
-                        plan.steps = None
-                return run
         else:
             run, straight = executors.compared.run_compared(self, plan)
             if straight:
                 self.totals.add(run)
                 self._arrive(transition)
                 return run
+        if run is None:  # it ended as planned
+            run = plan.finished
+            self.versions.journal.append(plan)
+            if len(self.versions.journal) > JOURNAL_LIMIT:
+                self.versions.settle()
+            self._arrive(transition)
+            if plan.script is not None:
+                self.totals.rebuilt += len(run.rebuilt)
+                if not plan.script.ended():
+                    plan.steps = None
+            return run
         self._settle(targets, run)
         self._count(run)
         return run
+
+    def _run(
+        self,
+        targets: tuple[int, ...],
+        slots: Sequence[int],
+        surely: bool,
+        executor: Threads | None,
+    ) -> Run:
+        """Run those of `slots`, in topological order, whose parents' versions moved.
+
+        `surely`: that is all of them; `executor`: with whom, ``None``: in this thread, or its crew.
+        """
+        if self.crew is not None:
+            return self.crew.read(targets, slots, Run())
+        if executor is not None:
+            run = executor.run(self, slots)
+            # What nodes read is not recorded as long as several run: there is no plan of that.
+            unread = self.dynamic.keys().isdisjoint(slots)
+            run.certain = surely and unread and len(run.ran) == len(slots)
+            return run
+        run = Run(certain=self.staleness.trace is not None and len(self.computing) < MAX_INSIDE)
+        return executors.serial.run_checked(self, slots, run=run)
 
     def _arrive(self, transition: Transition) -> None:
         """Mark what a plan leaves behind that went straight to its end."""
@@ -623,7 +658,11 @@ class Scheduler:
                 break
             erasures = self.erasures
             run.certain = False
-            executors.serial.run_checked(self, self.stale_ancestors(targets), run=run)
+            again = self.stale_ancestors(targets)
+            if self.crew is not None:
+                self.crew.read(targets, again, run)
+            else:
+                executors.serial.run_checked(self, again, run=run)
             ran = {*run.ran, *run.rebuilt}
             run.skipped = [slot for slot in run.skipped if slot not in ran]
 
@@ -661,11 +700,13 @@ class Scheduler:
         surely = self._surely_run(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped]
-        with self.host.around(slots, targets) as course:
-            if surely and course is None and self._nothing_else_decides(slots):
+        executor = self.executor
+        with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
+            surely_so = surely and course is None
+            shared = course is None and executor is not None and executor.pays(self, slots)
+            if surely_so and not shared and self._nothing_else_decides(slots):
                 return self._run_whole(targets, key if repeats else None, slots)
-            run = Run(certain=staleness.trace is not None and len(self.computing) < MAX_INSIDE)
-            executors.serial.run_checked(self, slots, run=run)
+            run = self._run(targets, slots, surely_so, executor if shared else None)
             self._settle(targets, run)
             rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
@@ -864,6 +905,8 @@ class Scheduler:
             self._doubt_errors((slot,))
         for level in self.lock.levels(len(self.computing)):
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
+        if self.crew is not None:
+            self.crew.depend(slot)
 
     def adopt_reads(self, slot: int) -> bool:
         """Make what a node read in the run that just ended its parents, behind the fixed ones.
@@ -931,9 +974,14 @@ class Scheduler:
         round the cycle instead: on all that the nodes on it were computed from or have read so far.
         What else makes one of these run again, an edit or a touch, takes the error back by itself.
         """
+        self.refuse(self.computing[self.computing.index(slot) :], targets, slot)
+
+    def refuse(self, computing: list[int], targets: tuple[int, ...], slot: int) -> NoReturn:
+        """Each of these nodes under way needs the next one, and the last one, which has asked for
+        `targets`, the first; `slot` is that of them from which on this thread computes them.
+        """
         self.lock.refuse(self.computing.index(slot) + 1)
-        computing = self.computing[self.computing.index(slot) :]
-        reader = computing[-1]
+        slot, reader = computing[0], computing[-1]
         # Against the data: who reads what; each of these needs the next one that is computed.
         asked = [tuple(self.reads.get(other, ())) for other in computing[:-1]] + [targets]
         path: list[int] = []

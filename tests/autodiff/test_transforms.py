@@ -1137,3 +1137,16 @@ def test_what_cannot_be_done_says_why(name: str) -> None:
     with pytest.raises(builtin, match=words) as caught:
         act()
     assert isinstance(caught.value, rg.ReactgradError)
+
+
+def test_nodes_to_differentiate_for_may_be_named() -> None:
+    g = rg.Graph()
+    x, w = g.param([1.0, 2.0], name="x"), g.param([3.0, 4.0], name="w")
+    y = (x * x * w).sum()
+    assert rg.grad(y, "x") is rg.grad(y, x)
+    named, given = rg.grad(y, ["x", w]), rg.grad(y, [x, w])
+    assert all(a is b for a, b in zip(named, given, strict=True))
+    assert rg.jacobian(y, "x") is rg.jacobian(y, x)
+    assert rg.hessian(y, "x") is rg.hessian(y, x)
+    with pytest.raises(rg.UnknownNameError, match="z"):
+        rg.grad(y, "z")

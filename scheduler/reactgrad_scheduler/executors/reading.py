@@ -67,7 +67,8 @@ def _part(
 def note_read(scheduler: Scheduler, slot: int) -> bool:
     """Note that the function under way reads `slot`, if that can be had at once.
 
-    ``False``: there is more to it, or the function is that of another thread, and nothing is noted.
+    ``False``: there is more to it, or the function is that of another thread, or of one of several that
+    compute together, and nothing is noted.
     Needs no lock: nothing is looked at that another thread, let in by the function, could change.
     """
     lock, frames = scheduler.lock, scheduler.frames
@@ -78,7 +79,8 @@ def note_read(scheduler: Scheduler, slot: int) -> bool:
         return False
     computing = scheduler.computing
     if (
-        gate.owner != get_ident()
+        scheduler.crew is not None
+        or gate.owner != get_ident()
         or gate.level != len(computing)
         or slot in scheduler.dropped
         or scheduler.retried

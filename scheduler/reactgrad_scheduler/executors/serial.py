@@ -238,7 +238,8 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
     if not isinstance(error, Exception):
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
-        break_off(scheduler, plan)
+        if scheduler.crew is None:  # else others are at work on its nodes; nothing was done ahead
+            break_off(scheduler, plan)
         raise error
 
 
@@ -412,7 +413,9 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
         step = host.bind(slot)
-        if not host.lends(slot):
+        if scheduler.crew is not None:
+            outcome = scheduler.crew.call(slot, step)
+        elif not host.lends(slot):
             outcome = step() if step is not None else None
         else:
             outcome = lent(scheduler, step)
@@ -492,6 +495,8 @@ def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
     compute = rebuild_node if stopwatch is None else stopwatch.rebuild_node
     try:
         for slot in order:
+            if scheduler.crew is not None:
+                scheduler.crew.await_rebuild(slot)
             if scheduler.cancelled:
                 raise Cancelled("the run was cancelled")
             if slot in scheduler.dropped:  # else it was needed, and rebuilt, before its turn

@@ -1,0 +1,156 @@
+"""Whether a plan is run by one thread or by several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from reactgrad_scheduler.errors import ExecutorError
+from reactgrad_scheduler.executors import costs, serial
+from reactgrad_scheduler.executors.crew import Crew
+from reactgrad_scheduler.executors.straight import Straight, split
+from reactgrad_scheduler.plan import Plan, Step
+from reactgrad_scheduler.run import Run
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.scheduler import Scheduler
+
+
+class Serial:
+    """Nodes run one after the other, in the thread that reads.
+
+    Examples
+    --------
+    >>> from reactgrad_scheduler import Serial
+    >>> Serial()
+    Serial()
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Serial()"
+
+
+class Threads:
+    """Independent nodes run at the same time, in threads that end with the run.
+
+    Results, versions, what ran in which order, and which error is raised are those of ``Serial``, bit
+    for bit. Only nodes that take long get threads of their own: kernels on large arrays, and Python
+    functions until a run has shown that they are short. It pays where these give up Python's lock, as
+    NumPy, waiting, and files do. Functions then run in other threads than the one that reads, with
+    its context variables.
+
+    Parameters
+    ----------
+    size : int
+        How many nodes run at the same time at most.
+
+    Raises
+    ------
+    ExecutorError
+        If it is no integer of at least 1.
+
+    Examples
+    --------
+    >>> from reactgrad_scheduler import Threads
+    >>> Threads(4)
+    Threads(4)
+    """
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ExecutorError(
+                f"Threads({size!r}): write how many nodes may run at the same time, an integer of at "
+                "least 1, such as Threads(os.cpu_count())."
+            )
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"Threads({self.size})"
+
+    def _may(self, scheduler: Scheduler) -> bool:
+        """Whether a read that begins now may be shared."""
+        return (
+            self.size > 1
+            and not scheduler.computing  # what a function reads belongs to the run of the function
+            and scheduler.stopwatch
+            is None  # who looks at the clock wants the times of single nodes
+            and scheduler.lock.is_held_here()  # to be given up
+        )
+
+    def pays(self, scheduler: Scheduler, slots: Sequence[int]) -> bool:
+        """Whether there is enough in these nodes to be done at the same time."""
+        if not self._may(scheduler):
+            return False
+        seconds = costs.expected(scheduler, slots)
+        if sum(one >= costs.LONG for one in seconds.values()) < 2:
+            return False
+        tails = costs.longest_ways(scheduler, slots, seconds)
+        return sum(seconds.values()) - max(tails.values()) >= costs.LONG
+
+    def shares(self, scheduler: Scheduler, plan: Plan) -> bool:
+        """Whether it pays for a plan, asked at each of its runs.
+
+        Each run in several threads measures anew how long the functions take; one that takes ten times
+        what is known of them ends in doubt of that.
+        """
+        if plan.script is not None or not self._may(scheduler):
+            return False  # what a script lets go is only right in its order
+        turns = plan.rest(0)
+        if plan.shared is False:
+            if plan.finished.seconds <= plan.promised:
+                return False
+            for slot in plan.slots:
+                scheduler.seconds.pop(slot, None)
+        elif plan.tasks is not None and not plan.tasks.drifted:
+            return True
+        plan.tasks = None
+        plan.shared = self.pays(scheduler, turns)
+        if not plan.shared:
+            seconds = costs.expected(scheduler, turns)
+            plan.promised = 10 * max(costs.LONG, sum(seconds.values()))
+        return plan.shared
+
+    def run(self, scheduler: Scheduler, slots: Sequence[int]) -> Run:
+        """As ``serial.run_checked``, with several threads."""
+        began = perf_counter()
+        crew = Crew(scheduler, slots, self.size)
+        crew.begin_checked()
+        crew.go()
+        crew.run.seconds = perf_counter() - began
+        return crew.run
+
+    def replay(self, scheduler: Scheduler, plan: Plan) -> Run | None:
+        """Run a plan; ``None`` if it went as planned and is still to be journaled."""
+        if plan.certain and not plan.readings:
+            scheduler.host.overwrite(plan.members)
+            try:
+                steps = serial.bound_steps(scheduler, plan)
+            except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+                steps = None
+            if steps is not None:
+                return self._go_straight(scheduler, plan, steps)
+        scheduler.versions.settle()
+        scheduler.staleness.flush()
+        return self.run(scheduler, plan.rest(0))
+
+    def _go_straight(self, scheduler: Scheduler, plan: Plan, steps: list[Step]) -> Run | None:
+        table = plan.tasks
+        if table is None or table.step_slots is not plan.step_slots:
+            table = plan.tasks = split(scheduler, plan)
+        began = perf_counter()
+        crew = Crew(scheduler, plan.slots, self.size)
+        straight = Straight(scheduler, crew, plan, steps, table)
+        crew.begin_straight(straight)
+        try:
+            crew.go()
+        finally:
+            if straight.position is not None:
+                serial.abandon(scheduler, plan.slots)
+        run = plan.finished if straight.position is None else crew.run
+        run.seconds = perf_counter() - began
+        return None if run is plan.finished else run
