@@ -240,6 +240,10 @@ class Store:
     def let_pass(self, slots: Iterable[int], how: Transient) -> None:
         """Keep the values of these nodes only while a run reads them."""
         for slot in slots:
+            former = self.transient.get(slot)
+            if former is not None and former is not how and slot in self.away:
+                former.bring_back(self, slot)  # nobody else knows where it has put the value
+                del self.away[slot]
             self.transient[slot] = how
             if self.data[slot] is not MISSING:
                 self.lying.add(slot)

@@ -623,3 +623,33 @@ def test_nothing_but_memory_differs(
         seen.append(found)
         g.check_invariants()
     np.testing.assert_equal(seen[0], seen[1])
+
+
+def test_a_checkpoint_takes_over_what_hooks_have_put_away_while_it_was_built() -> None:
+    """To build the inner gradient shapes are computed, inside of the block and of the checkpoint."""
+
+    class Twice(rg.Function):  # says no shape
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2.0
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2.0
+
+    def slope(x: Any) -> Any:
+        x = x * 1.0
+        return rg.grad(rg.sin(x).sum(), x)
+
+    g = rg.Graph()
+    a = g.param(np.ones(3))
+    doubled = Twice.apply(a)
+    with rg.saved_tensors_hooks(lambda value: value, lambda packed: packed):
+        y = rg.checkpoint(slope, doubled).sum()
+    for value in (1.0, 0.5):
+        a.set(np.full(3, value))
+        g.zero_grad()
+        assert y.value == pytest.approx(3 * np.cos(2 * value), rel=1e-12)
+        y.backward()
+        np.testing.assert_allclose(a.grad, np.full(3, -2 * np.sin(2 * value)), rtol=1e-12)
+    g.check_invariants()
