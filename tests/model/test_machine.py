@@ -1253,8 +1253,7 @@ INSIDE: list[Callable[[Machine, World, Code], None]] = [
     Machine.act_evict,
 ]
 
-# What has to happen, and how often at least. Which steps come depends on the order of sets of names,
-# so that the numbers leave room.
+# What has to happen, and how often at least.
 LEAST = {
     "step": 10_000,
     "ran": 1_000,
@@ -1273,12 +1272,12 @@ LEAST = {
     "refused: shapes": 2,
     "refused: used": 50,
     "released values": 20,
-    "limited": 20,
+    "limited": 30,
     "saved and loaded": 40,
     "told: changed": 30,
     "told: stale": 10,
     "told: error": 3,
-    "told: removed": 2,
+    "told: removed": 3,
     "raised in an observer": 10,
 }
 
