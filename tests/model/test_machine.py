@@ -183,6 +183,8 @@ class Machine(RuleBasedStateMachine):
         world.graph._scheduler.distrust |= code % 7 == 6
         # Large values are handed out in place, small ones as copies: now and then all count as large.
         _device.COPY_LIMIT = 0 if code % 3 == 2 else COPY_LIMIT
+        # Some programs live with a budget from their first value on.
+        world.graph.max_bytes = 200 if code % 5 == 4 else None
         self.worlds.append(world)
         self.new_leaf(world, Code(code))
         self.new_choice(world, Code(code))
@@ -935,7 +937,6 @@ class Machine(RuleBasedStateMachine):
         with self.hearing():
             world.graph.max_bytes = code.among([None, 0, 40, 200])
         world.released_any()
-        self.did("limited" if world.limited else "not limited")
 
     def act_reload(self, world: World, code: Code) -> None:
         """Go on with what a file brings back; who is not named has to be taken from there."""
@@ -1062,6 +1063,8 @@ class Machine(RuleBasedStateMachine):
         self.did("step")
         code = Code(number)
         world = code.among(self.worlds)
+        if world.limited:
+            self.did("step with a budget")
         action(self, world, code)
 
     @rule(number=CODES)
@@ -1256,6 +1259,7 @@ INSIDE: list[Callable[[Machine, World, Code], None]] = [
 # What has to happen, and how often at least.
 LEAST = {
     "step": 10_000,
+    "step with a budget": 500,
     "ran": 1_000,
     "cut off": 50,
     "rebuilt": 3,
@@ -1272,7 +1276,6 @@ LEAST = {
     "refused: shapes": 2,
     "refused: used": 50,
     "released values": 20,
-    "limited": 30,
     "saved and loaded": 40,
     "told: changed": 30,
     "told: stale": 10,
