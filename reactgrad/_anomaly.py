@@ -202,6 +202,11 @@ class _Inspector(Through):
         if isinstance(host.ops[source], Leaf):
             version = host.scheduler.version(source)
             lines = [f"{op} {name!r} holds {bad} at version {version}: {holds}"]
+        elif self._came_back(source):
+            lines = [
+                f"the value of {name!r}, {op}, came back from unpack of its saved_tensors_hooks with "
+                f"{bad}: {holds}"
+            ]
         else:
             lines = [f"node {name!r}, {op}, gave {bad}: {holds}"]
             operands = dict.fromkeys(host.scheduler.topology.parents[source])
@@ -214,6 +219,11 @@ class _Inspector(Through):
                 f"{range_text(host, slot)}"
             )
         return "\n".join(lines)
+
+    def _came_back(self, slot: int) -> bool:
+        """Whether the value was put away by hooks and is what they brought back."""
+        away = self._host.away.get(slot)
+        return away is not None and away.version == self._host.scheduler.version(slot)
 
     def _mutation(self, slot: int, reader: int) -> str:
         host = self._host

@@ -190,7 +190,7 @@ class Change:
                     continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
-                if news and not program.reads.isdisjoint([slot for slot, _ in news]):
+                if any(program.has_read(slot) for slot, _ in news):
                     going = True
                     self.update(
                         program,
@@ -211,7 +211,8 @@ class Change:
                 raise
             self._take_back(back)
             del self._log[log:], self._done[done:]
-            program.break_down(self._raising(error), self.redefine)
+            # Its frames would keep programs alive that were only to be thrown away.
+            program.break_down(self._raising(error.with_traceback(None)), self.redefine)
 
     def _raising(self, error: Exception) -> Any:
         """A node that raises `error` when it is read."""

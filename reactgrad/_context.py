@@ -240,9 +240,8 @@ class Rule:
         def derivative(*_: Any) -> None:
             raise OutdatedRuleError(
                 f"{name} is new in what is differentiated here, and its forward had not run when its "
-                "rule was asked. Read the gradient outside of functions that are running, and hold it, "
-                "d = rg.grad(y, x), as long as it is used; differentiate it again once arguments have "
-                "values, in an rg.subgraph not before it has returned."
+                "rule was asked. Read the gradient outside of functions that are running, and "
+                "differentiate it again once all inputs have values."
             )
 
         declared = graph._host.specs[var._slot]
@@ -293,9 +292,9 @@ def as_built(part: Any, passed: Any, read: dict[str, Any], *operands: Any) -> An
     if not unchanged(passed, read):
         raise OutdatedRuleError(
             f"a rule was built with ctx.{', ctx.'.join(read)}, and forward has set other values since. "
-            "It is built anew as long as somebody holds the gradient that it is for: hold it, "
-            "d = rg.grad(y, x), and build on d; what was built on one that is gone has to be built "
-            "again. A rule that only uses saved arrays always follows: ctx.save_for_backward(...)."
+            "Gradients are built anew when they are read outside of functions that are running. A node "
+            "that was taken out of a rule or a hook is not: build on what rg.grad(y, x) returns. A rule "
+            "that only uses saved arrays always follows: ctx.save_for_backward(...)."
         )
     return part
 

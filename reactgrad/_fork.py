@@ -62,12 +62,8 @@ def _fork_programs(graph: Graph, twin: Graph) -> None:
     copies: dict[Program, Program] = {}
     for program in graph._programs.in_order():
         copied = copies[program] = program.twin(twin)
-        kept = {at: twin._handle(var._slot) for at, var in program.kept.items()}
-        for at, var in kept.items():
-            copied.kept[at] = var
-            var._programs_dict()[copied] = copied
         # Programs that only what they built keeps alive stand for themselves.
-        entry = (next(iter(copied.seeds.values())), copied, kept)
+        entry = (next(iter(copied.seeds.values())), copied, copied.all_given())
         twin._host.twin_programs.setdefault(program._output, {})[keys.get(program, copied)] = entry
     twin._programs.name_as(graph._programs, copies)
     numbers = {program.number: copied.number for program, copied in copies.items()}

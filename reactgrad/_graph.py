@@ -673,7 +673,8 @@ class Graph:
     def _tidy(self) -> None:
         """Free the nodes whose handles have died and that nothing else keeps."""
         dropped = self._host.dropped
-        if dropped and not self._computing and self._programs.building is None:
+        # With the nodes that gradients gave out these go, and what they held in turn.
+        while dropped and not self._computing and self._programs.building is None:
             slots = []
             while dropped:
                 ref = dropped.popleft()
@@ -1343,6 +1344,13 @@ class Graph:
         programs = self._programs
         if self._computing or programs.under_way:
             return False
+        if programs.waiting and self._subgraphs is not None:
+            with self._subgraphs.fed(self):
+                return self._follow_outdated()
+        return self._follow_outdated()
+
+    def _follow_outdated(self) -> bool:
+        programs = self._programs
         outdated = [(program, program.outdated()) for program in programs.in_order()]
         waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
         unset: set[int] = set()

@@ -79,6 +79,7 @@ class Host(Store):
         self.branches: dict[int, tuple[int, ...]] = {}
         self.branch_users: dict[int, set[int]] = {}
         self.owners: dict[int, int] = {}  # which gradient program built a node
+        self.givers: dict[int, set[Program]] = {}  # which gave it out, and live as long as it
         self.mode: int | None = None  # the leaf that holds train or eval mode, once asked for
         self._mode_anchor: Anchor | None = None
         self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
@@ -187,6 +188,7 @@ class Host(Store):
         self.pins.pop(slot, None)
         self.removed.discard(slot)
         self.owners.pop(slot, None)
+        self.givers.pop(slot, None)
         self.hooks.pop(slot, None)
         self.after_grad.pop(slot, None)
         for branch in self.branches.pop(slot, ()):

@@ -25,16 +25,16 @@ def probe(graph: Graph, found: Spec | None, why: str) -> Var:
     return graph._call_lifted(Lifted(unset, found, None, None, ()), [], None)
 
 
-def connect(node: Var, operand: Any) -> None:
+def connect(node: Var, operand: Any, *, lenient: bool = False) -> None:
     """Let a probe, or what one has become, pass the value of a node on, and what gradients go there.
 
-    A detached operand stays one.
+    A detached operand stays one. For `lenient` see ``Change``.
     """
     graph = node._graph
     closed = frozenset({0} if getattr(operand, "base", None) is not None else ())
     if graph._host.closed.get(node._slot, closed) is None:
         closed = None  # built where no gradient passes
-    with Change(graph, None) as change:
+    with Change(graph, None, lenient=lenient) as change:
         link = Link((operand._slot,))
         change.define({node._slot: Definition(link, ALIAS, (), closed, None, None)})
         change.follow()

@@ -13,12 +13,14 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from reactgrad._change import Change
 from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._probe import connect, probe
@@ -258,7 +260,7 @@ class Subgraph(Generic[P, R]):
         stand_ins = iter(feeds)
         args, kwargs = _mapped((args, kwargs), lambda one: next(stand_ins) if _feeds(one) else one)
         try:
-            with graph:
+            with graph, graph._subgraphs.building(feeds, arguments):
                 result = self._function(*args, **kwargs)
         except GraphError as error:
             if not any(isinstance(one, Handle) for one in arguments):
@@ -276,9 +278,11 @@ class Subgraph(Generic[P, R]):
 class Pool:
     """All instances in one graph."""
 
-    __slots__ = ("_of", "_sweep_at")
+    __slots__ = ("_building", "_of", "_sweep_at")
 
     def __init__(self) -> None:
+        # The feeds and arguments of what is being built, the innermost last.
+        self._building: list[tuple[list[Var], list[Any]]] = []
         self._of: weakref.WeakKeyDictionary[Any, Instances] = weakref.WeakKeyDictionary()
         self._sweep_at = SPARE
 
@@ -306,6 +310,31 @@ class Pool:
 
     def __len__(self) -> int:
         return sum(map(len, self._of.values()))
+
+    @contextmanager
+    def building(self, feeds: list[Var], arguments: list[Any]) -> Iterator[None]:
+        """Build an instance, whose feeds have no values yet."""
+        self._building.append((feeds, arguments))
+        try:
+            yield
+        finally:
+            self._building.pop()
+
+    @contextmanager
+    def fed(self, graph: Graph) -> Iterator[None]:
+        """Let what is being built have the values of its arguments, for rules that must look."""
+        building, self._building = self._building, []
+        pairs = [pair for feeds, given in building for pair in zip(feeds, given, strict=True)]
+        try:
+            with graph._scheduler.notes.aside():
+                for feed, argument in pairs:
+                    _give(graph, feed._slot, argument)
+            yield
+        finally:
+            self._building = building
+            with graph._scheduler.notes.aside():
+                for feed, _ in pairs:
+                    _take(graph, feed)
 
     def _sweep(self, graph: Graph) -> int:
         """Set free what only others feed on that nobody sees either; returns how many are seen.
@@ -492,6 +521,17 @@ def _give(graph: Graph, feed: int, argument: Any) -> None:
     if not isinstance(argument, Handle):
         argument = graph._new_leaf(FEED, argument, None, None, None, None)
     connect(graph._handle(feed), argument)
+
+
+def _take(graph: Graph, feed: Var) -> None:
+    """Let a feed have no value."""
+    if graph._host.ops[feed._slot] is not FEED:
+        # Gradients that cannot be built without a value are built again when there is one.
+        connect(feed, _unset(graph, graph._host.specs[feed._slot]), lenient=True)
+        return
+    feed.touch()
+    with Change(graph, None) as change:
+        change.put(feed._slot, MISSING)
 
 
 def _leaf(graph: Graph, feed: int) -> Var | None:

@@ -104,15 +104,20 @@ def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:
     """The gradients of all outputs, ``None`` for those that nothing depends on."""
     given = shares(g)
     count = len(op.outputs)
-    if max(given) >= count:
+    check_outputs(graph, slot, max(given))
+    return tuple([given.get(i) for i in range(count)])
+
+
+def check_outputs(graph: Any, slot: int, which: int) -> None:
+    """Raise ``GradientError`` if this is no output of a function, but what it has saved."""
+    if which >= len(graph._host.ops[slot].outputs):
         raise GradientError(
-            f"the gradient of node {graph._host.name(slot)!r} uses an array that its forward has "
+            f"the derivative of node {graph._host.name(slot)!r} uses an array that its forward has "
             "saved and that is neither an argument nor an output, so it cannot be differentiated "
             "again. Save arguments and outputs only and compute the rest from them in the rule; or "
             "return that array as one more output; or detach it in the rule, saved.detach(), where it "
             "counts as constant."
         )
-    return tuple([given.get(i) for i in range(count)])
 
 
 def _one_for_each(op: Any, name: str, parts: Any, count: int) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from reactgrad._errors import ShapeError
-from reactgrad.autodiff._custom import MissingRuleError, custom_tangents
+from reactgrad.autodiff._custom import MissingRuleError, check_outputs, custom_tangents
 from reactgrad.autodiff._program import ZERO, Program, Redefine, operand_vars
 from reactgrad.ops import (
     LINEAR,
@@ -33,8 +33,8 @@ class Tangents(Program):
     """The tangents of the nodes between sources and an output.
 
     ``adjoint`` holds tangents here. A source that depends on another one moves along its own
-    direction and with what it depends on. Unlike adjoints, tangents stay while the program lives,
-    also where nothing uses them: only so does an edit know which nodes move.
+    direction and with what it depends on. Unlike adjoints, tangents of nodes before the output stay
+    while the program lives, also where nothing uses them: only so does an edit know which nodes move.
     """
 
     __slots__ = ()
@@ -45,6 +45,9 @@ class Tangents(Program):
     def tangent(self) -> Any:
         """The Var of the output's tangent."""
         return self.adjoint_or_zeros(self._output)
+
+    def _is_last(self, slot: int) -> bool:
+        return slot == self._output
 
     def _is_end(self, slot: int) -> bool:
         return slot in self.seeds
@@ -95,7 +98,9 @@ class Tangents(Program):
         if adjoint == before:
             return False
         own = before is not None and slot in self._own and not several
-        moved = self._enter(slot, adjoint, alone, own, adjoint is not ZERO, redefine)
+        # That of the output lives as long as it is given out, and the program as long as that.
+        hold = adjoint is not ZERO and slot != self._output
+        moved = self._enter(slot, adjoint, alone, own, hold, redefine)
         return moved and (before is not None or adjoint is not ZERO)
 
     def _direction(self, slot: int) -> Any:
@@ -126,6 +131,7 @@ class Tangents(Program):
         self._check_rule(slot, [edge for edge in self._edges[slot] if edge[0] in moving])
         ans, operands = graph._handle(slot), operand_vars(graph, slot)
         if isinstance(op, Output):
+            check_outputs(graph, self._edges[slot][0][1], op.index)
             share = shares(tangents[0]).get(op.index)
             if share is not None:
                 yield share

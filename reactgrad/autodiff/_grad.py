@@ -36,7 +36,7 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
         if program is None:
             program = Program(output, _ones(output))
             graph._programs.name(slot, None, program)
-        found = programs[None] = (program.seed, program, dict(program.kept))
+        found = programs[None] = (program.seed, program, program.all_given())
     return found[1], found[2]
 
 
@@ -120,8 +120,11 @@ def backward(
         # Also those of intermediate nodes that shall show theirs.
         shown = [
             slot
-            for slot in (program.reads if retain_graph else host.retained & program.reads)
-            if slot not in wanted and not graph._scheduler.leaf[slot] and _has_gradient(host, slot)
+            for slot in (program.reads if retain_graph else host.retained & program.reads.keys())
+            if program.has_read(slot)
+            and slot not in wanted
+            and not graph._scheduler.leaf[slot]
+            and _has_gradient(host, slot)
         ]
         adjoints = dict(zip(wanted, program.adjoints(wanted, held), strict=True))
         for slot in wanted:
@@ -144,7 +147,7 @@ def backward(
         }
         # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
         for slot in list(host.grads):
-            if not graph._scheduler.leaf[slot] and slot in program.reads:
+            if not graph._scheduler.leaf[slot] and program.has_read(slot):
                 del host.grads[slot]
         host.grads.update(values | sums)
         view = graph._view(run)

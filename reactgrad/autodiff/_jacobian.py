@@ -60,6 +60,9 @@ class Jacobian(Program):
     def _ends(self) -> tuple[Any, Any]:
         return self._graph._handle(self._output), self._graph._handle(self._x)
 
+    def _is_last(self, slot: int) -> bool:
+        return True
+
     def _leading_to(self, wanted: Iterable[int]) -> set[int]:
         return set(wanted)
 
@@ -91,7 +94,7 @@ class Jacobian(Program):
             setattr(self, name, getattr(pattern, name))
         self.reads |= pattern.reads
         found = None if zero else self._all(seed, one)
-        del pattern
+        pattern.dismiss()
         if found is None:
             self._enter(self._target, ZERO, False, False, False, None)
         else:

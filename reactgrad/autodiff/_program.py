@@ -2,8 +2,8 @@
 
 The adjoint of a node is the sum of the contributions of all its consumers between it and the
 output. A *program* builds adjoints for one output and one seed (the gradient of the output), only
-for the nodes that lead to what was asked for, once; later questions extend it. It lives with the
-output's handle and keeps the adjoints alive.
+for the nodes that lead to what was asked for, once; later questions extend it. It lives as long as
+the output's handle, which keeps the adjoints alive, or one of the nodes that it gave out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ _TABLES = (
     "_own",
     "_hooks",
     "_holds",
-    "_derivatives",
     "_edges",
     "_parts",
     "observed",
@@ -118,7 +117,7 @@ class Programs:
 
     def read(self, slot: int) -> bool:
         """Whether live gradients depend on this node."""
-        return any(slot in program.reads for program in self.in_order())
+        return any(program.has_read(slot) for program in self.in_order())
 
     def in_order(self) -> list[Program]:
         """The live programs in order of creation."""
@@ -153,11 +152,8 @@ class Program:
         From the slot of a node whose derivative is given to the Var that holds it.
     broken : bool
         Whether all that was given out raises, until the next change or question.
-    kept : mapping
-        From the slot of a node that was asked for to the Var of its adjoint, weakly: the adjoints
-        keep their program, and the output's handle keeps both.
-    reads : set
-        At least the slots of the nodes that the adjoints were built for.
+    reads : dict
+        At least the nodes that the adjoints were built for: slots with their serials.
     seen : dict
         For nodes whose rules depend on what their function has left: all that was, and what of it
         they have read; ``None``: they wait for it.
@@ -166,10 +162,9 @@ class Program:
     __slots__ = (
         "__weakref__",
         "_anchors",
-        "_asked",
         "_changes",
-        "_derivatives",
         "_edges",
+        "_given",
         "_graph",
         "_held",
         "_holds",
@@ -183,7 +178,6 @@ class Program:
         "_updating",
         "adjoint",
         "broken",
-        "kept",
         "number",
         "observed",
         "reads",
@@ -204,8 +198,8 @@ class Program:
         self._held: list[Any] = []  # contributions while they are added up
         # What is built may outlive these handles; their nodes must not go before it.
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
-        self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        self._asked: dict[int, int] = {}  # serials of the nodes in ``kept``
+        # For which nodes which were given out, each with its serial behind it.
+        self._given: dict[int, tuple[int, int, int]] = {}
         self._start()
         self.number = self._graph._programs.add(self)
 
@@ -220,7 +214,6 @@ class Program:
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
-        program._derivatives = {at: graph._handle(at) for at in self._derivatives}
         program._edges = self._edges.copy()
         program._params = self._params
         program._parts = self._parts.copy()
@@ -229,8 +222,9 @@ class Program:
         program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
         program.adjoint = self.adjoint.copy()
         program._serials = self._serials.copy()
-        program.kept = weakref.WeakValueDictionary()
-        program._asked = self._asked.copy()
+        program._given = self._given.copy()
+        for _, given, _ in program._given.values():
+            graph._host.givers.setdefault(given, set()).add(program)
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
         program.seen = self.seen.copy()
@@ -245,8 +239,6 @@ class Program:
         self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
         self._hooks: dict[int, tuple[Any, ...]] = {}  # those that adjoints pass (rule D12)
         self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
-        # Derivatives among the nodes between: they follow only as long as somebody holds them.
-        self._derivatives: dict[int, Any] = {}
         # The nodes between: the positions to which gradients may pass, and who is there.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._params: tuple[int, ...] | None = None  # those among them, once asked for
@@ -256,8 +248,17 @@ class Program:
         # The same for functions that rules differentiate while they build: by the rule's node, the
         # functions' slots and serials, and what of them was read.
         self._inner: dict[int, tuple[tuple[int, int, dict[str, Any] | None], ...]] = {}
-        self.reads = {seed._slot for seed in self.seeds.values()}
+        self.reads: dict[int, int] = {}
+        self._read(seed._slot for seed in self.seeds.values())
         self._reach([self._output])
+
+    def _read(self, slots: Iterable[int]) -> None:
+        serial = self._graph._scheduler.topology.serial
+        self.reads.update([(slot, serial[slot]) for slot in slots])
+
+    def has_read(self, slot: int) -> bool:
+        """Whether adjoints were built for this node, and not for one that had its slot before."""
+        return self.reads.get(slot) == self._graph._scheduler.topology.serial[slot]
 
     @property
     def seed(self) -> Any:
@@ -281,7 +282,7 @@ class Program:
         }
         if moved or self.broken:
             graph._update_program(self, moved)
-        found = [self._given(slot) for slot in wanted]
+        found = [self.given(slot) for slot in wanted]
         missing = [slot for slot, var in zip(wanted, found, strict=True) if var is None]
         if not missing:
             return found
@@ -293,10 +294,21 @@ class Program:
             new.get(slot) if var is None else var for slot, var in zip(wanted, found, strict=True)
         ]
 
-    def _given(self, slot: int) -> Any:
-        """The Var that was given out for a node and still lives."""
+    def given(self, slot: int) -> Any:
+        """The Var of what was given out for a node and still lives."""
+        at = self._shown(slot)
+        return None if at is None else self._graph._handle(at)
+
+    def all_given(self) -> dict[int, Any]:
+        """The Vars of all that was given out and still lives, by the nodes they are for."""
+        found = {slot: self.given(slot) for slot in self._given}
+        return {slot: var for slot, var in found.items() if var is not None}
+
+    def _shown(self, slot: int) -> int | None:
+        """The node that was given out for a node, if both still live."""
         serial = self._graph._scheduler.topology.serial
-        return self.kept.get(slot) if self._asked.get(slot) == serial[slot] else None
+        since, given, number = self._given.get(slot, (None, 0, 0))
+        return given if serial[slot] == since and serial[given] == number else None
 
     def adjoint_or_zeros(self, wanted: int) -> Any:
         """The adjoint of a node; where the output does not depend on it, zeros until it does."""
@@ -348,18 +360,30 @@ class Program:
         return held
 
     def _give_out(self, slot: int) -> Any:
-        """The Var of an adjoint for callers: a node of its own that nobody else was given."""
+        """The Var of an adjoint for callers: a node of its own that nobody else was given.
+
+        The program lives as long as that node, so no other node of the program may use it.
+        """
         graph, adjoint = self._graph, self._known(slot)
         if adjoint is None or adjoint is ZERO:
             var = self._zero(slot)
         else:
             var = graph._handle(adjoint)
-            if slot not in self._own:
+            if slot not in self._own or not self._is_last(slot):
                 var = alias(var)
-        self.kept[slot] = var
-        self._asked[slot] = graph._scheduler.topology.serial[slot]
-        var._programs_dict()[self] = self
+        serial = graph._scheduler.topology.serial
+        self._given[slot] = (serial[slot], var._slot, serial[var._slot])
+        graph._host.givers.setdefault(var._slot, set()).add(self)
         return var
+
+    def dismiss(self) -> None:
+        """Follow nothing any more; what was given out stays what it is."""
+        for _, given, _ in self._given.values():
+            self._graph._host.givers.get(given, set()).discard(self)
+
+    def _is_last(self, slot: int) -> bool:
+        """Whether no adjoint is computed from that of this node."""
+        return not self._edges[slot]
 
     def _zero(self, slot: int) -> Any:
         """What callers get of a node whose derivative is zero everywhere."""
@@ -411,7 +435,7 @@ class Program:
             before, after = edges[slot], self._open_edges(slot)
             if after != before:
                 self._put(edges, slot, after)
-                self.reads.update(sources(self._graph, slot))
+                self._read(sources(self._graph, slot))
                 for i, source in set(before).difference(after):
                     self._drop(self._parts, (slot, i))
                     gone.add(source)
@@ -446,27 +470,29 @@ class Program:
         self._start()
         self.reads |= reads
         self.broken = False
-        wanted = [slot for slot in self.kept if self._given(slot) is not None]
+        wanted = [slot for slot in self._given if self._shown(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
     def break_down(self, error: Any, redefine: Redefine) -> None:
         """Let all that was given out raise what the node `error` raises, until the next change."""
         self.broken = True
-        for var in list(self.kept.values()):
-            redefine(var._slot, error._slot)
+        for slot in self._given:
+            given = self._shown(slot)
+            if given is not None:
+                redefine(given, error._slot)
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
-        """Let the Vars that were given out for these nodes show their adjoints."""
+        """Let what was given out for these nodes show their adjoints."""
         for slot in slots:
-            var = self._given(slot)
-            if var is None:
+            given = self._shown(slot)
+            if given is None:
                 continue
             adjoint = self._known(slot) if slot in self._edges else None
             if adjoint is None or adjoint is ZERO:
                 adjoint = self._zero(slot)._slot
-            if adjoint != var._slot:
-                redefine(var._slot, adjoint)
+            if adjoint != given:
+                redefine(given, adjoint)
 
     def rerun_hooks(self) -> None:
         """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
@@ -523,7 +549,7 @@ class Program:
 
     def _reach(self, slots: Iterable[int]) -> list[int]:
         """Take in these nodes and all that they depend on over edges that gradients may pass."""
-        edges, graph, owners = self._edges, self._graph, self._graph._host.owners
+        edges, graph = self._edges, self._graph
         reached: list[int] = []
         stack = list(slots)
         while stack:
@@ -532,10 +558,7 @@ class Program:
                 found = self._open_edges(slot)
                 self._put(edges, slot, found)
                 self._params = None
-                self.reads.add(slot)
-                self.reads.update(sources(graph, slot))
-                if slot in owners and getattr(var := graph._handle(slot), "_programs", None):
-                    self._put(self._derivatives, slot, var)
+                self._read((slot, *sources(graph, slot)))
                 reached.append(slot)
                 stack += [source for _, source in found]
         return reached
@@ -563,7 +586,6 @@ class Program:
                 self._serials,
                 self._own,
                 self._holds,
-                self._derivatives,
                 self._hooks,
                 self.seen,
                 self._inner,
@@ -583,7 +605,7 @@ class Program:
 
     def _is_end(self, slot: int) -> bool:
         """Whether this node is one of those up to which derivatives go from the output."""
-        return self._given(slot) is not None
+        return self._shown(slot) is not None
 
     def _leading_to(self, wanted: Iterable[int]) -> set[int]:
         """The nodes that still need adjoints for these to have theirs."""

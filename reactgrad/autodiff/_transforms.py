@@ -87,10 +87,10 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             slope = _slope(y, wanted, given, allow_unused)
         program = graph._programs.find(slope._slot, "hvp")
         if program is None:
-            # Not that of rg.grad: this one is kept by the products, which also keep the slope.
+            # Not that of rg.grad: this one lives as long as the products.
             program = Program(slope, _ones(slope))
             graph._programs.name(slope._slot, "hvp", program)
-        found = tuple(_keeping(program.adjoint_or_zeros(x._slot), slope) for x in wanted)
+        found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
     return found[0] if single else found
 
 
@@ -98,7 +98,7 @@ def _moved(y: Any, x: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: b
     """How the gradient for `x` moves when all of them do."""
     (gradient,) = grad(y, [x], allow_unused=allow_unused)
     tangent = None if gradient is None else jvp(gradient, xs, vs, True)
-    return x._graph._zeros_like(x) if tangent is None else _keeping(tangent, gradient)
+    return x._graph._zeros_like(x) if tangent is None else tangent
 
 
 def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
@@ -106,7 +106,7 @@ def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> 
     pairs = zip(grad(y, xs, allow_unused=allow_unused), _directions(xs, vs), strict=True)
     used = [(g, v) for g, v in pairs if g is not None]
     parts = [total(multiply(g, v)) for g, v in used]
-    return _keeping(accumulate(parts, ()), *[g for g, _ in used])
+    return accumulate(parts, ())
 
 
 def jacobian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = False) -> Any:
@@ -141,7 +141,7 @@ def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
     """The Jacobian of a gradient for `like`, which may be constant, or zero everywhere."""
     if gradient is None:
         return x._graph._zeros(spec((*like.shape, *x.shape), x.dtype, x.device))
-    return _keeping(_jacobian(gradient, x, mode, "rg.hessian")[0], gradient)
+    return _jacobian(gradient, x, mode, "rg.hessian")[0]
 
 
 def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
@@ -214,12 +214,6 @@ def _several(values: Any) -> list[Any]:
             f"node, not {type(values).__name__}."
         )
     return list(values)
-
-
-def _keeping(result: Any, *others: Any) -> Any:
-    """`result`, which keeps other nodes it was derived from up to date with it."""
-    result._programs_dict()["derived from"] = list(others)
-    return result
 
 
 def _independent(y: Any, x: Any) -> GradientError:

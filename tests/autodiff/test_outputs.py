@@ -484,6 +484,7 @@ def test_gradient_of_one_output_becomes_another_node() -> None:
     total = loss + other
     d, by_radius = rg.grad(total, (x, radius))
     np.testing.assert_allclose(d.value, 2 * 3.0 / 5.0 - 5 * 4.0 / 25.0)
+    assert by_radius.value == 2.0
     gc.collect()
     CALLS.clear()
     other.replace_parent(0, angle)

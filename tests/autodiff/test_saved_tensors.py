@@ -544,6 +544,30 @@ def test_anomaly_mode_allows_what_is_less_precise(g: rg.Graph) -> None:
     np.testing.assert_allclose(np.asarray(w.grad), expected, rtol=1e-6)
 
 
+def test_anomaly_mode_says_that_nan_came_from_unpack(g: rg.Graph) -> None:
+    w = g.param(np.linspace(0.1, 1.0, 4), name="w")
+    with rg.saved_tensors_hooks(lambda a: a, lambda a: np.where(a > 0.5, np.nan, a)):
+        h = rg.tanh(w)
+    h.name = "h"
+    y = h.sum()
+    del h
+    words = (
+        "the value of 'h', op 'tanh', came back from unpack of its saved_tensors_hooks with 2 NaN"
+    )
+    with rg.detect_anomaly():
+        y.value
+        with pytest.raises(rg.AnomalyError, match=words):
+            y.backward()
+    w.set(-np.ones(4))
+    with rg.saved_tensors_hooks(lambda a: a, lambda a: a):
+        root = rg.sqrt(w)
+    with (
+        rg.detect_anomaly(),
+        pytest.raises(rg.AnomalyError, match=r"^node 'sqrt_\d+', op 'sqrt', gave 4 NaN"),
+    ):
+        rg.tanh(root).sum().value
+
+
 def test_arrays_of_objects_stay_in_memory(g: rg.Graph, tmp_path: Path) -> None:
     x = g.input(1.0)
     with rg.save_on_disk(tmp_path):

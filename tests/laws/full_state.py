@@ -52,7 +52,7 @@ def full_state(graph: rg.Graph) -> dict[str, Any]:
                 dict(program._edges),
                 dict(program._parts),
                 dict(program._own),
-                {slot: var._slot for slot, var in program.kept.items()},
+                {slot: var._slot for slot, var in program.all_given().items()},
             )
             for program in graph._programs.in_order()
         ]

@@ -271,6 +271,40 @@ def test_a_var_that_dies_while_a_function_runs_is_cleared_afterwards(g: rg.Graph
     g.check_invariants()
 
 
+def test_derivatives_go_with_the_last_node_that_uses_them(g: rg.Graph, no_cyclic_gc: None) -> None:
+    """Also those for nodes in the middle, from which others are computed, and through tuples."""
+    x = g.param([1.0, 2.0, 3.0, 4.0])
+
+    def build(which: int) -> None:
+        a, b = rg.split(x * 2.0, 2)
+        h = a * b
+        z = rg.tanh(h) * a
+        y = z.sum()
+        found = [
+            rg.grad(y, h),
+            rg.grad(y, [x, a]),
+            rg.grad(z, h, gradient=np.ones(2)),
+            rg.jvp(z, x, np.ones(4)),
+            rg.jvp(y, h, np.ones(2)),
+            rg.hessian(y, x),
+            rg.hvp(y, x, np.ones(4)),
+            rg.jacobian(z, x, mode="reverse"),
+            rg.jacobian(z, h, mode="forward"),
+        ]
+        used = [one[0] * 2.0 if isinstance(one, tuple) else one * 2.0 for one in found]
+        second = rg.grad(used[0].sum(), x)
+        if which % 2:
+            del found, a, b, h, z, y
+        g.forward(second, *used)
+
+    for which in range(4):
+        build(which)
+        g.nodes
+        assert (len(g), len(g._programs.in_order())) == (1, 0)
+        assert not g._host.givers
+        assert not g._host.anchors
+
+
 def test_a_dropped_node_is_not_listed_under_its_successor_in_the_slot(g: rg.Graph) -> None:
     x = g.input(1.0)
     y = x + 1.0
