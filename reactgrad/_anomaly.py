@@ -203,10 +203,8 @@ class _Inspector(Through):
             version = host.scheduler.version(source)
             lines = [f"{op} {name!r} holds {bad} at version {version}: {holds}"]
         elif self._came_back(source):
-            lines = [
-                f"the value of {name!r}, {op}, came back from unpack of its saved_tensors_hooks with "
-                f"{bad}: {holds}"
-            ]
+            what = f"the value of {name!r}, {op},"
+            lines = [f"{what} came back from unpack of its saved_tensors_hooks with {bad}: {holds}"]
         else:
             lines = [f"node {name!r}, {op}, gave {bad}: {holds}"]
             operands = dict.fromkeys(host.scheduler.topology.parents[source])

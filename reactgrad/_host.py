@@ -21,6 +21,7 @@ from reactgrad.scheduler import Course
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._var import Var
+    from reactgrad.autodiff import Program
 
 
 class HandleRef(weakref.ref[Any]):
