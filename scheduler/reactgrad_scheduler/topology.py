@@ -27,7 +27,7 @@ Consumers = tuple[int, ...] | dict[int, None]
 FEW = 8
 
 # Most rows that are added at a time: a fork copies the list of those that are free.
-MAX_BLOCK = 1024
+MAX_BLOCK = 256
 
 
 class Topology:
