@@ -37,7 +37,7 @@ from reactgrad._site import user_level
 from reactgrad._store import MISSING, Lease
 from reactgrad.backend import Spec, storage_shape
 from reactgrad.ops import Attrs, Op
-from reactgrad.scheduler import InvariantError, Run, Step
+from reactgrad.scheduler import Column, InvariantError, Run, Step
 from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 
@@ -376,7 +376,7 @@ class BudgetedHost(Host):
             return True
         found = self.specs[slot]
         # Results of functions are handed out as they are; a fork may count as a caller of them.
-        if found is not None or slot in self._shared or not isinstance(self.data[slot], np.ndarray):
+        if found is not None or not self.owns(slot) or not isinstance(self.data[slot], np.ndarray):
             return False
         handed = slot in self.handed and self.handed[slot] is self.data[slot]
         return _references(self.data, slot) > _OWN_REFERENCES + handed
@@ -467,7 +467,7 @@ def _bytes_of(found: Spec) -> int:
     return 0 if found.weak is not None else math.prod(storage_shape(found)) * found.dtype.itemsize
 
 
-def _references(values: list[Any], slot: int) -> int:
+def _references(values: Column[Any], slot: int) -> int:
     """References to an array and to the one whose memory it shows."""
     value = values[slot]
     memory = memory_of(value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import GraphError
 from reactgrad._host import Pin
+from reactgrad.scheduler import Blank, share
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -27,8 +28,9 @@ def fork(graph: Graph) -> Graph:
         scheduler = graph._scheduler.fork(copy)
         twin._adopt(scheduler)
         host.share_with(copy)
-        copy.handles = [None] * len(host.handles)
-        copy.sites = host.sites.copy()
+        graph._mark = graph._scheduler.staleness.mark  # another object now
+        copy.handles = Blank(len(host.handles), None)
+        host.sites, copy.sites = share(host.sites)
         copy.name_of, copy.named = host.name_of.copy(), host.named.copy()
         copy.closed = host.closed.copy()
         copy.removed = host.removed.copy()

@@ -741,8 +741,7 @@ class Graph:
         """The node whose name was made of its op and number, such as ``tanh_3``."""
         number = str(name).rpartition("_")[2]
         if number.isdecimal() and int(number):  # free slots have the number 0
-            serial = self._scheduler.topology.serial
-            slot = serial.index(int(number)) if int(number) in serial else None
+            slot = self._scheduler.topology.find(int(number))
             if slot is not None and self._host.name(slot) == name:
                 return slot
         return None

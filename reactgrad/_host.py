@@ -16,7 +16,7 @@ from reactgrad._sparing import meets_transient, sparing
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Output
-from reactgrad.scheduler import Course
+from reactgrad.scheduler import Column, Course
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -55,12 +55,12 @@ class Host(Store):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self._graph = weakref.ref(graph)
-        self.handles: list[HandleRef | None] = []
+        self.handles: Column[HandleRef | None] = []
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
         self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
         self.on_death = self.dropped.append
-        self.sites: list[Site | None] = []
+        self.sites: Column[Site | None] = []
         self.kept: dict[int, Var] = {}
         self.name_of: dict[int, str] = {}
         self.named: dict[str, int] = {}
@@ -101,8 +101,8 @@ class Host(Store):
 
     def extend(self, rows: int) -> None:
         super().extend(rows)
-        self.handles += [None] * rows
-        self.sites += [None] * rows
+        self.handles.extend([None] * rows)
+        self.sites.extend([None] * rows)
 
     def anchor(self, slot: int) -> Anchor:
         """Something that keeps `slot` alive as long as it lives."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from reactgrad.backend import owner
+from reactgrad.scheduler import Column
 
 
 def memory_of(value: Any) -> Any:
@@ -52,7 +53,7 @@ class Ledger:
         """Whether the value of a slot takes memory."""
         return slot in self._holder
 
-    def update(self, slots: Iterable[int], values: Sequence[Any]) -> None:
+    def update(self, slots: Iterable[int], values: Column[Any]) -> None:
         """The values of these slots have changed."""
         slots = list(slots)
         # All old entries go before any new one comes: memory may be used again under its former id.

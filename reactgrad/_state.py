@@ -592,12 +592,13 @@ class _Restoring:
             if op is MODE:
                 host.keep_mode(node)
         topology, versions = scheduler.topology, scheduler.versions
-        count = len(self.of)  # the rows behind are free
-        topology.serial[:count] = state.serial.tolist()
-        topology.rank[:count] = state.rank.tolist()
+        rows = zip(
+            state.serial.tolist(), state.rank.tolist(), self.version, self.records, strict=True
+        )
+        for node, (serial, rank, version, record) in enumerate(rows):
+            topology.serial[node], topology.rank[node] = serial, rank
+            versions.version[node], versions.record[node] = version, record
         topology.next_serial = state.next_serial
-        versions.version[:count] = self.version
-        versions.record[:count] = self.records
 
     def check_leaf(self, node: int, value: Any) -> None:
         kind, found = self.of[node], self.specs[node]

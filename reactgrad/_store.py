@@ -44,7 +44,16 @@ from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM
 from reactgrad.ops import Attrs, Op, Output
 from reactgrad.ops import Leaf as Leaf
-from reactgrad.scheduler import UNCHANGED, InvariantError, Scheduler, Step
+from reactgrad.scheduler import (
+    UNCHANGED,
+    Blank,
+    Column,
+    InvariantError,
+    Overlay,
+    Scheduler,
+    Step,
+    share,
+)
 
 
 class Lease(weakref.ref[Any]):
@@ -98,19 +107,20 @@ class Store:
 
     def __init__(self) -> None:
         self.scheduler: Scheduler
-        self.ops: list[Any] = []
-        self.attrs: list[Attrs] = []
-        self.specs: list[Spec | None] = []
-        self.data: list[Any] = []
+        self.ops: Column[Any] = []
+        self.attrs: Column[Attrs] = []
+        self.specs: Column[Spec | None] = []
+        self.data: Column[Any] = []
         self.cutoffs: dict[int, Cutoff] = {}
         # Versions at which nodes lost their cutoff: it may have kept values that no run gives again.
         self.former_cutoffs: dict[int, int] = {}
         self.handed: dict[int, Any] = {}  # what callers were given of the present value, or a lease
         self._leases: dict[int, list[Callable[[], Any]]] = {}
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
-        self._shared: set[int] = set()  # slots whose memory a fork may look at
+        # In a graph that was forked: slots whose memory only this store looks at.
+        self._own: set[int] | None = None
         # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
-        self._steps: list[Any] = []
+        self._steps: Column[Any] = []
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
         self._literals: dict[int, dict[Literal, Any]] = {}
@@ -129,11 +139,15 @@ class Store:
 
     def share_with(self, twin: Store) -> None:
         """Give a fork the same values; whoever writes first moves to memory of its own."""
-        twin.ops = self.ops.copy()
-        twin.attrs = self.attrs.copy()
-        twin.specs = self.specs.copy()
-        twin.data = self.data.copy()
-        twin._steps = [NEW] * len(self.data)
+        if self._own is None:  # steps write into a column that is frozen from now on
+            self.scheduler.plans.unbind()
+            self._steps = Blank(len(self.data), NEW)
+        self.ops, twin.ops = share(self.ops)
+        self.attrs, twin.attrs = share(self.attrs)
+        self.specs, twin.specs = share(self.specs)
+        self.data, twin.data = share(self.data)
+        self._own, twin._own = set(), set()
+        twin._steps = Blank(len(self.data), NEW)
         twin.cutoffs = self.cutoffs.copy()
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
@@ -141,17 +155,14 @@ class Store:
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
-        # What a caller still looks at is shared anyway, so leases need not be known there.
-        self._shared = set(range(len(self.data)))
-        twin._shared = self._shared.copy()
 
     def extend(self, rows: int) -> None:
         """Add rows, each with what a new node has that is not told otherwise."""
-        self.ops += [None] * rows
-        self.attrs += [()] * rows
-        self.specs += [None] * rows
-        self.data += [MISSING] * rows
-        self._steps += [NEW] * rows
+        self.ops.extend([None] * rows)
+        self.attrs.extend([()] * rows)
+        self.specs.extend([None] * rows)
+        self.data.extend([MISSING] * rows)
+        self._steps.extend([NEW] * rows)
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is gone."""
@@ -176,7 +187,8 @@ class Store:
         self._leases.pop(slot, None)
         self._view_of.pop(slot, None)
         self._steps[slot] = UNBOUND
-        self._shared.discard(slot)
+        if self._own is not None:
+            self._own.add(slot)
         self._forget_literals(slot)
 
     def take(self, slot: int) -> Taken:
@@ -186,7 +198,7 @@ class Store:
             self.handed.get(slot),
             self._leases.get(slot),
             self._view_of.get(slot),
-            slot in self._shared,
+            not self.owns(slot),
         )
         self.discard(slot)
         return taken
@@ -202,8 +214,8 @@ class Store:
         ):
             if entry is not None:
                 table[slot] = entry
-        if taken.shared:
-            self._shared.add(slot)
+        if taken.shared and self._own is not None:
+            self._own.discard(slot)
 
     # --- values that go and come back --------------------------------------------------------
 
@@ -294,7 +306,7 @@ class Store:
 
     def close(self) -> None:
         """Let go of everything that refers back here, when the graph goes."""
-        self._steps.clear()
+        self._steps = []
         self.__dict__.pop("scheduler", None)
 
     # --- what callers see --------------------------------------------------------------------
@@ -346,9 +358,10 @@ class Store:
             else:
                 for slot in [slot for slot in handed if slot in slots]:
                     del handed[slot]
-        if self._shared:
-            for slot in _common(slots, self._shared):
-                self._shared.discard(slot)
+        own = self._own
+        if own is not None:
+            for slot in [slot for slot in slots if slot not in own]:
+                own.add(slot)
                 found = self.specs[slot]
                 if found is not None and found.weak is None and slot not in self._view_of:
                     self._leases.pop(slot, None)
@@ -387,8 +400,12 @@ class Store:
 
     def lent_out(self, slots: Collection[int]) -> bool:
         """Whether callers or forks may see the memory in which these values lie."""
-        leases, shared = self._leases, self._shared
-        return bool((leases and _common(slots, leases)) or (shared and _common(slots, shared)))
+        leases = self._leases
+        return bool(leases and _common(slots, leases)) or not all(map(self.owns, slots))
+
+    def owns(self, slot: int) -> bool:
+        """Whether no fork may look at the memory of a value."""
+        return self._own is None or slot in self._own
 
     @staticmethod
     def _fits(buffer: Any, found: Spec) -> bool:
@@ -486,10 +503,11 @@ class Store:
         if self.together:
             self.part(slot)
         steps = self._steps
-        steps[slot] = UNBOUND
-        # Copied: another thread of the run may add a child.
-        for child in [*self.scheduler.topology.children[slot]]:
-            steps[child] = UNBOUND
+        if not isinstance(steps, Overlay) or steps.written:  # else nothing was bound since the fork
+            steps[slot] = UNBOUND
+            # Copied: another thread of the run may add a child.
+            for child in [*self.scheduler.topology.children[slot]]:
+                steps[child] = UNBOUND
         self.scheduler.moved(slot)
 
     def lends(self, slot: int) -> bool:

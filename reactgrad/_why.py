@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -594,7 +594,7 @@ class _History:
     def _index(self, event: Event) -> int:
         return event.number - self._entries[0].number
 
-    def slot(self, serials: list[int], serial: int) -> int | None:
+    def slot(self, serials: Iterable[int], serial: int) -> int | None:
         """Where a node lies; ``None`` if it was dropped."""
         if self._slots is None:
             self._slots = {number: slot for slot, number in enumerate(serials) if number}

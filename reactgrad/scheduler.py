@@ -1,9 +1,11 @@
 """The scheduler under reactgrad, re-exported: what to run and when, for any kind of value."""
 
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
+from reactgrad_scheduler import Blank as Blank
 from reactgrad_scheduler import BusyError as BusyError
 from reactgrad_scheduler import Cancelled as Cancelled
 from reactgrad_scheduler import CollectorPause as CollectorPause
+from reactgrad_scheduler import Column as Column
 from reactgrad_scheduler import Course as Course
 from reactgrad_scheduler import CycleError as CycleError
 from reactgrad_scheduler import ExecutorError as ExecutorError
@@ -12,6 +14,7 @@ from reactgrad_scheduler import InvariantError as InvariantError
 from reactgrad_scheduler import Later as Later
 from reactgrad_scheduler import Leaves as Leaves
 from reactgrad_scheduler import Link as Link
+from reactgrad_scheduler import Overlay as Overlay
 from reactgrad_scheduler import ReactgradError as ReactgradError
 from reactgrad_scheduler import Run as Run
 from reactgrad_scheduler import Scheduler as Scheduler
@@ -23,5 +26,6 @@ from reactgrad_scheduler import Threads as Threads
 from reactgrad_scheduler import Timed as Timed
 from reactgrad_scheduler import check_invariants as check_invariants
 from reactgrad_scheduler import note_read as note_read
+from reactgrad_scheduler import share as share
 from reactgrad_scheduler import unwatch as unwatch
 from reactgrad_scheduler import watch as watch

@@ -3,6 +3,7 @@
 Map, from the bottom up:
 
 - ``errors``      what can go wrong, as exceptions
+- ``overlay``     columns of tables that forks share
 - ``topology``    nodes and edges in flat tables
 - ``order``       topological ranks under edits; cycles
 - ``plan``        plans of bound steps, and the cache that finds them again
@@ -37,6 +38,10 @@ from reactgrad_scheduler.executors.threads import Threads as Threads
 from reactgrad_scheduler.host import Course as Course
 from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.invariants import check_invariants as check_invariants
+from reactgrad_scheduler.overlay import Blank as Blank
+from reactgrad_scheduler.overlay import Column as Column
+from reactgrad_scheduler.overlay import Overlay as Overlay
+from reactgrad_scheduler.overlay import share as share
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
 from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step

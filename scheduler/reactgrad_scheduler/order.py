@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.topology import RANK_GAP, Consumers, Topology
 
 
@@ -123,7 +124,7 @@ def _between(topology: Topology, parent: int, child: int) -> tuple[set[int], set
 
 
 def _walk(
-    edges: Sequence[Consumers],
+    edges: Column[tuple[int, ...]] | Column[Consumers],
     found: set[int],
     accepts: Callable[[int], bool],
 ) -> Iterator[int]:

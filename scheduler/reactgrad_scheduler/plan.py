@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.run import Run
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 # A node of a plan in which versions decide: its slot, a call that takes its parents' versions from the
 # table, and the slot again if whoever runs it is to announce that its value is overwritten.
-Row = tuple[int, Callable[[Sequence[int]], tuple[int, ...]], tuple[int, ...]]
+Row = tuple[int, Callable[[Column[int]], tuple[int, ...]], tuple[int, ...]]
 
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()
@@ -99,7 +100,7 @@ class Plan:
     finished: Run = field(default_factory=Run)  # what a run of all its nodes records
 
     @classmethod
-    def of(cls, slots: Sequence[int], serial: Sequence[int], *, certain: bool) -> Plan:
+    def of(cls, slots: Sequence[int], serial: Column[int], *, certain: bool) -> Plan:
         """A plan of these nodes, which is still to be bound."""
         run = Run(list(slots))
         run.seal(serial)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+
+from reactgrad_scheduler.overlay import Column
 
 # A node that was read, and from where to where in what ran it, and what it needs, was run for that.
 Span = tuple[int, int, int]
@@ -65,7 +67,7 @@ class Run:
             self.failed.update(run.failed)
             run.raised.clear()
 
-    def seal(self, serial: Sequence[int]) -> None:
+    def seal(self, serial: Column[int]) -> None:
         """Remember which nodes these slots are."""
         for slots in (self.ran, self.skipped, self.rebuilt, self.failed):
             for slot in slots:

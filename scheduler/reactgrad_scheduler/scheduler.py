@@ -25,6 +25,7 @@ from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Course, Host
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path
+from reactgrad_scheduler.overlay import Blank, Column, share
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
@@ -69,7 +70,7 @@ class Scheduler:
         self._mark = self.staleness.mark
         self.plans = PlanCache()
         self.notes = Notes()
-        self.leaf = bytearray()
+        self.leaf: Column[int] = bytearray()
         self.errors: dict[int, StoredError] = {}  # what nodes raised
         self.raises: dict[int, StoredError] = {}  # what failed nodes raise: also operands' errors
         self.error_count = 0
@@ -99,24 +100,29 @@ class Scheduler:
         self.executor: Threads | None = None  # who runs what is not read by a node; None: serial
         self.crew: Crew | None = None  # the threads of the run under way, if they are several
         self.seconds: dict[int, float] = {}  # that nodes took the last time they ran in a crew
-        self._journaled = bytearray()  # slots that the journal or a cached plan may name
+        self._journaled: Column[int] = (
+            bytearray()
+        )  # slots that the journal or a cached plan may name
 
     def fork(self, host: Host) -> Scheduler:
-        """A scheduler of its own for the same nodes in the same state; plans are found anew."""
+        """A scheduler of its own for the same nodes in the same state; plans are found anew.
+
+        Whoever has kept a column has to look again: it may be another object now.
+        """
         self.check_idle()
         self.attend()
         twin = Scheduler(host)
-        twin.topology = self.topology.copy()
-        twin.versions = self.versions.copy(twin.topology)
-        twin.staleness = self.staleness.copy(twin.topology)
-        twin._mark = twin.staleness.mark
-        twin.leaf = self.leaf.copy()
+        twin.topology = self.topology.fork()
+        twin.versions = self.versions.fork(twin.topology)
+        twin.staleness = self.staleness.fork(twin.topology)
+        self._mark, twin._mark = self.staleness.mark, twin.staleness.mark
+        self.leaf, twin.leaf = share(self.leaf)
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count = self.error_count
         twin.cycles = self.cycles.copy()
         twin.dropped = twin.staleness.dropped
         twin.dynamic = self.dynamic.copy()
-        twin._journaled = bytearray(len(self._journaled))
+        twin._journaled = Blank(len(self._journaled), 0)
         twin.distrust = self.distrust
         twin.executor = self.executor
         twin.seconds = self.seconds.copy()
@@ -153,8 +159,8 @@ class Scheduler:
         self.topology.extend(rows)
         self.versions.extend(rows)
         self.staleness.extend(rows)
-        self.leaf.extend(bytes(rows))
-        self._journaled.extend(bytes(rows))
+        self.leaf.extend([0] * rows)
+        self._journaled.extend([0] * rows)
 
     def release(self, slots: Iterable[int]) -> None:
         """Free those of these nodes that nobody can reach, and what only they kept."""

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from random import Random
 
+from reactgrad_scheduler.overlay import Column, share
 from reactgrad_scheduler.topology import Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
@@ -54,11 +55,11 @@ class Staleness:
         "trace",
     )
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, random: Random | None = None) -> None:
         self._topology = topology
-        self._random = Random(0x5EED)
-        self._keys: list[int] = []
-        self.mark = bytearray()
+        self._random = random or Random(0x5EED)
+        self._keys: Column[int] = []
+        self.mark: Column[int] = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
         self.dropped: set[int] = set()  # slots whose value was released
         self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
@@ -70,13 +71,12 @@ class Staleness:
         self.heeded: Collection[int] = ()  # slots whose marks someone looks at
         self.moved: set[int] = set()  # those of them whose mark has moved since
 
-    def copy(self, topology: Topology) -> Staleness:
-        """Marks of their own with the same rows, for a copy of the topology."""
+    def fork(self, topology: Topology) -> Staleness:
+        """Marks of their own with the same rows, for a fork of the topology."""
         self.flush()
-        twin = Staleness(topology)
-        twin._random.setstate(self._random.getstate())
-        twin._keys = self._keys.copy()
-        twin.mark = self.mark.copy()
+        twin = Staleness(topology, self._random)
+        self._keys, twin._keys = share(self._keys)
+        self.mark, twin.mark = share(self.mark)
         twin.cutoffs = self.cutoffs.copy()
         twin.dropped = self.dropped.copy()
         twin.state, twin.salt = self.state, self.salt
@@ -84,8 +84,8 @@ class Staleness:
 
     def extend(self, rows: int) -> None:
         """Add free rows."""
-        self.mark.extend(bytes(rows))
-        self._keys += [0] * rows
+        self.mark.extend([CLEAN] * rows)
+        self._keys.extend([0] * rows)
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is going away."""

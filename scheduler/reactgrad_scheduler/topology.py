@@ -13,7 +13,9 @@ a free slot has serial 0, no parents and no children; ``rank`` grows along every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+
+from reactgrad_scheduler.overlay import Column, Overlay, share
 
 # Distance between the ranks of two nodes created one after the other. An insertion on an edge
 # takes the middle, so that some 20 insertions on one edge need no reordering.
@@ -24,29 +26,35 @@ RANK_GAP = 1 << 20
 Consumers = tuple[int, ...] | dict[int, None]
 FEW = 8
 
+# Most rows that are added at a time: a fork copies the list of those that are free.
+MAX_BLOCK = 256
+
 
 class Topology:
     """Parents, children, ranks and serials of all nodes."""
 
-    __slots__ = ("children", "free", "next_serial", "parents", "rank", "serial")
+    __slots__ = ("children", "free", "next_serial", "parents", "rank", "serial", "shared")
 
     def __init__(self) -> None:
-        self.parents: list[tuple[int, ...]] = []
-        self.children: list[Consumers] = []
-        self.rank: list[int] = []
-        self.serial: list[int] = []
+        self.parents: Column[tuple[int, ...]] = []
+        self.children: Column[Consumers] = []
+        self.rank: Column[int] = []
+        self.serial: Column[int] = []
         self.free: list[int] = []
         self.next_serial = 1
+        self.shared = 0  # rows that it had when it was forked, or when it became a fork
 
-    def copy(self) -> Topology:
+    def fork(self) -> Topology:
         """Tables of their own with the same rows."""
         twin = Topology()
-        twin.parents = self.parents.copy()
-        twin.children = [
-            children.copy() if type(children) is dict else children for children in self.children
-        ]
-        twin.rank = self.rank.copy()
-        twin.serial = self.serial.copy()
+        self.parents, twin.parents = share(self.parents)
+        self.children, twin.children = share(self.children)
+        self.rank, twin.rank = share(self.rank)
+        self.serial, twin.serial = share(self.serial)
+        self.shared = twin.shared = len(self.parents)
+        for slot, consumers in twin.children.items():
+            if type(consumers) is dict:
+                twin.children[slot] = consumers.copy()
         twin.free = self.free.copy()
         twin.next_serial = self.next_serial
         return twin
@@ -57,15 +65,15 @@ class Topology:
 
     def block(self) -> int:
         """How many rows to add to the tables when no slot is free."""
-        return 8 + len(self.parents) // 8
+        return min(8 + (len(self.parents) - self.shared) // 8, MAX_BLOCK)
 
     def extend(self, rows: int) -> None:
         """Add free rows."""
         size = len(self.parents)
-        self.parents += [()] * rows
-        self.children += [()] * rows
-        self.rank += [0] * rows
-        self.serial += [0] * rows
+        self.parents.extend([()] * rows)
+        self.children.extend([()] * rows)
+        self.rank.extend([0] * rows)
+        self.serial.extend([0] * rows)
         self.free.extend(range(size + rows - 1, size - 1, -1))
 
     def add(self, parents: tuple[int, ...]) -> int:
@@ -81,7 +89,7 @@ class Topology:
             known = children[parent]
             if not known:
                 children[parent] = (slot,)
-            elif type(known) is dict:
+            elif type(known) is dict and not self.shared:
                 known[slot] = None
             else:
                 self.attach(parent, slot)
@@ -100,7 +108,7 @@ class Topology:
         """Make `slot` the last consumer of `parent`, unless it is one already."""
         known = self.children[parent]
         if type(known) is dict:
-            known[slot] = None
+            self._of_its_own(parent, known)[slot] = None
         elif slot not in known:
             more = (*known, slot)
             self.children[parent] = more if len(more) <= FEW else dict.fromkeys(more)
@@ -109,11 +117,18 @@ class Topology:
         """Make `slot` no consumer of `parent` any more."""
         known = self.children[parent]
         if type(known) is dict:
-            known.pop(slot, None)
+            self._of_its_own(parent, known).pop(slot, None)
         elif known == (slot,):
             self.children[parent] = ()
         elif slot in known:
             self.children[parent] = tuple([child for child in known if child != slot])
+
+    def _of_its_own(self, parent: int, consumers: dict[int, None]) -> dict[int, None]:
+        """The consumers of a node, to be written in place."""
+        children = self.children
+        if isinstance(children, Overlay) and parent not in children:
+            consumers = children[parent] = consumers.copy()
+        return consumers
 
     def relink(self, slot: int, parents: tuple[int, ...]) -> None:
         """Replace the parents of `slot`; the caller has made the ranks fit (see ``order``).
@@ -127,6 +142,10 @@ class Topology:
         self.parents[slot] = parents
         for parent in parents:
             self.attach(parent, slot)
+
+    def find(self, serial: int) -> int | None:
+        """The slot of the node with this serial, if it lives."""
+        return next((s for s, one in enumerate(self.serial) if one == serial), None)
 
     def slots(self) -> list[int]:
         """Slots of all live nodes in order of creation."""
@@ -147,7 +166,7 @@ class Topology:
 
     @staticmethod
     def _closure(
-        edges: Sequence[Consumers],
+        edges: Column[tuple[int, ...]] | Column[Consumers],
         start: Iterable[int],
         keep: Callable[[int], object] | None,
     ) -> set[int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reactgrad_scheduler.overlay import Column, share
 from reactgrad_scheduler.plan import Plan
 from reactgrad_scheduler.topology import Topology
 
@@ -41,26 +42,26 @@ class Versions:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self.version: list[int] = []
-        self.record: list[tuple[int, ...] | None] = []
+        self.version: Column[int] = []
+        self.record: Column[tuple[int, ...] | None] = []
         self.forced: set[int] = set()  # nodes that run again whatever the versions say
         self.journal: list[Event] = []
         self.replays = 0  # plans that were settled, which ran from their first to their last node
         self.replayed = 0  # nodes in all of them together
 
-    def copy(self, topology: Topology) -> Versions:
-        """Tables of their own with the same rows, for a copy of the topology."""
+    def fork(self, topology: Topology) -> Versions:
+        """Tables of their own with the same rows, for a fork of the topology."""
         self.settle()
         twin = Versions(topology)
-        twin.version = self.version.copy()
-        twin.record = self.record.copy()
+        self.version, twin.version = share(self.version)
+        self.record, twin.record = share(self.record)
         twin.forced = self.forced.copy()
         return twin
 
     def extend(self, rows: int) -> None:
         """Add free rows."""
-        self.version += [0] * rows
-        self.record += [None] * rows
+        self.version.extend([0] * rows)
+        self.record.extend([None] * rows)
 
     def remove(self, slot: int) -> None:
         """Clear the row of a node that is going away."""

@@ -23,6 +23,7 @@ from reactgrad_scheduler.executors.serial import (
     run_checked,
     run_rest,
 )
+from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN
@@ -175,7 +176,7 @@ def _row(scheduler: Scheduler, slot: int) -> Row:
     return slot, _look(scheduler.topology.parents[slot]), alone
 
 
-def _look(parents: tuple[int, ...]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+def _look(parents: tuple[int, ...]) -> Callable[[Column[int]], tuple[int, ...]]:
     """A call that takes the versions of these nodes from the table."""
     if len(parents) > 1:
         return itemgetter(*parents)

@@ -1,0 +1,93 @@
+"""Columns that forks share are the lists that each of them would have alone."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactgrad_scheduler.overlay import Blank, Overlay, share
+
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "extend", "fork", "drop"]), st.integers(0, 50), st.integers(0, 50)
+    ),
+    max_size=40,
+)
+
+
+@given(start=st.lists(st.integers(), max_size=12), actions=ACTIONS)
+def test_columns_are_lists_of_their_own(
+    start: list[int], actions: list[tuple[str, int, int]]
+) -> None:
+    columns: list[tuple[Any, list[int]]] = [(start.copy(), start.copy())]
+    for what, which, number in actions:
+        at = which % len(columns)
+        column, expected = columns[at]
+        if what == "write" and expected:
+            column[number % len(expected)] = expected[number % len(expected)] = which
+        elif what == "extend":
+            column.extend([number] * (which % 3))
+            expected += [number] * (which % 3)
+        elif what == "fork":
+            mine, twin = share(column)
+            columns[at] = mine, expected
+            columns.append((twin, expected.copy()))
+        elif what == "drop" and len(columns) > 1:
+            del columns[at], column
+        for one, rows in columns:
+            assert list(one) == rows
+            assert [one[slot] for slot in range(len(one))] == rows
+
+
+def test_reading_writes_nothing_and_a_fork_takes_what_was_written() -> None:
+    mine, twin = share(list(range(1_000)))
+    assert list(mine) == list(twin) == list(range(1_000))
+    assert (mine.written, twin.written) == (0, 0)
+    twin[3] = -1
+    other = twin.fork()
+    assert (other.written, other[3], mine[3]) == (1, -1, 3)
+
+
+def test_who_is_alone_on_a_ground_writes_down_and_begins_anew() -> None:
+    mine, twin = share(bytearray(1_000))
+    for slot in range(10):
+        mine[slot] = slot
+    del twin
+    twin = mine.fork()
+    assert (mine.written, twin.written) == (0, 0)
+    assert list(twin)[:11] == [*range(10), 0]
+
+
+def test_who_has_written_much_gets_a_ground_of_its_own() -> None:
+    mine, twin = share(list(range(100)))
+    for slot in range(40):
+        mine[slot] = -1
+    ground = weakref.ref(_Watched.of(twin))
+    other = mine.fork()
+    assert (mine.written, other.written) == (0, 0)
+    assert list(twin) == list(range(100))
+    assert list(other) == [-1] * 40 + list(range(40, 100))
+    del twin
+    assert ground() is None, "the former ground outlives the last column that lies on it"
+
+
+class _Watched(list[int]):
+    """Rows of which it is seen when they go."""
+
+    @classmethod
+    def of(cls, column: Overlay[int]) -> _Watched:
+        rows = cls(column.ground.rows)
+        column.ground.rows = rows
+        column.__missing__ = rows.__getitem__
+        return rows
+
+
+def test_a_blank_column_is_the_same_everywhere_and_may_be_written() -> None:
+    column = Blank(5, "none")
+    column.extend(["none"] * 3)
+    column[6] = "one"
+    assert list(column) == ["none"] * 6 + ["one", "none"]
+    assert column.written == 1
