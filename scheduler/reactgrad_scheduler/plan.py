@@ -256,11 +256,15 @@ class PlanCache:
             if bound and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.unbind()
 
+    def close(self) -> None:
+        """Neither find nor store plans from now on."""
+        self.enabled, self.get = False, _nothing
+
     @contextmanager
     def aside(self) -> Generator[None]:
         """Neither find nor store plans in the block."""
         former = self.enabled, self.get
-        self.enabled, self.get = False, _nothing
+        self.close()
         try:
             yield
         finally:
