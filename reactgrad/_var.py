@@ -59,25 +59,29 @@ class Value(Handle):
         graph = self._graph
         slot = self._slot
         handed = graph._handed
-        value = handed.get(slot, MISSING)
-        if (
-            # In this order: a transaction that fails marks before it ends, and what is pending is
-            # marked before it is so no more. So whatever ends meanwhile is seen by a later look.
-            graph._noted
-            or graph._pending
-            or graph._mark[slot]
-            or graph._computing
-            or graph._followed
-            # Without the lock: the same before and after, so it was the value in between, too.
-            or value is not handed.get(slot)
-        ):
-            if graph._rule:
-                check_reading(graph, slot)
-            return graph._value(slot)
-        if type(value) is Lease:
-            value = value()
-            return graph._value(slot) if value is None else value
-        return value
+        try:
+            value = handed[slot]
+            if not (
+                # In this order: a transaction that fails marks before it ends, and what is pending is
+                # marked before it is so no more. So whatever ends meanwhile is seen by a later look.
+                graph._noted
+                or graph._pending
+                or graph._mark[slot]
+                or graph._computing
+                or graph._followed
+                # Without the lock: the same before and after, so it was the value in between, too.
+                or value is not handed[slot]
+            ):
+                if type(value) is not Lease:
+                    return value
+                value = value()
+                if value is not None:
+                    return value
+        except KeyError:  # nobody was given it since it changed
+            pass
+        if graph._rule:
+            check_reading(graph, slot)
+        return graph._value(slot)
 
     @value.setter
     def value(self, value: Any) -> None:

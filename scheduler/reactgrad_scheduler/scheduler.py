@@ -595,8 +595,8 @@ class Scheduler:
         elif plan.certain:
             run = executors.serial.run_certain(self, plan)
         else:
-            run, straight = executors.compared.run_compared(self, plan)
-            if straight:
+            run, straight = executors.compared.run_compared(self, transition)
+            if straight and run is not None:
                 self.totals.add(run)
                 self._arrive(transition)
                 return run
