@@ -582,7 +582,7 @@ class Graph:
     ) -> Var:
         host = self._host
         slot = self._scheduler.add(tuple(slots))
-        host.add_node(slot, op, attrs, found, MISSING, user_site())
+        host.add_node(slot, op, attrs, found, MISSING, user_site(3))
         if not is_grad_enabled(self):
             host.closed[slot] = None
         elif detached:

@@ -239,7 +239,7 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
         if scheduler.crew is None:  # else others are at work on its nodes; nothing was done ahead
-            break_off(scheduler, plan)
+            break_off(scheduler, plan, run)
         raise error
 
 
@@ -250,14 +250,19 @@ def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
         with scheduler.host.around(rest, ()):
             return run_checked(scheduler, rest, run=run)
     finally:
-        break_off(scheduler, plan)
+        break_off(scheduler, plan, run)
 
 
-def break_off(scheduler: Scheduler, plan: Plan) -> None:
-    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs."""
+def break_off(scheduler: Scheduler, plan: Plan, run: Run) -> None:
+    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs.
+
+    Only steps of a certain plan do work ahead of their turn. What has run has its value, also where its
+    mark was erased since.
+    """
     abandon(scheduler, plan.slots)
-    mark = scheduler.staleness.mark
-    scheduler.host.spoiled([slot for slot in plan.slots if mark[slot]])
+    if plan.certain:
+        mark, done = scheduler.staleness.mark, set(run.ran)
+        scheduler.host.spoiled([slot for slot in plan.slots if mark[slot] and slot not in done])
 
 
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
