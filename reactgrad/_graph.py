@@ -1409,7 +1409,9 @@ class Graph:
                     if not (lock.gates or self._computing or (stale and self._observed)):
                         if stale:
                             self._refresh((slot,))
-                        return self._hand_out(slot)
+                        value = self._handed.get(slot, MISSING)
+                        missing = value is MISSING or type(value) is Lease
+                        return self._hand_out(slot) if missing else value
                 finally:
                     lock.release()
         while True:

@@ -62,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "trusting: is about the marks and plans that --distrust and --no-plans erase"
     )
+    config.addinivalue_line(
+        "markers", "whole: counts calls, or memory, which arrays in blocks of 7 take more of"
+    )
     distrust, no_plans = config.getoption("--distrust"), config.getoption("--no-plans")
     if distrust or no_plans:
         make = Scheduler.__init__
@@ -84,11 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    skips: dict[str, str] = {}
     if config.getoption("--distrust") or config.getoption("--no-plans"):
-        skip = pytest.mark.skip(reason="the plans or marks that this test is about are erased")
-        for item in items:
-            if item.get_closest_marker("trusting"):
-                item.add_marker(skip)
+        skips["trusting"] = "the plans or marks that this test is about are erased"
+    if config.getoption("--strips") == "always":
+        skips["whole"] = "the calls or bytes that this test counts are those of whole arrays"
+    for item in items:
+        for name, reason in skips.items():
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(params=[False, True], ids=["trusting", "distrusting"])

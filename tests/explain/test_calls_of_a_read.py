@@ -10,7 +10,7 @@ import pytest
 import reactgrad as rg
 from tests.explain.test_free_when_off import python_calls
 
-pytestmark = pytest.mark.trusting
+pytestmark = [pytest.mark.trusting, pytest.mark.whole]
 
 
 def repeated(act: Callable[[], object]) -> Callable[[], object]:
