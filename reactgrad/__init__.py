@@ -20,6 +20,7 @@ Map of the package:
 - ``_profile``                     where the time and the memory of a block went
 - ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
+- ``_direct``                      steps that call a Python function
 - ``_fuse``                        steps of a plan that are computed together
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
 - ``_jit``                         small kernels in a row as one call

@@ -582,7 +582,7 @@ class Graph:
     ) -> Var:
         host = self._host
         slot = self._scheduler.add(tuple(slots))
-        host.add_node(slot, op, attrs, found, MISSING, user_site())
+        host.add_node(slot, op, attrs, found, MISSING, user_site(3))
         if not is_grad_enabled(self):
             host.closed[slot] = None
         elif detached:
@@ -1416,7 +1416,9 @@ class Graph:
                     if not (lock.gates or self._computing or (stale and self._observed)):
                         if stale:
                             self._refresh((slot,))
-                        return self._hand_out(slot)
+                        value = self._handed.get(slot, MISSING)
+                        missing = value is MISSING or type(value) is Lease
+                        return self._hand_out(slot) if missing else value
                 finally:
                     lock.release()
         while True:

@@ -23,9 +23,9 @@ _ours: dict[str, bool] = {}
 Site = tuple[CodeType, int]
 
 
-def user_site() -> Site | None:
-    """The innermost place on the stack that is not reactgrad's."""
-    frame = sys._getframe(2)
+def user_site(above: int = 2) -> Site | None:
+    """The innermost place on the stack that is not reactgrad's; so many calls up are known to be."""
+    frame = sys._getframe(above)
     while frame is not None:
         code = frame.f_code
         name = code.co_filename

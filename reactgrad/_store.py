@@ -16,12 +16,12 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from reactgrad._cutoff import Cutoff, Tolerance, equal
+from reactgrad._direct import direct_step
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._fuse import fuse
 from reactgrad._together import MAX_GROUPS, Together
@@ -579,11 +579,24 @@ class Store:
     def _bind_unknown(self, slot: int, op: Any) -> Step:
         """The step of a node of which nothing is known before it has run."""
         cutoff = self.cutoffs.get(slot)
-        if isinstance(op, Op):
-            step = self._assign(slot, partial(self._compute_unknown, slot))
+        step = self._bind_direct(slot, op, cutoff)
+        if step is not None:
+            return step
+        if isinstance(op, Output):
+            step = self._take_output(slot, op.index)
         else:
-            step = self._bind_direct(slot, op) or self._assign(slot, partial(self._call, slot))
+            compute = self._compute_unknown if isinstance(op, Op) else self._call
+            step = self._assign(slot, partial(compute, slot))
         return step if cutoff is None else self._guarded(slot, step, cutoff)
+
+    def _take_output(self, slot: int, index: int) -> Step:
+        """The step of one output of a function that has several."""
+        data, (function,) = self.data, self.scheduler.operands(slot)
+
+        def take() -> None:
+            data[slot] = data[function][index]
+
+        return take
 
     def _bind_guarded(self, slot: int, op: Any, found: Spec) -> Step:
         """The step of a node with a cutoff: the old value stays in its buffer until both were seen."""
@@ -642,74 +655,19 @@ class Store:
             self.moved(slot)
         return True
 
-    def _bind_direct(self, slot: int, op: Any) -> Step | None:
-        """The step of a Python function all of whose operands are what callers see anyway.
-
-        One closure for each usual number of operands: such steps are as short as the functions
-        that many models are made of.
-        """
-        parents = self.scheduler.operands(slot)
-        specs, data = self.specs, self.data
-        if isinstance(op, Output):
-            (function_slot,), index = parents, op.index
-
-            def take() -> None:
-                data[slot] = data[function_slot][index]
-
-            return take
-        if isinstance(op, Leaf) or op.layout is not None or op.outputs is not None:
+    def _bind_direct(self, slot: int, op: Any, cutoff: Cutoff | None) -> Step | None:
+        """The step of a Python function all of whose operands are what callers see anyway."""
+        if isinstance(op, _OWN) or op.layout is not None or op.outputs is not None:
             return None
+        if cutoff is not None and cutoff is not equal:
+            return None
+        parents, specs, data = self.scheduler.operands(slot), self.specs, self.data
         for parent in parents:
             found = specs[parent]
             if found is not None and found.weak is None:
                 return None
-        function, keep, check, plain = op.function, op.keep, op.check, _PLAIN
-        if len(parents) == 1:
-            (a,) = parents
-
-            def unary() -> None:
-                result = function(data[a])
-                if type(result) not in plain:
-                    array = type(result) is np.ndarray
-                    result = keep(result, (data[a],)) if array else check(result)
-                data[slot] = result
-
-            return unary
-        if len(parents) == 2:
-            a, b = parents
-
-            def binary() -> None:
-                result = function(data[a], data[b])
-                if type(result) not in plain:
-                    array = type(result) is np.ndarray
-                    result = keep(result, (data[a], data[b])) if array else check(result)
-                data[slot] = result
-
-            return binary
-        if len(parents) == 3:
-            a, b, c = parents
-
-            def ternary() -> None:
-                result = function(data[a], data[b], data[c])
-                if type(result) not in plain:
-                    array = type(result) is np.ndarray
-                    result = keep(result, (data[a], data[b], data[c])) if array else check(result)
-                data[slot] = result
-
-            return ternary
-        if len(parents) > 3:
-            gather = itemgetter(*parents)
-
-            def variadic() -> None:
-                values = gather(data)
-                result = function(*values)
-                if type(result) not in plain:
-                    array = type(result) is np.ndarray
-                    result = keep(result, values) if array else check(result)
-                data[slot] = result
-
-            return variadic
-        return None
+        replaced = None if cutoff is None else self.handed.pop
+        return direct_step(op, data, slot, parents, MISSING, replaced)
 
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
         """A Python function that declared its result, which then lies in a buffer."""
@@ -816,21 +774,7 @@ class Store:
             self.handed.pop(slot, None)
             return None
 
-        def compare_equal() -> object:
-            old = data[slot]
-            step()
-            new = data[slot]
-            # Of numbers that differ only two NaNs are the same.
-            differ = type(new) in _NUMBERS and type(old) in _NUMBERS and old == old != new
-            if not differ and old is not MISSING:
-                data[slot] = old
-                if equal(old, new):
-                    return UNCHANGED
-                data[slot] = new
-            self.handed.pop(slot, None)
-            return None
-
-        return compare_equal if cutoff is equal else compare
+        return compare
 
     def _keep_or_assign(self, slot: int, cutoff: Cutoff, step: Step, scratch: Any) -> object:
         step()
@@ -895,9 +839,6 @@ _OWN = (Op, Leaf, Output)
 # Rough: of a kernel that moves an element, and of one that multiplies two and adds.
 _SECONDS_AN_ELEMENT, _SECONDS_A_PRODUCT = 1e-9, 1e-10
 
-# Results that need no second look.
-_PLAIN = frozenset((int, float, bool, str, type(None)))
-_NUMBERS = frozenset((int, float, bool))
 _FLOATS = (float, np.float64)
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT_SPEC = spec((), _FLOAT64)

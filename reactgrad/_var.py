@@ -59,25 +59,29 @@ class Value(Handle):
         graph = self._graph
         slot = self._slot
         handed = graph._handed
-        value = handed.get(slot, MISSING)
-        if (
-            # In this order: a transaction that fails marks before it ends, and what is pending is
-            # marked before it is so no more. So whatever ends meanwhile is seen by a later look.
-            graph._noted
-            or graph._pending
-            or graph._mark[slot]
-            or graph._computing
-            or graph._followed
-            # Without the lock: the same before and after, so it was the value in between, too.
-            or value is not handed.get(slot)
-        ):
-            if graph._rule:
-                check_reading(graph, slot)
-            return graph._value(slot)
-        if type(value) is Lease:
-            value = value()
-            return graph._value(slot) if value is None else value
-        return value
+        try:
+            value = handed[slot]
+            if not (
+                # In this order: a transaction that fails marks before it ends, and what is pending is
+                # marked before it is so no more. So whatever ends meanwhile is seen by a later look.
+                graph._noted
+                or graph._pending
+                or graph._mark[slot]
+                or graph._computing
+                or graph._followed
+                # Without the lock: the same before and after, so it was the value in between, too.
+                or value is not handed[slot]
+            ):
+                if type(value) is not Lease:
+                    return value
+                value = value()
+                if value is not None:
+                    return value
+        except KeyError:  # nobody was given it since it changed
+            pass
+        if graph._rule:
+            check_reading(graph, slot)
+        return graph._value(slot)
 
     @value.setter
     def value(self, value: Any) -> None:
@@ -215,50 +219,42 @@ class Value(Handle):
 
     # --- building ----------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Any:
-        return ops.add(self, other)
+    # The functions themselves, which take the node first: each call counts where models are built.
+    __add__ = ops.add
+    __sub__ = ops.subtract
+    __mul__ = ops.multiply
+    __truediv__ = ops.divide
+    __floordiv__ = ops.floor_divide
+    __mod__ = ops.remainder
+    __pow__ = ops.raised
+    __matmul__ = ops.matmul
+    __eq__ = ops.equal  # type: ignore[assignment]
+    __ne__ = ops.not_equal  # type: ignore[assignment]
+    __lt__ = ops.less
+    __le__ = ops.less_equal
+    __gt__ = ops.greater
+    __ge__ = ops.greater_equal
 
     def __radd__(self, other: Any) -> Any:
         return ops.add(other, self)
 
-    def __sub__(self, other: Any) -> Any:
-        return ops.subtract(self, other)
-
     def __rsub__(self, other: Any) -> Any:
         return ops.subtract(other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return ops.multiply(self, other)
 
     def __rmul__(self, other: Any) -> Any:
         return ops.multiply(other, self)
 
-    def __truediv__(self, other: Any) -> Any:
-        return ops.divide(self, other)
-
     def __rtruediv__(self, other: Any) -> Any:
         return ops.divide(other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return ops.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
         return ops.floor_divide(other, self)
 
-    def __mod__(self, other: Any) -> Any:
-        return ops.remainder(self, other)
-
     def __rmod__(self, other: Any) -> Any:
         return ops.remainder(other, self)
 
-    def __pow__(self, other: Any) -> Any:
-        return ops.raised(self, other)
-
     def __rpow__(self, other: Any) -> Any:
         return ops.power(other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return ops.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return ops.matmul(other, self)
@@ -271,24 +267,6 @@ class Value(Handle):
 
     def __abs__(self) -> Any:
         return ops.absolute(self)
-
-    def __eq__(self, other: object) -> Any:
-        return ops.equal(self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return ops.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return ops.less(self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return ops.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return ops.greater(self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return ops.greater_equal(self, other)
 
     def __and__(self, other: Any) -> Any:
         return _logical(ops.logical_and, self, other, "&")

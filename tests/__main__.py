@@ -17,13 +17,36 @@ LINT_IMPORTS = (
     "from importlinter.cli import lint_imports_command as lint; lint()"
 )
 
+# Whoever finishes early takes over tests from others: a few of them are long.
+PYTEST = ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
+
+# Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples. Without
+# `--hypothesis-profile=few` and these folders: all tests, as before a release.
+FEW = ["--hypothesis-profile=few", "--deselect=tests/scheduler/test_deep.py"]
+CONFIGURATIONS: dict[str, list[str]] = {
+    "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops", "tests/laws"],
+    "no blocks, no fusion, no plans": [
+        *("--strips=never", "--no-plans"),
+        *("tests/laws", "tests/scheduler", "tests/reactive", "tests/explain"),
+    ],
+    "marks erased before each read": [
+        "--distrust",
+        *("tests/laws", "tests/scheduler", "tests/reactive", "tests/explain"),
+    ],
+}
+
 STEPS: dict[str, list[str]] = {
     "ruff format": ["-m", "ruff", "format", "--check", "."],
     "ruff check": ["-m", "ruff", "check", "."],
     "basedpyright": ["-m", "basedpyright", "--pythonpath", sys.executable],
     "lint-imports": ["-c", LINT_IMPORTS, "--no-logo", "--no-cache"],
-    # Whoever finishes early takes over tests from others: a few of them are long.
-    "pytest": ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal", *sys.argv[1:]],
+    # A part that was asked for is all that is wanted.
+    **{
+        f"pytest, {name}": [*PYTEST, *FEW, *options]
+        for name, options in CONFIGURATIONS.items()
+        if not sys.argv[1:]
+    },
+    "pytest": [*PYTEST, *sys.argv[1:]],
 }
 
 

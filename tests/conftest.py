@@ -1,4 +1,8 @@
-"""What all tests share: ``--distrust``, ``--jit``, ``--strips``; graphs tried with trust and without."""
+"""What all tests share: the configurations they run in; graphs tried with trust and without.
+
+Nothing may change with ``--distrust``, ``--jit``, ``--no-plans``, ``--strips``; what is about the very
+thing that one of these takes away is marked so, and skipped there.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,13 @@ import reactgrad as rg
 from reactgrad.backend import _registers, _strips
 from reactgrad_scheduler import Scheduler
 
-# The same examples at every run; `--hypothesis-profile=search` looks for new ones, and longer.
+# The same examples at every run; `--hypothesis-profile=few` takes the first ones of them,
+# `--hypothesis-profile=search` looks for new ones, and longer.
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 settings.register_profile(
     "same", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW
 )
+settings.register_profile("few", settings.get_profile("same"), max_examples=10)
 settings.register_profile(
     "search", max_examples=2000, deadline=None, suppress_health_check=_SLOW, print_blob=True
 )
@@ -28,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--distrust",
         action="store_true",
         help="every read first forgets all marks and plans (rule E16); nothing else may change",
+    )
+    parser.addoption(
+        "--no-plans",
+        action="store_true",
+        help="no read finds or keeps a plan, so that no steps are fused; nothing else may change",
     )
     parser.addoption(
         "--strips",
@@ -49,16 +60,22 @@ def pytest_configure(config: pytest.Config) -> None:
     elif strips == "never":
         _strips.settings = _strips.Settings(threshold=sys.maxsize)
     config.addinivalue_line(
-        "markers", "trusting: is about the marks and plans that --distrust erases"
+        "markers", "trusting: is about the marks and plans that --distrust and --no-plans erase"
     )
-    if config.getoption("--distrust"):
+    config.addinivalue_line(
+        "markers", "whole: counts calls, or memory, which arrays in blocks of 7 take more of"
+    )
+    distrust, no_plans = config.getoption("--distrust"), config.getoption("--no-plans")
+    if distrust or no_plans:
         make = Scheduler.__init__
 
-        def distrusting(self: Scheduler, *args: object) -> None:
+        def changed(self: Scheduler, *args: object) -> None:
             make(self, *args)  # type: ignore[arg-type]
-            self.distrust = True
+            self.distrust = distrust
+            if no_plans:
+                self.plans.close()
 
-        Scheduler.__init__ = distrusting  # type: ignore[method-assign]
+        Scheduler.__init__ = changed  # type: ignore[method-assign]
     if config.getoption("--jit"):
         _registers.FEWEST = 1
         open_graph = rg.Graph.__init__
@@ -70,11 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--distrust"):
-        skip = pytest.mark.skip(reason="--distrust erases what this test is about")
-        for item in items:
-            if item.get_closest_marker("trusting"):
-                item.add_marker(skip)
+    skips: dict[str, str] = {}
+    if config.getoption("--distrust") or config.getoption("--no-plans"):
+        skips["trusting"] = "the plans or marks that this test is about are erased"
+    if config.getoption("--strips") == "always":
+        skips["whole"] = "the calls or bytes that this test counts are those of whole arrays"
+    for item in items:
+        for name, reason in skips.items():
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(params=[False, True], ids=["trusting", "distrusting"])

@@ -132,9 +132,15 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
         take()
     finally:
         _await(others, left)
+        # The pool has `take` until a thread comes by; what it would work on may be wanted back now.
+        work = _none_left
     for other in others:
         if not other.cancelled():
             other.result()
+
+
+def _none_left(item: object) -> None:
+    """The work of those who come when all is done."""
 
 
 def _start(take: Callable[[], None], count: int, started: list[Future[None]]) -> None:

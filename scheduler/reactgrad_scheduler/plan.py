@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 Step = Callable[[], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
-# A node of a plan in which versions decide: its slot, a call that takes its parents' versions from the
-# table, and the slot again if whoever runs it is to announce that its value is overwritten.
-Row = tuple[int, Callable[[Column[int]], tuple[int, ...]], tuple[int, ...]]
+# A node of a plan in which versions decide: its slot, whose change makes it run (its parents', and its
+# own that came before), the slot again if whoever runs it is to announce that its value is overwritten,
+# and its step.
+Row = tuple[int, tuple[int, ...], tuple[int, ...], Step]
 
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()
@@ -92,7 +93,7 @@ class Plan:
     lends: bool = False  # whether a step runs code of the user; known with the steps
     script: Script | None = None
     sources: frozenset[int] | None = None  # what they read of others; made when it is asked for
-    rows: list[Row] | None = None  # where versions decide; made when it is first replayed
+    rows: list[Row] | None = None  # where versions decide; made of the steps when it is replayed
     tasks: Tasks | None = None  # for several threads
     shared: bool | None = None  # whether several threads run it, where that was asked for
     promised: float = 0.0  # seconds up to which it is not asked again
@@ -108,7 +109,7 @@ class Plan:
 
     def retire(self) -> None:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
-        self.steps = self.fused = self.tasks = None
+        self.steps = self.fused = self.rows = self.tasks = None
         self.step_slots = []
         self.members = frozenset()
 
@@ -124,7 +125,7 @@ class Plan:
 
     def unbind(self) -> None:
         """Let go of the bound steps."""
-        self.steps = self.fused = None
+        self.steps = self.fused = self.rows = None
         for reading in self.readings.values():
             for pull in reading.pulls:
                 pull.plan.unbind()
@@ -257,11 +258,15 @@ class PlanCache:
             if bound and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.unbind()
 
+    def close(self) -> None:
+        """Neither find nor store plans from now on."""
+        self.enabled, self.get = False, _nothing
+
     @contextmanager
     def aside(self) -> Generator[None]:
         """Neither find nor store plans in the block."""
         former = self.enabled, self.get
-        self.enabled, self.get = False, _nothing
+        self.close()
         try:
             yield
         finally:

@@ -465,9 +465,13 @@ class Scheduler:
         self.news = (*flushed, *pending) if flushed else pending
         key: Key = (staleness.state, pending, self._serials(targets))
         transition = self.plans.get(key)
-        if transition and transition.plan.script and not self._follows(transition.plan.script):
-            transition = None
-        run = self.last_run = self._make(targets, key, transition, retry, around)
+        if transition is not None and not retry and not transition.plan.slots:
+            self._arrive(transition)
+            run = self.last_run = transition.plan.finished
+        else:
+            if transition and transition.plan.script and not self._follows(transition.plan.script):
+                transition = None
+            run = self.last_run = self._make(targets, key, transition, retry, around)
         if flushed:
             flushed.clear()
         if self._orphans:
@@ -601,8 +605,8 @@ class Scheduler:
         elif plan.certain:
             run = executors.serial.run_certain(self, plan)
         else:
-            run, straight = executors.compared.run_compared(self, plan)
-            if straight:
+            run, straight = executors.compared.run_compared(self, transition)
+            if straight and run is not None:
                 self.totals.add(run)
                 self._arrive(transition)
                 return run
@@ -726,6 +730,10 @@ class Scheduler:
         # A read does not rebuild its targets; what other nodes need is rebuilt by a checked run.
         if key is None or trace is None or run.failed or rebuilt:
             return run
+        if any(self._mark[slot] in UNSETTLED for slot in slots):
+            return (
+                run  # it was cancelled, or marks were erased: it does not show what the read leaves
+            )
         if self.cycles.keys().isdisjoint(slots):
             if course is None:
                 marks = self._moved(trace)

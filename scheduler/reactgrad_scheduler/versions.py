@@ -26,19 +26,38 @@ class Leaves:
     slots: dict[int, None]
 
 
+@dataclass(eq=False, slots=True)
+class Part:
+    """A plan ran from its first to its last node and replaced all values but these."""
+
+    plan: Plan
+    kept: tuple[int, ...]
+
+
 # One event: a leaf was replaced, several leaves at once, or a plan ran from its first to its
-# last node and replaced every value.
-Event = int | tuple[int, ...] | Leaves | Plan
+# last node and replaced every value; or most of them.
+Whole = int | tuple[int, ...] | Leaves | Plan
+Event = Whole | Part
 
 # Longest journal before it is settled: bounds its memory at an amortised cost a run of a few
-# thousandths of the plans in it.
+# thousandths of the plans in it. The second bound is that of the nodes in all parts.
 JOURNAL_LIMIT = 2048
+KEPT_LIMIT = 65536
 
 
 class Versions:
     """The two columns and the journal of what they do not yet show."""
 
-    __slots__ = ("_topology", "forced", "journal", "record", "replayed", "replays", "version")
+    __slots__ = (
+        "_kept",
+        "_topology",
+        "forced",
+        "journal",
+        "record",
+        "replayed",
+        "replays",
+        "version",
+    )
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -46,6 +65,7 @@ class Versions:
         self.record: Column[tuple[int, ...] | None] = []
         self.forced: set[int] = set()  # nodes that run again whatever the versions say
         self.journal: list[Event] = []
+        self._kept = 0  # nodes in the parts of the journal
         self.replays = 0  # plans that were settled, which ran from their first to their last node
         self.replayed = 0  # nodes in all of them together
 
@@ -78,6 +98,13 @@ class Versions:
         """Whether `slot` was computed from the present versions of its parents."""
         return self.record[slot] == self.current(slot) and slot not in self.forced
 
+    def ran_in_part(self, plan: Plan, kept: tuple[int, ...]) -> None:
+        """A plan was run to its end, which left all of it clean, and replaced all but `kept`."""
+        self.journal.append(Part(plan, kept))
+        self._kept += len(kept)
+        if len(self.journal) > JOURNAL_LIMIT or self._kept > KEPT_LIMIT:
+            self.settle()
+
     def settle(self) -> None:
         """Bring the tables up to date with the journal.
 
@@ -87,9 +114,19 @@ class Versions:
         journal = self.journal
         if not journal:
             return
-        last = {event: index for index, event in enumerate(journal)}
-        counted: dict[Event, int] = {}
-        for index, event in enumerate(journal):
+        version = self.version
+        events: list[Whole] = [
+            event.plan if isinstance(event, Part) else event for event in journal
+        ]
+        last = {event: index for index, event in enumerate(events)}
+        counted: dict[Whole, int] = {}
+        for index, event in enumerate(events):
+            part = journal[index]
+            if isinstance(part, Part):  # which is counted as a whole plan
+                for slot in part.kept:
+                    version[slot] -= 1
+                self.replays -= 1
+                self.replayed -= len(part.plan)
             if last[event] != index:
                 counted[event] = counted.get(event, 0) + 1
                 continue
@@ -104,8 +141,9 @@ class Versions:
                     now = current(slot)
                     record[slot] = same.setdefault(now, now)
         journal.clear()
+        self._kept = 0
 
-    def _grow(self, event: Event, times: int) -> None:
+    def _grow(self, event: Whole, times: int) -> None:
         version = self.version
         if isinstance(event, int):
             version[event] += times

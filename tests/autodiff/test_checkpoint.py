@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from tests.explain.models import named, row_of_tanh
+from tests.plans import keeps_plans
 
 Build = Callable[..., Any]
 
@@ -472,7 +473,8 @@ def test_reads_that_meet_no_checkpoint_do_not_know_of_it() -> None:
     for step in range(4):
         x.set(np.full(4, 0.2 * step))
         y.backward()
-    assert g.stats().plan_misses == misses
+    if keeps_plans(g):
+        assert g.stats().plan_misses == misses
     z.set(np.full(4, 0.2))
     assert len(inside.backward().rebuilt) == 9
 

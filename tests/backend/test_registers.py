@@ -304,6 +304,7 @@ def read_often(x: rg.Var, y: rg.Var, times: int = 5) -> list[bytes]:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_a_plan_of_small_kernels_is_one_call() -> None:
     graph = rg.Graph(jit=True)
     x, y = chain(graph)
@@ -318,6 +319,7 @@ def test_a_plan_of_small_kernels_is_one_call() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_threads_share_elements_and_wait_for_sums_and_for_what_others_have_computed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -408,6 +410,7 @@ def test_what_is_no_number_of_threads_is_refused(jit: Any) -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_other_steps_lie_between_programs_in_their_order() -> None:
     graph = rg.Graph(jit=True)
     x, y = chain(graph, 3)
@@ -421,6 +424,7 @@ def test_other_steps_lie_between_programs_in_their_order() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_it_can_be_switched() -> None:
     graph = rg.Graph(jit=False)
     x, y = chain(graph)
@@ -437,6 +441,7 @@ def test_it_can_be_switched() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_forks_have_it_and_leave_the_values_of_each_other_alone() -> None:
     graph = rg.Graph(jit=True)
     x, y = chain(graph)
@@ -453,6 +458,7 @@ def test_forks_have_it_and_leave_the_values_of_each_other_alone() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_a_value_that_a_caller_still_holds_is_not_written_over() -> None:
     graph = rg.Graph(jit=True)
     x = graph.input(np.ones(8000))
@@ -472,6 +478,7 @@ def test_a_value_that_a_caller_still_holds_is_not_written_over() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_an_edit_makes_another_program_of_the_same_steps() -> None:
     graph = rg.Graph(jit=True)
     x, y = chain(graph)
@@ -492,6 +499,7 @@ def test_an_edit_makes_another_program_of_the_same_steps() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_what_lies_under_a_program_is_kept_by_it() -> None:
     graph = rg.Graph(jit=True)
     x, y = chain(graph)
@@ -507,6 +515,7 @@ def test_what_lies_under_a_program_is_kept_by_it() -> None:
 
 @needs_numba
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_a_run_that_is_cancelled_leaves_the_nodes_of_a_program_stale_or_all_done() -> None:
     graph = rg.Graph(jit=True)
     x, y = chain(graph, 3)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,6 +35,24 @@ def test_each_item_is_worked_on_once(threads: int) -> None:
 def test_threads_of_the_pool_take_part() -> None:
     both = threading.Barrier(2, timeout=60)  # passed only if two threads work at a time
     for_each(lambda i: both.wait(), range(2), 2)
+
+
+def test_threads_that_come_too_late_keep_nothing_of_what_was_worked_on() -> None:
+    """A budget could not release it, as long as a busy thread had not looked at it."""
+    rg.set_num_threads(2)
+    for_each(lambda i: None, range(2), 2)
+    pool, go_on = _threads._pool, threading.Event()
+    assert pool is not None
+    busy = [pool.submit(go_on.wait, 60) for _ in range(_threads._pool_size)]
+    array = np.ones(4)
+    seen = weakref.ref(array)
+    try:
+        for_each(array.__getitem__, range(4), 2)
+        del array
+        assert seen() is None
+    finally:
+        go_on.set()
+    assert all(one.result() for one in busy)
 
 
 @pytest.mark.parametrize("at", [0, 1])

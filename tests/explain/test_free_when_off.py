@@ -51,6 +51,7 @@ def replay(g: rg.Graph, length: int) -> Callable[[], None]:
 
 
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_a_replay_calls_no_python_function_for_a_node() -> None:
     short, long = replay(rg.Graph(), 1000), replay(rg.Graph(), 3000)
     assert python_calls(short) == python_calls(long)

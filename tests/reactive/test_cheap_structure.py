@@ -22,6 +22,7 @@ def chain(x: rg.Var, w: rg.Var, length: int) -> list[rg.Var]:
 
 
 @pytest.mark.trusting
+@pytest.mark.whole
 def test_building_and_reading_a_node_for_the_first_time_makes_few_calls() -> None:
     def calls(length: int) -> tuple[int, int]:
         g = rg.Graph()

@@ -633,6 +633,37 @@ def test_a_function_that_forgets_the_marks_and_raises_has_raised(g: rg.Graph) ->
     g.check_invariants()
 
 
+@pytest.mark.parametrize("cutoff", [None, "equal"])
+def test_what_ran_before_a_function_that_forgets_the_marks_and_raises_keeps_its_value(
+    g: rg.Graph, cutoff: str | None
+) -> None:
+    """Large values of a plan that broke off were thrown away by their marks, which say nothing then."""
+    x, fails = g.input(np.ones(1 << 17)), g.input(False)
+
+    def forget(values: np.ndarray, fails: bool) -> float:
+        if fails:
+            g.forget_marks()
+            raise ValueError("no")
+        return values[0]
+
+    first = rg.ceil(x * 0.5)
+    first.cutoff = cutoff
+    between = first * 2.0
+    y = rg.lift(forget)(between, fails) + 1.0
+    for turn in range(6):
+        x.set(np.full(1 << 17, 2.0 * turn))
+        assert y.value == 2.0 * turn + 1.0
+    g.set({x: np.full(1 << 17, 10.0), fails: True})
+    with pytest.raises(ValueError, match="no"):
+        y.value
+    run = g.forward(between)
+    assert run.ran == []
+    assert between.value[0] == 10.0
+    g.set({x: np.full(1 << 17, 9.5), fails: False})  # the ceiling stays, if it is cut off
+    assert y.value == 11.0
+    g.check_invariants()
+
+
 def test_a_function_that_raises_cancelled_by_itself_has_failed(g: rg.Graph) -> None:
     moody = Moody(rg.Cancelled("of another graph"))
     y = rg.lift(moody)(g.input(1.0))

@@ -1,30 +1,34 @@
 """Plans in which versions decide, run as one loop over rows.
 
 A plan that is not certain has nodes behind a cutoff: each runs only if its record does not hold its
-parents' present versions. Where nothing else can decide (no errors, no released values) the loop
-compares the two row by row and writes versions and records as it goes; marks wait for its end. When a
-step raises, or reads other nodes itself, the frame is *suspended*: marks are brought up to date, and
-the rest is run *checked* (see ``serial``).
+parents' present versions. The records of nodes that were clean when the read began hold what was
+there before the change; those of the others are compared once, at the beginning. So where nothing else
+can decide (no errors, no released values) a node runs if, and only if, one of its parents was replaced
+before its turn, or its own record was *due* then. The loop notes what was replaced and nothing more. A
+run that went through all nodes and cut off none is one entry in the journal, as that of a certain plan;
+any other one is written into the tables at its end. When a step raises, or reads other nodes itself,
+the frame is *suspended*: what has happened is written down, and the rest is run *checked* (see
+``serial``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.executors.serial import (
+    UNKNOWN,
     Frame,
     abandon,
     bound_steps,
     conclude,
     interrupt,
     run_checked,
+    run_openly,
     run_rest,
 )
-from reactgrad_scheduler.overlay import Column
-from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step
+from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step, Transition
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN
 
@@ -35,113 +39,158 @@ if TYPE_CHECKING:
 class Comparison(Frame):
     """A plan that is not certain and that is being run.
 
-    ``position`` is ``None`` while the marks know nothing of the run; after ``suspend`` it is the
-    index of the node that is under way, or that was to be the next one (``ended`` is false then).
+    Attributes
+    ----------
+    replaced
+        Whose value was replaced, of leaves and of nodes of the plan; at first also which of these are due.
+    ended
+        Whether the step of the node that is under way was called.
     """
 
-    def __init__(self, scheduler: Scheduler, plan: Plan, level: int) -> None:
-        super().__init__(scheduler, plan, iter(()), level, ())
+    def __init__(
+        self, scheduler: Scheduler, plan: Plan, rows: Iterator[Row], level: int, replaced: set[int]
+    ) -> None:
+        # The frame counts them, and calls none.
+        super().__init__(scheduler, plan, rows, level, plan.slots)  # type: ignore[arg-type]
+        self.replaced = replaced
+        self.cut_off: list[int] = []
+        self.skipped: list[int] = []
+        self.ended = True
         self.run = Run()
-        self.ended = False
-        self.outcome: object = None  # what the step returned in which it was suspended
 
-    def play(self, rows: Sequence[Row], steps: Sequence[Step]) -> None:
+    def play(self, rows: Iterator[Row]) -> None:
         """Go through all nodes, or up to where it is suspended."""
-        scheduler = self.scheduler
-        versions, host, moves = scheduler.versions, scheduler.host, scheduler.moves
-        version, record, overwrite = versions.version, versions.record, host.overwrite
-        run, computing, seen = self.run, scheduler.computing, len(moves)
-        for (slot, look, alone), step in zip(rows, steps, strict=True):
-            now = look(version)
-            if record[slot] == now:
-                run.skipped.append(slot)
+        replaced, cut_off = self.replaced, self.cut_off
+        untouched, replace, skip = replaced.isdisjoint, replaced.add, self.skipped.append
+        overwrite, moves = self.scheduler.host.overwrite, self.scheduler.moves
+        seen = len(moves)
+        for slot, sources, alone, step in rows:
+            if untouched(sources):
+                skip(slot)
                 continue
-            computing[-1] = slot
             if alone:
                 overwrite(alone)
             # Steps that use storage which moved are bound where their turn comes.
-            if len(moves) != seen or scheduler.cancelled:
+            if len(moves) != seen:
                 self.suspend()
+                self.ended = False
                 return
-            outcome = step()
-            if self.position is not None:
-                self.ended, self.outcome = True, outcome
-                return
-            if outcome is UNCHANGED:
-                run.cut_off.append(slot)
+            if step() is UNCHANGED:
+                replaced.discard(slot)
+                cut_off.append(slot)
             else:
-                version[slot] += 1
-            record[slot] = now
-            run.ran.append(slot)
-
-    def stop(self) -> None:
-        """Nothing to be taken away: the loop looks at ``cancelled``."""
+                replace(slot)
 
     def suspend(self) -> None:
-        """Bring the marks up to date, and stop the loop after this step."""
+        """Write what has happened so far into the tables, and stop the loop after this step."""
         scheduler = self.scheduler
-        self.position = self.plan.slots.index(scheduler.computing[-1])
-        scheduler.versions.settle()
+        self._taken += len(list(self.steps))
+        self.position = index = max(self.begun - 1, 0)
+        scheduler.computing[self.level - 1] = self.plan.slots[index]
+        self.write_down(index)
+
+    def write_down(self, end: int) -> None:
+        """Write what has become of the first nodes of the plan into the tables, and mark them."""
+        scheduler = self.scheduler
         scheduler.staleness.flush()
-        put = scheduler.staleness.put
-        for slot in (*self.run.ran, *self.run.skipped):
-            put(slot, CLEAN)
+        self._note(end)
+        self._record()
+        for slot in self.plan.slots[:end]:
+            scheduler.staleness.put(slot, CLEAN)
+
+    def conclude(self) -> Run | None:
+        """All nodes of the plan were gone through; ``None``: all were replaced, which is to be journaled."""
+        plan, kept = self.plan, (*self.skipped, *self.cut_off)
+        if not kept:
+            return None
+        self._note(len(plan))
+        if len(kept) * 2 < len(plan):
+            self.scheduler.versions.ran_in_part(plan, kept)
+        else:  # cheaper one by one
+            self._record()
+        self.run.serials = plan.finished.serials
+        return self.run
+
+    def _note(self, end: int) -> None:
+        """Let ``run`` show what has become of the first nodes of the plan."""
+        run, slots, skipped = self.run, self.plan.slots[:end], set(self.skipped)
+        run.ran = [slot for slot in slots if slot not in skipped] if skipped else list(slots)
+        run.cut_off, run.skipped = self.cut_off.copy(), self.skipped.copy()
+
+    def _record(self) -> None:
+        """Write versions and records of what has run into the tables."""
+        versions = self.scheduler.versions
+        versions.settle()
+        version, record, current = versions.version, versions.record, versions.current
+        cut_off = set(self.run.cut_off)
+        for slot in self.run.ran:
+            if slot not in cut_off:
+                version[slot] += 1
+            record[slot] = current(slot)
 
 
-def run_compared(scheduler: Scheduler, plan: Plan) -> tuple[Run, bool]:
-    """Run those nodes of `plan` whose parents' versions moved.
+def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | None, bool]:
+    """Run those nodes of a plan whose parents' versions moved.
 
     Returns
     -------
     run, straight
-        What it did; whether it went straight to its end: then all nodes are to be marked as planned.
+        What it did, ``None`` if it replaced all values and is still to be journaled; whether it went
+        straight to its end: then all nodes are to be marked as planned.
     """
-    scheduler.versions.settle()
+    plan = transition.plan
     if not _only_versions_decide(scheduler, plan):
+        scheduler.versions.settle()
         scheduler.staleness.flush()
         return run_checked(scheduler, plan.slots), False
     try:
-        steps = bound_steps(scheduler, plan)
+        rows = _bound_rows(scheduler, plan)
     except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-        steps = None  # outside of this block, where the steps bound so far would be kept
-    if steps is None:
-        scheduler.staleness.flush()
-        return run_rest(scheduler, plan, Run(), 0), False
-    rows = plan.rows
+        rows = None  # outside of this block, where the steps bound so far would be kept
     if rows is None:
-        rows = plan.rows = [_row(scheduler, slot) for slot in plan.slots]
+        return run_openly(scheduler, plan), False
+    replaced = _due(scheduler, transition)
+    replaced.update(scheduler.staleness.pending)
     frames, computing = scheduler.frames, scheduler.computing
-    computing.append(plan.slots[0])
-    frame = Comparison(scheduler, plan, len(computing))
-    run = frame.run
+    computing.append(UNKNOWN)
+    todo = iter(rows)
+    frame = Comparison(scheduler, plan, todo, len(computing), replaced)
     frames.append(frame)
     began = perf_counter()
     gate = scheduler.lock.open(len(computing)) if plan.lends else None
     try:
         try:
-            frame.play(rows, steps)
+            frame.play(todo)
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
     except BaseException as error:
         if frame.position is None:
             frame.suspend()
+        assert frame.position is not None
         frames.remove(frame)
+        run = frame.run
         interrupt(scheduler, plan, error, run)
-        begin = (frame.position or 0) + 1
+        begin = frame.position + 1
     else:
         frames.pop()
         slot = computing.pop()
-        run.seconds = perf_counter() - began
-        if frame.position is None:
-            run.serials = plan.finished.serials
-            return run, True
-        begin = frame.position
-        if frame.ended:
-            conclude(scheduler, slot, frame.outcome, run)
-            begin += 1
+        run = frame.run
+        if frame.position is not None:
+            begin = frame.position
+            if frame.ended:
+                outcome = UNCHANGED if slot in frame.cut_off else None
+                conclude(scheduler, slot, outcome, run)
+                begin += 1
+            else:
+                abandon(scheduler, (slot,))
+        elif frame.stopped:
+            begin = frame.begun
+            frame.write_down(begin)
         else:
-            abandon(scheduler, (slot,))
+            finished = frame.conclude()
+            (finished or plan.finished).seconds = perf_counter() - began
+            return finished, True
     run_rest(scheduler, plan, run, begin)
     run.seconds = perf_counter() - began
     return run, False
@@ -170,17 +219,31 @@ def _all_there(scheduler: Scheduler, plan: Plan) -> bool:
     return apart(plan.members) and apart(plan.sources)
 
 
-def _row(scheduler: Scheduler, slot: int) -> Row:
+def _due(scheduler: Scheduler, transition: Transition) -> set[int]:
+    """Nodes of the plan that run whatever the others do: their records hold other versions already.
+
+    None of those that were clean before the change: their marks are not other ones afterwards.
+    """
+    members = transition.plan.members
+    doubtful = [slot for slot, _ in transition.marks if slot in members]
+    if not doubtful:
+        return set()
+    versions = scheduler.versions
+    versions.settle()
+    return {slot for slot in doubtful if not versions.matches(slot)}
+
+
+def _bound_rows(scheduler: Scheduler, plan: Plan) -> list[Row]:
+    """The rows of a plan, with steps bound to where the values live now."""
+    steps = plan.steps
+    if steps is None or plan.moves_seen != len(scheduler.moves):
+        steps = bound_steps(scheduler, plan)
+    if plan.rows is None:
+        plan.rows = [_row(scheduler, slot, step) for slot, step in zip(plan.slots, steps)]
+    return plan.rows
+
+
+def _row(scheduler: Scheduler, slot: int, step: Step) -> Row:
     # A node with a cutoff sees its old value first, and is overwritten by its step.
     alone = () if slot in scheduler.staleness.cutoffs else (slot,)
-    return slot, _look(scheduler.topology.parents[slot]), alone
-
-
-def _look(parents: tuple[int, ...]) -> Callable[[Column[int]], tuple[int, ...]]:
-    """A call that takes the versions of these nodes from the table."""
-    if len(parents) > 1:
-        return itemgetter(*parents)
-    if not parents:
-        return lambda version: ()
-    (parent,) = parents
-    return lambda version: (version[parent],)
+    return slot, (*scheduler.topology.parents[slot], slot), alone, step

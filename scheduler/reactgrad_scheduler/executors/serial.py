@@ -159,7 +159,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     if not frames or frames[-1].position is not None:  # else the plan that this one is part of has
         scheduler.host.overwrite(plan.members)
     if plan.readings and scheduler.stopwatch is not None:
-        return _run_openly(scheduler, plan)
+        return run_openly(scheduler, plan)
     bound = plan.steps
     if bound is None or plan.moves_seen != len(scheduler.moves):
         try:
@@ -167,7 +167,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
             bound = None  # outside of this block, where the steps bound so far would be kept
         if bound is None:
-            return _run_openly(scheduler, plan)
+            return run_openly(scheduler, plan)
     step_slots = plan.step_slots
     # What a node reads while it runs lies between the steps, where no other one may move across; what a
     # script binds is its own.
@@ -202,7 +202,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             if not frame.begun:
                 frames.pop()
                 computing.pop()
-                return _run_openly(scheduler, plan)
+                return run_openly(scheduler, plan)
             scheduler.suspend()
         frames.pop()
         slot = computing.pop()
@@ -219,7 +219,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     return run
 
 
-def _run_openly(scheduler: Scheduler, plan: Plan) -> Run:
+def run_openly(scheduler: Scheduler, plan: Plan) -> Run:
     """Run a certain plan node by node."""
     scheduler.suspend()
     scheduler.versions.settle()
@@ -239,7 +239,7 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
         if scheduler.crew is None:  # else others are at work on its nodes; nothing was done ahead
-            break_off(scheduler, plan)
+            break_off(scheduler, plan, run)
         raise error
 
 
@@ -250,14 +250,19 @@ def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
         with scheduler.host.around(rest, ()):
             return run_checked(scheduler, rest, run=run)
     finally:
-        break_off(scheduler, plan)
+        break_off(scheduler, plan, run)
 
 
-def break_off(scheduler: Scheduler, plan: Plan) -> None:
-    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs."""
+def break_off(scheduler: Scheduler, plan: Plan, run: Run) -> None:
+    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs.
+
+    Only steps of a certain plan do work ahead of their turn. What has run has its value, also where its
+    mark was erased since.
+    """
     abandon(scheduler, plan.slots)
-    mark = scheduler.staleness.mark
-    scheduler.host.spoiled([slot for slot in plan.slots if mark[slot]])
+    if plan.certain:
+        mark, done = scheduler.staleness.mark, set(run.ran)
+        scheduler.host.spoiled([slot for slot in plan.slots if mark[slot] and slot not in done])
 
 
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
@@ -278,7 +283,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     bind, readings = scheduler.host.bind, plan.readings
     turns = plan.turns or plan.slots
     plan.steps = None  # until all of them are bound
-    plan.fused = None
+    plan.fused = plan.rows = None
     if plan.script is not None:
         since = None if known is None else plan.moves_seen
         plan.steps, plan.step_slots = plan.script.bind(moves, since)

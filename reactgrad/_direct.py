@@ -1,0 +1,105 @@
+"""Steps that call a Python function on values as they lie in the table.
+
+Such steps are as short as the functions that many models are made of: each number of operands has
+code of its own, ``function(data[a0], data[a1])``, since to gather operands first would cost as much as
+the call. All of it is made of one template.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad._cutoff import equal
+from reactgrad.scheduler import UNCHANGED, Step
+
+if TYPE_CHECKING:
+    from reactgrad._lift import Lifted
+
+# More operands are gathered.
+_MOST = 32
+
+# Types of results that need no second look, and that can be compared with each other.
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+_NAMES = {
+    "PLAIN": _PLAIN,
+    "UNCHANGED": UNCHANGED,
+    "array": np.ndarray,
+    "equal": equal,
+    "itemgetter": itemgetter,
+}
+
+_TEMPLATE = """\
+def bind(data, slot, operands, op, missing, replaced):
+    {names} = operands
+    function, keep, check = op.function, op.keep, op.check
+
+    def step():
+        new = function({values})
+        if type(new) not in PLAIN:
+            new = keep(new, ({values})) if type(new) is array else check(new)
+        data[slot] = new
+
+    def step_unless_equal():
+        new = function({values})
+        old = data[slot]
+        plain = type(new) in PLAIN
+        if not plain:
+            new = keep(new, ({values})) if type(new) is array else check(new)
+        # Of plain values that differ only two NaNs are the same.
+        differ = plain and type(old) in PLAIN and old == old != new
+        if not differ and old is not missing and equal(old, new):
+            return UNCHANGED
+        data[slot] = new
+        replaced(slot, None)
+
+    return step if replaced is None else step_unless_equal
+"""
+
+
+def direct_step(
+    op: Lifted,
+    data: list[Any],
+    slot: int,
+    operands: Sequence[int],
+    missing: Any,
+    replaced: Callable[[int, None], object] | None,
+) -> Step:
+    """The step of a node that calls a function.
+
+    Parameters
+    ----------
+    data, slot, operands
+        The table of values, and where in it the result and the operands lie.
+    missing
+        What stands there for a value that is not there.
+    replaced
+        Where the node's cutoff is ``equal``: called when the value was replaced. Else ``None``.
+    """
+    return _binder(min(len(operands), _MOST + 1))(data, slot, operands, op, missing, replaced)
+
+
+@cache
+def _binder(count: int) -> Callable[..., Step]:
+    """What binds steps with so many operands."""
+    names, values = "gather", "*gather(data),"
+    if count <= _MOST:
+        each = [f"a{i}" for i in range(count)]
+        names = f"({''.join(f'{name}, ' for name in each)})"
+        values = "".join(f"data[{name}], " for name in each)
+    source = _TEMPLATE.format(names=names, values=values)
+    if count > _MOST:
+        source = source.replace("gather = operands", "gather = itemgetter(*operands)")
+    # As a file of this package, with lines that tracebacks can show.
+    file = os.path.join(os.path.dirname(__file__), f"<step with {count} operands>")
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    made = dict(_NAMES)
+    exec(compile(source, file, "exec"), made)
+    return made["bind"]
