@@ -1,26 +1,23 @@
 """Bound steps as instructions of the register machine: rows of addresses.
 
 An instruction is one call of a loop of NumPy's (``_loops``) with the arguments that NumPy itself would
-give it, so the machine computes the same bits as the step. Its operands lie where the step's lie: an
-instruction holds as long as the step that it was read from.
+give it, or of a loop of an op's own (``_loop_call``), so the machine computes the same bits as the
+step. Its operands lie where the step's lie: an instruction holds as long as the step that it was read
+from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from reactgrad.backend._code import Operand, row
 from reactgrad.backend._in_turn import InTurn
+from reactgrad.backend._loop_call import LoopCall
 from reactgrad.backend._loops import address_of, find_loop
-
-MOST_OPERANDS: Final = 4  # of a loop, its result among them
-
-# A row: the loop, the last of its arguments, how many elements; addresses; steps in bytes.
-ROW: Final = Struct(f"={3 + 2 * MOST_OPERANDS}q")
 
 # In place of a loop: copy where a mask holds, elements of as many bytes as the second number says.
 MASKED_COPY: Final = 0
@@ -35,6 +32,8 @@ _ZEROS: Final = {one: np.zeros(1, one) for one in ("f", "d")}
 
 def instructions(step: Callable[[], object] | None) -> bytes | None:
     """The rows that do what `step` does; ``None`` if no loop does."""
+    if type(step) is LoopCall:
+        return step.code
     if type(step) is not partial and type(step) is not InTurn:
         return None
     code = getattr(step, "code", _UNREAD)
@@ -62,10 +61,10 @@ def _read(step: Any) -> bytes | None:
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
     operands = _operands(*inputs, out)
-    if operands is None or len(operands) > MOST_OPERANDS:
+    if operands is None:
         return None
     loop = find_loop(ufunc, "".join([one.dtype for one in operands]))
-    return None if loop is None else _row(*loop, out.size, operands)
+    return None if loop is None else row(*loop, out.size, operands)
 
 
 def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
@@ -74,7 +73,7 @@ def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
     operands = _operands(source, where, out)
     if operands is None or operands[1].dtype != "?" or operands[0].dtype != operands[2].dtype:
         return None
-    return _row(MASKED_COPY, out.itemsize, out.size, operands)
+    return row(MASKED_COPY, out.itemsize, out.size, operands)
 
 
 def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
@@ -90,18 +89,10 @@ def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | Non
     if begin is None or loop is None:
         return None
     stays = total[0]._replace(step=0)
-    return begin + _row(*loop, x.size, [stays, terms[0], stays])
+    return begin + row(*loop, x.size, [stays, terms[0], stays])
 
 
-class _Operand(NamedTuple):
-    """How a loop takes an array."""
-
-    dtype: str
-    address: int
-    step: int  # from one element to the next, in bytes
-
-
-def _operands(*arrays: Any) -> list[_Operand] | None:
+def _operands(*arrays: Any) -> list[Operand] | None:
     """Arrays as a loop takes them that goes through the elements of the last one in its order."""
     out = arrays[-1]
     if type(out) is not np.ndarray:
@@ -109,7 +100,7 @@ def _operands(*arrays: Any) -> list[_Operand] | None:
     shape, size = out.shape, out.size
     if not 0 < size <= MOST_ELEMENTS:
         return None
-    found: list[_Operand] = []
+    found: list[Operand] = []
     for array in arrays:
         if type(array) is not np.ndarray or not array.flags.aligned:
             return None
@@ -122,12 +113,5 @@ def _operands(*arrays: Any) -> list[_Operand] | None:
             step = array.itemsize
         else:
             return None
-        found.append(_Operand(dtype, address_of(array), step))
+        found.append(Operand(dtype, address_of(array), step))
     return found
-
-
-def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:
-    rest = (0,) * (MOST_OPERANDS - len(operands))
-    addresses = [one.address for one in operands]
-    steps = [one.step for one in operands]
-    return ROW.pack(function, data, size, *addresses, *rest, *steps, *rest)

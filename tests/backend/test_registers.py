@@ -18,8 +18,9 @@ import reactgrad as rg
 from reactgrad import backend
 from reactgrad._store import UNBOUND
 from reactgrad.backend import _registers
+from reactgrad.backend._code import rows
 from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._instructions import MOST_ELEMENTS, ROW, instructions
+from reactgrad.backend._instructions import MOST_ELEMENTS, instructions
 from reactgrad.backend._loops import _ELEMENTWISE, find_loop
 from reactgrad.backend._registers import Program, Registers, find_machine
 from reactgrad.backend._stages import staged
@@ -62,14 +63,14 @@ def played(step: Any, out: np.ndarray[Any, Any]) -> bytes:
     assert machine is not None
     out.fill(7)
     copy = np.frombuffer(code, np.int64).copy()
-    count = len(code) // ROW.size
-    machine.play(copy.ctypes.data, count)
+    place = copy.ctypes.data, copy.ctypes.data + copy.nbytes
+    machine.play(*place)
     assert copy.tobytes() == code
     whole = bits(out)
     if out.size > 1:
         out.fill(7)
         for begin, end in pairwise(sorted({0, 1, out.size // 3, out.size // 2, out.size})):
-            machine.play_part(copy.ctypes.data, count, begin, end)
+            machine.play_part(*place, begin, end)
         assert bits(out) == whole
     return whole
 
@@ -369,16 +370,14 @@ def test_stages_are_as_few_as_they_can_be() -> None:
         partial(np.add, summed[::-1], out, wide),  # after what others have computed
     ]
     codes = [instructions(step) for step in steps]
-    code = np.frombuffer(b"".join(codes), np.int64).reshape(-1, ROW.size // 8)  # type: ignore[arg-type]
-    found, stages = staged(code)
-    assert [(stage.end - stage.begin, stage.width) for stage in stages] == [
-        (2, 100),
-        (2, 0),
-        (1, 100),
-        (1, 100),
+    found = rows(np.frombuffer(b"".join(codes), np.int64).tolist())  # type: ignore[arg-type]
+    # As rows: tanh, the two of the sum, tanh, multiply, add.
+    assert staged(found) == [
+        ([found[0], found[3]], 100),
+        (found[1:3], 0),
+        ([found[4]], 100),
+        ([found[5]], 100),
     ]
-    # As rows: tanh, tanh, the two of the sum, multiply, add.
-    assert found.tolist() == code[[0, 3, 1, 2, 4, 5]].tolist()
 
 
 @needs_numba
