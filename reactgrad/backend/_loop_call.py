@@ -59,27 +59,24 @@ def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | N
     callable or None
         For a binder of kind ``"jit"`` to return; ``None`` leaves the node to the kernel for NumPy.
     """
-    dtype, size = None, 1
-    for one in operands:
-        array = one.array if type(one) is Whole else one
-        if type(array) is not np.ndarray:
-            return None
-        dtype = dtype or array.dtype
-        flags = array.flags
-        if array.dtype is not dtype or not flags.c_contiguous or not flags.aligned:
-            return None
-        if array is one and array.size != 1:
-            if size not in (1, array.size):
-                return None
-            size = array.size
+    arrays = [one.array if type(one) is Whole else one for one in operands]
+    first = arrays[0]
+    if type(first) is not np.ndarray:
+        return None
+    dtype, itemsize = first.dtype, first.itemsize
+    # A result takes a step for each element, unless it is whole.
+    size = max([one.size for one in operands if type(one) is not Whole])
     found: list[Operand] = []
-    assert dtype is not None
-    each = dtype.itemsize
-    for one in operands:
-        whole = type(one) is Whole
-        array = one.array if whole else one
-        step = 0 if whole or array.size != size else each
+    for array, one in zip(arrays, operands, strict=True):
+        if type(array) is not np.ndarray or array.dtype is not dtype:
+            return None
+        flags, step = array.flags, itemsize
+        if one is not array or array.size == 1 < size or not any(array.strides):
+            step = 0
+        elif array.size != size:
+            return None
+        if not flags.aligned or not (flags.c_contiguous or (step == 0 and one is array)):
+            return None
         found.append(Operand(dtype.char, address_of(array), step))
-    last = operands[-1]
-    extent = last.array.nbytes if type(last) is Whole else each
+    extent = arrays[-1].nbytes if type(operands[-1]) is Whole else itemsize
     return LoopCall(operands, row(loop, data, size, found, extent))

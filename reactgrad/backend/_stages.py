@@ -78,9 +78,7 @@ def staged(rows: Sequence[list[int]]) -> list[Stage]:
         for buffer, own in found:
             buffer.read = max(buffer.read, stage if own else stage + 1)
         stages.setdefault(stage, []).append(row)
-    return [
-        Stage(stages[stage], width if stage % 2 == WIDE else 0) for stage in sorted(stages)
-    ]
+    return [Stage(stages[stage], width if stage % 2 == WIDE else 0) for stage in sorted(stages)]
 
 
 def _from(stage: int, kind: int, own: bool) -> int:

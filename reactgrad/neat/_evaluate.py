@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._neuron import activated, taken_in
 from reactgrad.neat._phenotype import Neuron, feed_forward
 from reactgrad.neat._samples import columns, rows
@@ -67,11 +68,11 @@ class Evaluator:
     """
 
     def __init__(self, X: Any, config: Any) -> None:
-        self.graph = rg.Graph()
+        self.graph = new_graph()
         self._config = config
         self._keys = tuple(config.genome_config.input_keys)
         given, _ = columns(X, self._keys)
-        self._samples = len(given[0]) if given else 1
+        self._samples = given.shape[1]
         self._inputs = [self.graph.input(column) for column in given]
         # What tells a neuron: its number and its node. Inputs have the numbers -1, -2, ...
         self._known: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}

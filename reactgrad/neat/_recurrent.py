@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._neuron import activated, taken_in
 from reactgrad.neat._phenotype import Phenotype, recurrent
 from reactgrad.neat._samples import columns, rows
@@ -58,7 +59,7 @@ class RecurrentNetwork:
     phenotype: Phenotype
 
     def __init__(self, phenotype: Phenotype) -> None:
-        self.graph = graph = rg.Graph()
+        self.graph = graph = new_graph()
         self.phenotype = phenotype
         self._genes = {
             key: graph.param(np.array(one.genes), name=f"genes of {key}")
@@ -118,7 +119,7 @@ class RecurrentNetwork:
             If there is not one number for each input, or not as many samples as at the step before.
         """
         given, alone = columns(inputs, self.phenotype.inputs)
-        samples = len(given[0]) if given else 1
+        samples = given.shape[1]
         values: dict[rg.Var, Any] = {
             self._before[key]: column for key, column in zip(self.phenotype.inputs, given)
         }

@@ -10,8 +10,8 @@ import numpy as np
 from reactgrad import ShapeError, extend
 
 
-def columns(values: Any, inputs: Sequence[int]) -> tuple[list[np.ndarray[Any, Any]], bool]:
-    """A contiguous array of all samples for each input, and whether there is but one, given as a list.
+def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], bool]:
+    """A row of all samples for each input, and whether there is but one sample, given as a list.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[list[np.ndarray[Any, An
             f"list of {len(inputs)} numbers, or an array of shape (samples, {len(inputs)})."
         )
     alone = array.ndim == 1
-    return list(np.ascontiguousarray(np.atleast_2d(array).T)), alone
+    return np.ascontiguousarray(np.atleast_2d(array).T), alone
 
 
 def _shape(*values: extend.Spec) -> extend.Spec:
