@@ -42,6 +42,14 @@ def _bind_weigh(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step
     return _call("neat_weigh", out, [*sources, Whole(genes), out], len(sources))
 
 
+def _bind_neuron(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
+    genes, function = attrs
+    potential = np.empty(out.shape)
+    taking_in = _bind_weigh([np.array(genes), *inputs], potential, ())
+    giving = _bind_activation([potential], out, (function,))
+    return extend.InTurn(taking_in, giving) if taking_in and giving else None
+
+
 def _bind_weigh_genes(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
     g, genes, *sources = inputs
     if any(one.size > g.size for one in sources):
@@ -61,6 +69,7 @@ def _bind_outputs(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> St
 extend.register_binder("neat_activation", "jit", _bind_activation)
 extend.register_binder("neat_activation_slope", "jit", _bind_activation)
 extend.register_binder("neat_weigh", "jit", _bind_weigh)
+extend.register_binder("neat_neuron", "jit", _bind_neuron)
 extend.register_binder("neat_weigh_genes", "jit", _bind_weigh_genes)
 extend.register_binder("neat_weigh_source", "jit", _bind_weigh_source)
 extend.register_binder("neat_outputs", "jit", _bind_outputs)

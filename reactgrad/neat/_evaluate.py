@@ -15,7 +15,7 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.neat._compiled import new_graph
-from reactgrad.neat._neuron import activated, taken_in
+from reactgrad.neat._neuron import activated, taken_in, whole
 from reactgrad.neat._phenotype import Neuron, feed_forward
 from reactgrad.neat._samples import columns, rows
 
@@ -127,10 +127,14 @@ class Evaluator:
         told = (*neuron[:3], tuple([number for number, _ in sources]))
         found = alive.get(told) or self._known.get(told)
         if found is None:
+            operands = [var for _, var in sources]
             with self.graph:  # where a neuron without sources goes
-                genes = np.array(neuron.genes)
-                potential = taken_in(neuron, genes, [var for _, var in sources])
-                found = self._next, activated(neuron, potential)
+                if neuron.aggregation == "sum":
+                    var = whole(*operands, genes=neuron.genes, function=neuron.activation)
+                else:
+                    potential = taken_in(neuron, np.array(neuron.genes), operands)
+                    var = activated(neuron, potential)
+            found = self._next, var
             self._next += 1
         alive[told] = found
         return found
