@@ -152,9 +152,7 @@ class Torch:
         return step
 
     def gradient(self) -> Step:
-        leaves = [
-            leaf.requires_grad_() for neuron in sorted(self.neurons) for leaf in neuron[3:]
-        ]
+        leaves = [leaf.requires_grad_() for neuron in sorted(self.neurons) for leaf in neuron[3:]]
 
         def step(columns: Any) -> Any:
             total = sum([one.sum() for one in self._run(columns)])

@@ -8,19 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from struct import Struct
-from typing import NamedTuple
 
 # A row: how many operands, the result last; the loop, the last of its arguments, how many elements;
 # how many bytes of the result it writes; the operands' addresses; their steps in bytes.
 OPERANDS, LOOP, DATA, SIZE, EXTENT, HEAD = range(6)
-
-
-class Operand(NamedTuple):
-    """How a loop takes an array."""
-
-    dtype: str
-    address: int
-    step: int  # from one element to the next, in bytes
 
 
 @cache
@@ -28,11 +19,16 @@ def _struct(operands: int) -> Struct:
     return Struct(f"={HEAD + 2 * operands}q")
 
 
-def row(function: int, data: int, size: int, operands: Sequence[Operand], extent: int = 1) -> bytes:
+def row(
+    function: int,
+    data: int,
+    size: int,
+    addresses: Sequence[int],
+    steps: Sequence[int],
+    extent: int = 1,
+) -> bytes:
     """An instruction; `extent` is needed where a result does not take a step for each element."""
-    addresses = [one.address for one in operands]
-    steps = [one.step for one in operands]
-    count, extent = len(operands), max(size * steps[-1], extent)
+    count, extent = len(addresses), max(size * steps[-1], extent)
     return _struct(count).pack(count, function, data, size, extent, *addresses, *steps)
 
 

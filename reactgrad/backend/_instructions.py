@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend._code import Operand, row
+from reactgrad.backend._code import row
 from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._loop_call import LoopCall
 from reactgrad.backend._loops import address_of, find_loop
@@ -64,7 +64,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
     if operands is None:
         return None
     loop = find_loop(ufunc, "".join([one.dtype for one in operands]))
-    return None if loop is None else row(*loop, out.size, operands)
+    return None if loop is None else _row(*loop, out.size, operands)
 
 
 def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
@@ -73,7 +73,7 @@ def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
     operands = _operands(source, where, out)
     if operands is None or operands[1].dtype != "?" or operands[0].dtype != operands[2].dtype:
         return None
-    return row(MASKED_COPY, out.itemsize, out.size, operands)
+    return _row(MASKED_COPY, out.itemsize, out.size, operands)
 
 
 def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
@@ -89,10 +89,23 @@ def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | Non
     if begin is None or loop is None:
         return None
     stays = total[0]._replace(step=0)
-    return begin + row(*loop, x.size, [stays, terms[0], stays])
+    return begin + _row(*loop, x.size, [stays, terms[0], stays])
 
 
-def _operands(*arrays: Any) -> list[Operand] | None:
+def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:
+    addresses = [one.address for one in operands]
+    return row(function, data, size, addresses, [one.step for one in operands])
+
+
+class _Operand(NamedTuple):
+    """How a loop takes an array."""
+
+    dtype: str
+    address: int
+    step: int  # from one element to the next, in bytes
+
+
+def _operands(*arrays: Any) -> list[_Operand] | None:
     """Arrays as a loop takes them that goes through the elements of the last one in its order."""
     out = arrays[-1]
     if type(out) is not np.ndarray:
@@ -100,7 +113,7 @@ def _operands(*arrays: Any) -> list[Operand] | None:
     shape, size = out.shape, out.size
     if not 0 < size <= MOST_ELEMENTS:
         return None
-    found: list[Operand] = []
+    found: list[_Operand] = []
     for array in arrays:
         if type(array) is not np.ndarray or not array.flags.aligned:
             return None
@@ -113,5 +126,5 @@ def _operands(*arrays: Any) -> list[Operand] | None:
             step = array.itemsize
         else:
             return None
-        found.append(Operand(dtype, address_of(array), step))
+        found.append(_Operand(dtype, address_of(array), step))
     return found

@@ -7,12 +7,12 @@ one number of the op's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend._code import Operand, row
+from reactgrad.backend._code import row
 from reactgrad.backend._loops import address_of
 
 
@@ -25,18 +25,23 @@ class Whole(NamedTuple):
 class LoopCall:
     """One call of a compiled loop: a step by itself, and an instruction of the register machine."""
 
-    __slots__ = ("_operands", "code")
+    __slots__ = ("_operands", "_play", "code")
 
-    def __init__(self, operands: Sequence[Any], code: bytes) -> None:
+    def __init__(
+        self, play: Callable[[int, int], None], operands: Sequence[Any], code: bytes
+    ) -> None:
+        self._play = play
         self._operands = operands  # which keep alive what lies at the addresses
         self.code = code
 
     def __call__(self) -> None:
-        from reactgrad.backend import _machine
+        code = self.code
+        address = id(code) + _BYTES
+        self._play(address, address + len(code))
 
-        code = np.frombuffer(self.code, np.int64)
-        address = address_of(code)
-        _machine.play(address, address + len(self.code))
+
+# From the beginning of an object to its bytes, of which the last one is a zero that ends them.
+_BYTES: Final = bytes.__basicsize__ - 1
 
 
 def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | None:
@@ -59,24 +64,34 @@ def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | N
     callable or None
         For a binder of kind ``"jit"`` to return; ``None`` leaves the node to the kernel for NumPy.
     """
-    arrays = [one.array if type(one) is Whole else one for one in operands]
-    first = arrays[0]
-    if type(first) is not np.ndarray:
+    from reactgrad.backend._machine import play  # here, since it needs numba
+
+    last = operands[-1]
+    result = last.array if type(last) is Whole else last
+    if type(result) is not np.ndarray:
         return None
-    dtype, itemsize = first.dtype, first.itemsize
-    # A result takes a step for each element, unless it is whole.
-    size = max([one.size for one in operands if type(one) is not Whole])
-    found: list[Operand] = []
-    for array, one in zip(arrays, operands, strict=True):
-        if type(array) is not np.ndarray or array.dtype is not dtype:
+    dtype, itemsize = result.dtype, result.itemsize
+    size = max([one.size for one in operands if type(one) is np.ndarray])
+    addresses: list[int] = []
+    steps: list[int] = []
+    for one in operands:
+        step = 0
+        if type(one) is Whole:
+            array = one.array
+        else:
+            array = one
+            if type(array) is not np.ndarray:
+                return None
+            if array.size == size > 1 and any(array.strides):
+                step = itemsize
+            elif array.size != size and array.size != 1:
+                return None
+        flags = array.flags
+        if array.dtype is not dtype or not flags.aligned:
             return None
-        flags, step = array.flags, itemsize
-        if one is not array or array.size == 1 < size or not any(array.strides):
-            step = 0
-        elif array.size != size:
+        if not flags.c_contiguous and (step or array is not one):
             return None
-        if not flags.aligned or not (flags.c_contiguous or (step == 0 and one is array)):
-            return None
-        found.append(Operand(dtype.char, address_of(array), step))
-    extent = arrays[-1].nbytes if type(operands[-1]) is Whole else itemsize
-    return LoopCall(operands, row(loop, data, size, found, extent))
+        addresses.append(address_of(array))
+        steps.append(step)
+    extent = result.nbytes if result is not last else itemsize
+    return LoopCall(play, operands, row(loop, data, size, addresses, steps, extent))

@@ -8,7 +8,7 @@ the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad.neat._compiled import new_graph
 from reactgrad.neat._neuron import activated, taken_in, whole
-from reactgrad.neat._phenotype import Neuron, feed_forward
+from reactgrad.neat._phenotype import Neuron, check_config, feed_forward
 from reactgrad.neat._samples import columns, rows
 
 
@@ -68,6 +68,7 @@ class Evaluator:
     """
 
     def __init__(self, X: Any, config: Any) -> None:
+        check_config(config)
         self.graph = new_graph()
         self._config = config
         self._keys = tuple(config.genome_config.input_keys)
@@ -84,7 +85,7 @@ class Evaluator:
         Parameters
         ----------
         genomes : iterable of neat.DefaultGenome, or of pairs of an id and a genome
-            As neat-python gives them to a fitness function.
+            As neat-python gives them to a fitness function; or the dict of a population.
 
         Returns
         -------
@@ -94,7 +95,15 @@ class Evaluator:
         ------
         GenomeError
             If one is no feed-forward network.
+        DTypeError
+            If one is no genome.
         """
+        if isinstance(genomes, Mapping):
+            genomes = genomes.values()
+        elif not isinstance(genomes, Iterable):
+            raise rg.DTypeError(
+                f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
+            )
         alive: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
         outputs: list[list[rg.Var]] = []
         total = 0
@@ -145,7 +154,7 @@ def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:
 
     Parameters
     ----------
-    genomes : iterable of neat.DefaultGenome, or of pairs of an id and a genome
+    genomes : iterable of neat.DefaultGenome, or of pairs of an id and a genome; or a dict of them
     X : array_like of shape (samples, inputs)
     config : neat.Config
 

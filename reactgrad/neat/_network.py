@@ -10,17 +10,10 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.neat._compiled import new_graph
+from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
 from reactgrad.neat._samples import columns, side_by_side
-
-
-def _name(key: int) -> str:
-    return f"neuron {key}" if key >= 0 else f"input {key}"
-
-
-def _genes_name(key: int) -> str:
-    return f"genes of {key}"
 
 
 def _plain(phenotype: Phenotype) -> dict[str, Any]:
@@ -73,7 +66,7 @@ class Network:
         bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
         self._phenotype = graph.input(_plain(bare), name="phenotype")
         self._known = self._phenotype.value, bare
-        self._inputs = [graph.input(np.zeros(1), name=_name(key)) for key in phenotype.inputs]
+        self._inputs = [graph.input(np.zeros(1), name=node_name(key)) for key in phenotype.inputs]
         self._given = np.zeros((0, 0))
         # What a fork has from before keeps nodes alive that are not in use any more, unless removed.
         self._is_fork = False
@@ -126,17 +119,24 @@ class Network:
         ------
         UnknownNameError
             If there is none that leads to an output.
+        DTypeError
+            If it is no key of a genome.
         """
-        return self.graph[_name(key)]
+        return find(self.graph, self.phenotype, key, "net[{}]", node_name)
 
     def genes(self, key: int) -> rg.Var:
         """The bias, the response and the weights of a neuron, in an array.
+
+        Raises
+        ------
+        UnknownNameError, DTypeError
+            As for ``net[key]``.
 
         Examples
         --------
         See ``Network`` and ``fit``.
         """
-        return self.graph[_genes_name(key)]
+        return find(self.graph, self.phenotype, key, "net.genes({})", genes_name)
 
     @property
     def phenotype(self) -> Phenotype:
@@ -181,6 +181,8 @@ class Network:
         ------
         ShapeError
             If there is not one number for each input.
+        DTypeError
+            If something is no number.
 
         Examples
         --------
@@ -306,18 +308,18 @@ class Network:
         born: dict[str, rg.Var] = {}
 
         def node(key: int) -> rg.Var:
-            name = _name(key)
+            name = node_name(key)
             return born[name] if name in born else graph[name]
 
         def potential(key: int) -> rg.Var:
             neuron = new[key]
-            genes = born[_genes_name(key)] = graph.param(np.array(neuron.genes))
+            genes = born[genes_name(key)] = graph.param(np.array(neuron.genes))
             return taken_in(neuron, genes, [node(source) for source in neuron.sources])
 
         with graph.transaction():
             for key in new:  # sources first
                 if key in made:
-                    born[_name(key)] = activated(new[key], potential(key))
+                    born[node_name(key)] = activated(new[key], potential(key))
             outputs = [node(key) for key in phenotype.outputs]
             former = [self[key] for key in leaving] + [self.genes(k) for k in [*leaving, *rewired]]
             with graph.edit():
@@ -335,18 +337,18 @@ class Network:
             for name, var in born.items():
                 var.name = name
             self._outputs.name = "outputs"
-            numbers = {k: one.genes for k, one in new.items() if _genes_name(k) not in born}
+            numbers = {k: one.genes for k, one in new.items() if genes_name(k) not in born}
             graph.set(
-                {_genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
+                {genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
             )
             self._describe(phenotype)
         self._born.update(born)
 
     def _inherited(self, leaving: list[int], rewired: list[int]) -> list[rg.Var]:
         """The nodes of neurons that go, or take in something else, which were there before the fork."""
-        found = [self[key] for key in leaving if _name(key) not in self._born]
+        found = [self[key] for key in leaving if node_name(key) not in self._born]
         for key in [*leaving, *rewired]:
-            if _genes_name(key) not in self._born:
+            if genes_name(key) not in self._born:
                 found += self._inner_nodes(key)
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad import ShapeError, extend
+from reactgrad import DTypeError, ShapeError, extend
 
 
 def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], bool]:
@@ -17,8 +17,23 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], b
     ------
     ShapeError
         If there is not one number for each input.
+    DTypeError
+        If something is no number.
     """
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(
+            f"the samples that were given make no array: {error}. Give a list of {len(inputs)} numbers, "
+            f"or rows of {len(inputs)} numbers each."
+        ) from None
+    if array.dtype.kind not in "fiub":
+        raise DTypeError(
+            f"the samples that were given are no real numbers but {array.dtype} ({values!r:.60}). Where "
+            "one is missing, write float('nan'); what only looks like numbers becomes some with "
+            "np.asarray(samples, dtype=float)."
+        )
+    array = array.astype(np.float64, copy=False)
     if array.ndim not in (1, 2) or array.shape[-1] != len(inputs):
         raise ShapeError(
             f"the network has {len(inputs)} inputs and was given an array of shape {array.shape}. Give a "
