@@ -10,8 +10,6 @@ from bench._case import Workload
 
 # Named, so that nobody thinks they were forgotten.
 LATER = {
-    "B11": "NEAT network: belongs to the work on evolving topologies (reactgrad.neat)",
-    "B12": "NEAT generation: belongs to the work on evolving topologies (reactgrad.neat)",
     "B15": "on a GPU: belongs to the work on CuPy",
 }
 

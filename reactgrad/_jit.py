@@ -23,6 +23,7 @@ def set_jit(graph: Graph, jit: Any) -> None:
     with graph._lock:
         graph._scheduler.check_idle()
         graph._scheduler.plans.unbind()
+        graph._host.unbind()
         graph._host.registers = None if machine is None else Registers(machine, int(jit))
     if jit and machine is None:
         warnings.warn(

@@ -510,6 +510,10 @@ class Store:
                 steps[child] = UNBOUND
         self.scheduler.moved(slot)
 
+    def unbind(self) -> None:
+        """All nodes are to be bound anew: their kernels may be others."""
+        self._steps[:] = [NEW if step is NEW else UNBOUND for step in self._steps]
+
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""
         return not isinstance(self.ops[slot], _OWN)
@@ -682,7 +686,7 @@ class Store:
     def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
         parents = self.scheduler.topology.parents[slot]
         data, specs = self.data, self.specs
-        binder = find_binder(op.name, found.kind)
+        binder = find_binder(op.name, found.kind, self.registers is not None)
         attrs = self.attrs[slot]
         inputs: list[Any] = []
         numbers: list[int] = []  # which of them are Python numbers

@@ -5,7 +5,10 @@
 ``defvjp(op, *rules)``, ``defjvp(op, *rules)``
     How gradients and tangents pass it: one rule for each operand, built of ops.
 ``register_kernel(name, kind, kernel)``, ``register_binder``
-    Kernels for other devices; kernels that prepare something when they are bound.
+    Kernels for other devices; kernels that prepare something when they are bound. Of kind ``"jit"``:
+    for graphs with ``jit``.
+``loop_call(loop, operands, data)``, ``Whole``, ``InTurn``
+    What these bind: a compiled loop, an operand that it takes whole, several calls.
 ``register_device(device)``
     Another array library.
 ``spec(shape, dtype, device)``, ``Spec``, ``broadcast(*specs)``
@@ -40,7 +43,10 @@ from reactgrad._primitive import broadcast as broadcast
 from reactgrad._primitive import defjvp as defjvp
 from reactgrad._primitive import defvjp as defvjp
 from reactgrad._primitive import primitive as primitive
+from reactgrad.backend import InTurn as InTurn
 from reactgrad.backend import Spec as Spec
+from reactgrad.backend import Whole as Whole
+from reactgrad.backend import loop_call as loop_call
 from reactgrad.backend import register_binder as register_binder
 from reactgrad.backend import register_device as register_device
 from reactgrad.backend import register_kernel as register_kernel

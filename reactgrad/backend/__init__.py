@@ -23,6 +23,9 @@ from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
+from reactgrad.backend._in_turn import InTurn as InTurn
+from reactgrad.backend._loop_call import Whole as Whole
+from reactgrad.backend._loop_call import loop_call as loop_call
 from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
 from reactgrad.backend._parts import split_key as split_key

@@ -1,26 +1,23 @@
 """Bound steps as instructions of the register machine: rows of addresses.
 
 An instruction is one call of a loop of NumPy's (``_loops``) with the arguments that NumPy itself would
-give it, so the machine computes the same bits as the step. Its operands lie where the step's lie: an
-instruction holds as long as the step that it was read from.
+give it, or of a loop of an op's own (``_loop_call``), so the machine computes the same bits as the
+step. Its operands lie where the step's lie: an instruction holds as long as the step that it was read
+from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from reactgrad.backend._code import row
 from reactgrad.backend._in_turn import InTurn
+from reactgrad.backend._loop_call import LoopCall
 from reactgrad.backend._loops import address_of, find_loop
-
-MOST_OPERANDS: Final = 4  # of a loop, its result among them
-
-# A row: the loop, the last of its arguments, how many elements; addresses; steps in bytes.
-ROW: Final = Struct(f"={3 + 2 * MOST_OPERANDS}q")
 
 # In place of a loop: copy where a mask holds, elements of as many bytes as the second number says.
 MASKED_COPY: Final = 0
@@ -35,6 +32,8 @@ _ZEROS: Final = {one: np.zeros(1, one) for one in ("f", "d")}
 
 def instructions(step: Callable[[], object] | None) -> bytes | None:
     """The rows that do what `step` does; ``None`` if no loop does."""
+    if type(step) is LoopCall:
+        return step.code
     if type(step) is not partial and type(step) is not InTurn:
         return None
     code = getattr(step, "code", _UNREAD)
@@ -62,7 +61,7 @@ def _read(step: Any) -> bytes | None:
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
     operands = _operands(*inputs, out)
-    if operands is None or len(operands) > MOST_OPERANDS:
+    if operands is None:
         return None
     loop = find_loop(ufunc, "".join([one.dtype for one in operands]))
     return None if loop is None else _row(*loop, out.size, operands)
@@ -91,6 +90,11 @@ def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | Non
         return None
     stays = total[0]._replace(step=0)
     return begin + _row(*loop, x.size, [stays, terms[0], stays])
+
+
+def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:
+    addresses = [one.address for one in operands]
+    return row(function, data, size, addresses, [one.step for one in operands])
 
 
 class _Operand(NamedTuple):
@@ -124,10 +128,3 @@ def _operands(*arrays: Any) -> list[_Operand] | None:
             return None
         found.append(_Operand(dtype, address_of(array), step))
     return found
-
-
-def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:
-    rest = (0,) * (MOST_OPERANDS - len(operands))
-    addresses = [one.address for one in operands]
-    steps = [one.step for one in operands]
-    return ROW.pack(function, data, size, *addresses, *rest, *steps, *rest)

@@ -13,12 +13,10 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from reactgrad.backend._instructions import MASKED_COPY, MOST_OPERANDS, ROW
+from reactgrad.backend import _code
+from reactgrad.backend._instructions import MASKED_COPY
 
-ROW_BYTES = ROW.size
-SIZE = 16
-ADDRESSES = 24
-STEPS = ADDRESSES + 8 * MOST_OPERANDS
+LOOP, DATA, SIZE, ADDRESSES = 8 * _code.LOOP, 8 * _code.DATA, 8 * _code.SIZE, 8 * _code.HEAD
 
 
 @intrinsic
@@ -87,27 +85,36 @@ def _copy_masked(args: int, steps: int, size: int, width: int) -> None:
 
 
 @njit("void(int64, int64)", nogil=True, cache=True)
-def play(code: int, count: int) -> None:
-    """Do `count` instructions, the rows of which begin at the address `code`."""
-    for row in range(code, code + count * ROW_BYTES, ROW_BYTES):
-        loop, data, args, steps = _read_64(row), _read_64(row + 8), row + ADDRESSES, row + STEPS
+def play(row: int, end: int) -> None:
+    """Do the instructions from the address `row` to the address `end`."""
+    while row < end:
+        count, loop, data = _read_64(row), _read_64(row + LOOP), _read_64(row + DATA)
+        args = row + ADDRESSES
+        steps = args + 8 * count
         if loop != MASKED_COPY:
             _call(loop, args, row + SIZE, steps, data)  # pyright: ignore[reportCallIssue]
         else:
             _copy_masked(args, steps, _read_64(row + SIZE), data)
+        row = steps + 8 * count
 
 
 @njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
-def play_part(code: int, count: int, begin: int, end: int) -> None:
-    """Do the same for the elements from `begin` to `end` only."""
-    own = np.empty(MOST_OPERANDS + 1, np.int64)
-    args, dimensions = own.ctypes.data, own.ctypes.data + 8 * MOST_OPERANDS
-    own[MOST_OPERANDS] = end - begin
-    for row in range(code, code + count * ROW_BYTES, ROW_BYTES):
-        loop, data, steps = _read_64(row), _read_64(row + 8), row + STEPS
-        for i in range(MOST_OPERANDS):
-            own[i] = _read_64(row + ADDRESSES + 8 * i) + begin * _read_64(steps + 8 * i)
+def play_part(row: int, end: int, first: int, last: int) -> None:
+    """Do the same for the elements from `first` to `last` only."""
+    room = 8
+    own = np.empty(room + 1, np.int64)
+    while row < end:
+        count, loop, data = _read_64(row), _read_64(row + LOOP), _read_64(row + DATA)
+        if count > room:
+            room = count
+            own = np.empty(room + 1, np.int64)
+        steps = row + ADDRESSES + 8 * count
+        for i in range(count):
+            own[i] = _read_64(row + ADDRESSES + 8 * i) + first * _read_64(steps + 8 * i)
+        own[room] = last - first
+        args = own.ctypes.data
         if loop != MASKED_COPY:
-            _call(loop, args, dimensions, steps, data)  # pyright: ignore[reportCallIssue]
+            _call(loop, args, args + 8 * room, steps, data)  # pyright: ignore[reportCallIssue]
         else:
-            _copy_masked(args, steps, end - begin, data)
+            _copy_masked(args, steps, last - first, data)
+        row = steps + 8 * count

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from reactgrad.backend._instructions import ROW, instructions
-from reactgrad.backend._stages import staged
+from reactgrad.backend._code import SIZE, rows
+from reactgrad.backend._instructions import instructions
+from reactgrad.backend._loops import address_of
+from reactgrad.backend._stages import Stage, staged
 
 Step = Callable[[], object]
 
@@ -32,8 +34,8 @@ SHARED, PART = 500_000, 64
 class Machine(Protocol):
     """The compiled loops; see ``_machine``."""
 
-    def play(self, code: int, count: int) -> None: ...
-    def play_part(self, code: int, count: int, begin: int, end: int) -> None: ...
+    def play(self, row: int, end: int) -> None: ...
+    def play_part(self, row: int, end: int, first: int, last: int) -> None: ...
 
 
 class Registers(NamedTuple):
@@ -50,24 +52,31 @@ class Program:
 
     def __init__(self, registers: Registers, steps: list[Step], code: bytes) -> None:
         self._steps = steps  # which keep alive what lies at the addresses
-        self._code: Any = np.frombuffer(code, np.int64).reshape(-1, ROW.size // 8)
+        self._code: list[Any] = []
         self.play: Callable[[], object]
-        if registers.threads > 1 and self._code[:, 2].sum() >= SHARED:
-            self._code, stages = staged(self._code)
-            self.play = partial(_in_turn, [self._stage(registers, *stage) for stage in stages])
+        numbers = np.frombuffer(code, np.int64)
+        found = rows(numbers.tolist()) if registers.threads > 1 else []
+        if sum([one[SIZE] for one in found]) >= SHARED:
+            calls = [self._stage(registers, stage) for stage in staged(found)]
+            self.play = partial(_in_turn, calls)
         else:
-            self.play = self._stage(registers, 0, len(self._code), 0)
+            self.play = partial(registers.machine.play, *self._place(numbers))
 
-    def _stage(
-        self, registers: Registers, begin: int, end: int, width: int
-    ) -> Callable[[], object]:
-        address, count = self._code.ctypes.data + begin * ROW.size, end - begin
-        if count * width < SHARED:
-            return partial(registers.machine.play, address, count)
+    def _stage(self, registers: Registers, stage: Stage) -> Callable[[], object]:
+        width = stage.width
+        row, end = self._place(np.array([number for one in stage.rows for number in one], np.int64))
+        if len(stage.rows) * width < SHARED:
+            return partial(registers.machine.play, row, end)
         each = -(-width // (registers.threads * PART)) * PART
-        play = partial(registers.machine.play_part, address, count)
+        play = partial(registers.machine.play_part, row, end)
         parts = [partial(play, at, min(at + each, width)) for at in range(0, width, each)]
         return partial(_together, registers.threads, parts)
+
+    def _place(self, code: np.ndarray[Any, Any]) -> tuple[int, int]:
+        """Where a code begins and ends, which is kept alive."""
+        self._code.append(code)
+        address = address_of(code)
+        return address, address + code.nbytes
 
     def __call__(self) -> None:
         self.play()

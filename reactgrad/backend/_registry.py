@@ -3,18 +3,21 @@
 A *kernel* is called as ``kernel(*inputs, out, *attrs)`` and writes into ``out``. A *binder* is
 called once with the inputs, ``out`` and the attributes and returns the call to be repeated: for
 kernels that need scratch memory or a choice that depends on shapes.
+
+Binders of kind ``"jit"`` take the place of those of ``"cpu"`` in graphs with ``jit``. They return calls of
+compiled loops (``_loop_call``), or ``None`` where they have none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactgrad._errors import DeviceError
 
 Kernel = Callable[..., object]
-Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Callable[[], object]]
+Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Any]
 
 _binders: dict[tuple[str, str], Binder] = {}
 
@@ -33,6 +36,18 @@ class Direct:
         return partial(self.kernel, *inputs, out, *attrs)
 
 
+class _Compiled(NamedTuple):
+    """The binder of an op that has loops of its own, for what these can do."""
+
+    compiled: Binder
+    other: Binder
+
+    def __call__(
+        self, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        return self.compiled(inputs, out, attrs) or self.other(inputs, out, attrs)
+
+
 def register_kernel(op: str, kind: str, kernel: Kernel) -> None:
     """Use `kernel` for `op` on devices of this kind."""
     _binders[op, kind] = Direct(kernel)
@@ -43,8 +58,8 @@ def register_binder(op: str, kind: str, binder: Binder) -> None:
     _binders[op, kind] = binder
 
 
-def find_binder(op: str, kind: str) -> Binder:
-    """The binder of `op` for devices of this kind.
+def find_binder(op: str, kind: str, jit: bool = False) -> Binder:
+    """The binder of `op` for devices of this kind, in a graph with `jit` or without.
 
     Raises
     ------
@@ -52,7 +67,10 @@ def find_binder(op: str, kind: str) -> Binder:
         If there is none.
     """
     try:
-        return _binders[op, kind]
+        found = _binders[op, kind]
+        if jit and kind == "cpu" and (op, "jit") in _binders:
+            return _Compiled(_binders[op, "jit"], found)
+        return found
     except KeyError:
         kinds = sorted(k for name, k in _binders if name == op)
         raise DeviceError(

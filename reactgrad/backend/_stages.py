@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import Counter
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from reactgrad.backend._instructions import MOST_OPERANDS
+from reactgrad.backend._code import EXTENT, HEAD, OPERANDS, SIZE
 
 WIDE: Final = 0  # stages of wide instructions are even, those of narrow ones odd
-_ADDRESSES: Final = slice(3, 3 + MOST_OPERANDS)
-_STEPS: Final = slice(3 + MOST_OPERANDS, 3 + 2 * MOST_OPERANDS)
 
 
 class Stage(NamedTuple):
-    """Consecutive rows, and how many elements each computes if threads may share these, else 0."""
+    """Rows that are played in turn, and how many elements each computes if threads may share these, else 0."""
 
-    begin: int
-    end: int
+    rows: list[list[int]]
     width: int
 
 
@@ -41,21 +37,15 @@ class _Written:
         self.read = stage  # nobody may write it again before this stage
 
 
-def staged(code: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Any, list[Stage]]:
-    """Bring rows of instructions into stages.
-
-    Returns
-    -------
-    code, stages
-        The rows in another order, in which each has its operands as before.
-    """
+def staged(rows: Sequence[list[int]]) -> list[Stage]:
+    """Bring instructions into an order of stages, in which each has its operands as before."""
     work: Counter[int] = Counter()
-    for size in code[:, 2].tolist():
-        work[size] += size
+    for row in rows:
+        work[row[SIZE]] += row[SIZE]
     width = work.most_common(1)[0][0]
     buffers: dict[int, _Written] = {}
     begins: list[int] = []
-    stages: list[int] = []
+    stages: dict[int, list[list[int]]] = {}
 
     def buffer_at(address: int) -> tuple[int, _Written | None]:
         place = bisect_right(begins, address) - 1
@@ -63,9 +53,9 @@ def staged(code: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Any, list[Stage]]
             return begins[place], buffers[begins[place]]
         return address, None
 
-    for row in code.tolist():
-        size, addresses = row[2], [address for address in row[_ADDRESSES] if address]
-        steps = row[_STEPS][: len(addresses)]
+    for row in rows:
+        size, end = row[SIZE], HEAD + row[OPERANDS]
+        addresses, steps = row[HEAD:end], row[end:]
         out, step = addresses[-1], steps[-1]
         kind = WIDE if size == width and step else 1
         stage = kind
@@ -80,21 +70,15 @@ def staged(code: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[Any, list[Stage]]
             found.append((buffer, own))
         begin, target = buffer_at(out)
         if target is None:
-            target = buffers[out] = _Written(out + max(size * step, 1), step, stage)
+            target = buffers[out] = _Written(out + row[EXTENT], step, stage)
             insort(begins, out)
         else:
             stage = max(stage, _from(target.read, kind, True))
         target.stage = target.read = stage
         for buffer, own in found:
             buffer.read = max(buffer.read, stage if own else stage + 1)
-        stages.append(stage)
-    order = np.argsort(stages, kind="stable")
-    ends = [*(np.flatnonzero(np.diff(np.sort(stages))) + 1).tolist(), len(stages)]
-    found_stages = [
-        Stage(begin, end, 0 if stages[order[begin]] % 2 else width)
-        for begin, end in zip([0, *ends], ends, strict=False)
-    ]
-    return np.ascontiguousarray(code[order]), found_stages
+        stages.setdefault(stage, []).append(row)
+    return [Stage(stages[stage], width if stage % 2 == WIDE else 0) for stage in sorted(stages)]
 
 
 def _from(stage: int, kind: int, own: bool) -> int:

@@ -16,8 +16,8 @@ import numpy as np
 import reactgrad as rg
 from reactgrad import extend
 
-_SELU: Final = 1.0507009873554804934193349852946
-_SELU_ALPHA: Final = _SELU * 1.6732632423543772848170429916717
+SELU: Final = 1.0507009873554804934193349852946
+SELU_ALPHA: Final = SELU * 1.6732632423543772848170429916717
 
 
 def _clamp(z: Any, limit: float) -> Any:
@@ -52,7 +52,7 @@ ACTIVATIONS: Final[dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]
     "relu":     (lambda z: np.where(z > 0.0, z, 0.0),                                 lambda z: np.where(z > 0.0, 1.0, 0.0)),
     "elu":      (lambda z: np.where(z > 0.0, z, np.exp(_negative(z)) - 1.0),          lambda z: np.where(z > 0.0, 1.0, np.exp(_negative(z)))),
     "lelu":     (lambda z: np.where(z > 0.0, z, 0.005 * z),                           lambda z: np.where(z > 0.0, 1.0, 0.005)),
-    "selu":     (lambda z: np.where(z > 0.0, _SELU * z, _SELU_ALPHA * (np.exp(_negative(z)) - 1.0)), lambda z: np.where(z > 0.0, _SELU, _SELU_ALPHA * np.exp(_negative(z)))),
+    "selu":     (lambda z: np.where(z > 0.0, SELU * z, SELU_ALPHA * (np.exp(_negative(z)) - 1.0)), lambda z: np.where(z > 0.0, SELU, SELU_ALPHA * np.exp(_negative(z)))),
     "softplus": (lambda z: 0.2 * np.log(1.0 + np.exp(_clamp(5.0 * z, 60.0))),         lambda z: _inside(5.0 * z, 60.0, 1.0 / (1.0 + np.exp(-5.0 * z)))),
     "identity": (lambda z: z,                                                         lambda z: 1.0),
     "clamped":  (lambda z: _clamp(z, 1.0),                                            lambda z: _inside(z, 1.0, 1.0)),

@@ -8,14 +8,15 @@ the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.neat._neuron import activated, taken_in
-from reactgrad.neat._phenotype import Neuron, feed_forward
+from reactgrad.neat._compiled import new_graph
+from reactgrad.neat._neuron import activated, taken_in, whole
+from reactgrad.neat._phenotype import Neuron, check_config, feed_forward
 from reactgrad.neat._samples import columns, rows
 
 
@@ -67,11 +68,12 @@ class Evaluator:
     """
 
     def __init__(self, X: Any, config: Any) -> None:
-        self.graph = rg.Graph()
+        check_config(config)
+        self.graph = new_graph()
         self._config = config
         self._keys = tuple(config.genome_config.input_keys)
         given, _ = columns(X, self._keys)
-        self._samples = len(given[0]) if given else 1
+        self._samples = given.shape[1]
         self._inputs = [self.graph.input(column) for column in given]
         # What tells a neuron: its number and its node. Inputs have the numbers -1, -2, ...
         self._known: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
@@ -83,7 +85,7 @@ class Evaluator:
         Parameters
         ----------
         genomes : iterable of neat.DefaultGenome, or of pairs of an id and a genome
-            As neat-python gives them to a fitness function.
+            As neat-python gives them to a fitness function; or the dict of a population.
 
         Returns
         -------
@@ -93,7 +95,15 @@ class Evaluator:
         ------
         GenomeError
             If one is no feed-forward network.
+        DTypeError
+            If one is no genome.
         """
+        if isinstance(genomes, Mapping):
+            genomes = genomes.values()
+        elif not isinstance(genomes, Iterable):
+            raise rg.DTypeError(
+                f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
+            )
         alive: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
         outputs: list[list[rg.Var]] = []
         total = 0
@@ -126,10 +136,14 @@ class Evaluator:
         told = (*neuron[:3], tuple([number for number, _ in sources]))
         found = alive.get(told) or self._known.get(told)
         if found is None:
+            operands = [var for _, var in sources]
             with self.graph:  # where a neuron without sources goes
-                genes = np.array(neuron.genes)
-                potential = taken_in(neuron, genes, [var for _, var in sources])
-                found = self._next, activated(neuron, potential)
+                if neuron.aggregation == "sum":
+                    var = whole(*operands, genes=neuron.genes, function=neuron.activation)
+                else:
+                    potential = taken_in(neuron, np.array(neuron.genes), operands)
+                    var = activated(neuron, potential)
+            found = self._next, var
             self._next += 1
         alive[told] = found
         return found
@@ -140,7 +154,7 @@ def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:
 
     Parameters
     ----------
-    genomes : iterable of neat.DefaultGenome, or of pairs of an id and a genome
+    genomes : iterable of neat.DefaultGenome, or of pairs of an id and a genome; or a dict of them
     X : array_like of shape (samples, inputs)
     config : neat.Config
 

@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.neat._compiled import new_graph
+from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
 from reactgrad.neat._phenotype import Neuron, Phenotype, feed_forward
 from reactgrad.neat._samples import columns, side_by_side
-
-
-def _name(key: int) -> str:
-    return f"neuron {key}" if key >= 0 else f"input {key}"
-
-
-def _genes_name(key: int) -> str:
-    return f"genes of {key}"
 
 
 def _plain(phenotype: Phenotype) -> dict[str, Any]:
@@ -33,8 +27,11 @@ class Network:
 
     Made by ``Network.create``. Each neuron is a node, ``network[key]``: the activation of what it takes
     in, its parent, which is computed from its sources and from its genes, an array of bias, response and
-    weights in the order of its connections. Values have one element a sample. Inputs have a cutoff: to
-    give the same samples again runs nothing.
+    weights in the order of its connections. Values have one element a sample. What ``activate`` is given
+    is set where it differs from the samples before: to give the same ones again runs nothing.
+
+    The graph has ``jit`` where numba is installed: neurons are compiled loops then, whose results agree
+    with NumPy's to 1e-12. ``net.graph.jit = False`` does without, ``net.graph.jit = 2`` takes two threads.
 
     Attributes
     ----------
@@ -62,16 +59,15 @@ class Network:
     """
 
     def __init__(self, phenotype: Phenotype, config: Any) -> None:
-        self.graph = graph = rg.Graph()
+        self.graph = graph = new_graph()
         self._config = config
         self._run: rg.Run | None = None
         # All that describes the network is in the graph, so that a failed transaction gives it back.
         bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
         self._phenotype = graph.input(_plain(bare), name="phenotype")
         self._known = self._phenotype.value, bare
-        self._inputs = [
-            graph.input(np.zeros(1), name=_name(key), cutoff="equal") for key in phenotype.inputs
-        ]
+        self._inputs = [graph.input(np.zeros(1), name=node_name(key)) for key in phenotype.inputs]
+        self._given = np.zeros((0, 0))
         # What a fork has from before keeps nodes alive that are not in use any more, unless removed.
         self._is_fork = False
         self._born: set[str] = set()  # names of nodes that were made since
@@ -123,17 +119,24 @@ class Network:
         ------
         UnknownNameError
             If there is none that leads to an output.
+        DTypeError
+            If it is no key of a genome.
         """
-        return self.graph[_name(key)]
+        return find(self.graph, self.phenotype, key, "net[{}]", node_name)
 
     def genes(self, key: int) -> rg.Var:
         """The bias, the response and the weights of a neuron, in an array.
+
+        Raises
+        ------
+        UnknownNameError, DTypeError
+            As for ``net[key]``.
 
         Examples
         --------
         See ``Network`` and ``fit``.
         """
-        return self.graph[_genes_name(key)]
+        return find(self.graph, self.phenotype, key, "net.genes({})", genes_name)
 
     @property
     def phenotype(self) -> Phenotype:
@@ -178,17 +181,35 @@ class Network:
         ------
         ShapeError
             If there is not one number for each input.
+        DTypeError
+            If something is no number.
 
         Examples
         --------
         See ``Network``.
         """
         given, alone = columns(inputs, self.phenotype.inputs)
-        self.graph.set(dict(zip(self._inputs, given)))
+        self.graph.set(self._changed(given))
         self._run = self.graph.forward(self._outputs)
         value = self._outputs.value
-        result = np.broadcast_to(value, (len(given[0]) if given else 1, value.shape[-1]))
-        return result[0].tolist() if alone else result
+        self._given = given
+        if alone:
+            return value.ravel().tolist()
+        # Where nothing leads to any output they are the same in all samples.
+        return value if value.ndim == 2 else np.broadcast_to(value, (given.shape[1], len(value)))
+
+    def _changed(self, given: np.ndarray[Any, Any]) -> dict[rg.Var, Any]:
+        """What is given to inputs that hold something else; told by the bits, so that a NaN is a NaN."""
+        before = self._given
+        if before.shape != given.shape:
+            return dict(zip(self._inputs, given, strict=True))
+        differs = (before.view(np.int64) != given.view(np.int64)).any(axis=1).tolist()
+        return {
+            var: row
+            for var, row, new in zip(self._inputs, given, differs, strict=True)
+            # What was given the last time may have been set to something else since.
+            if new or var.value.tobytes() != row.tobytes()
+        }
 
     # --- evolution ---------------------------------------------------------------------------
 
@@ -252,6 +273,7 @@ class Network:
         child._phenotype = graph["phenotype"]
         child._known = self._known
         child._inputs = [graph[var.name] for var in self._inputs]
+        child._given = self._given
         child._outputs = graph["outputs"]
         child._is_fork, child._born = True, set()
         if genome is not None:
@@ -286,18 +308,18 @@ class Network:
         born: dict[str, rg.Var] = {}
 
         def node(key: int) -> rg.Var:
-            name = _name(key)
+            name = node_name(key)
             return born[name] if name in born else graph[name]
 
         def potential(key: int) -> rg.Var:
             neuron = new[key]
-            genes = born[_genes_name(key)] = graph.param(np.array(neuron.genes))
+            genes = born[genes_name(key)] = graph.param(np.array(neuron.genes))
             return taken_in(neuron, genes, [node(source) for source in neuron.sources])
 
         with graph.transaction():
             for key in new:  # sources first
                 if key in made:
-                    born[_name(key)] = activated(new[key], potential(key))
+                    born[node_name(key)] = activated(new[key], potential(key))
             outputs = [node(key) for key in phenotype.outputs]
             former = [self[key] for key in leaving] + [self.genes(k) for k in [*leaving, *rewired]]
             with graph.edit():
@@ -315,18 +337,18 @@ class Network:
             for name, var in born.items():
                 var.name = name
             self._outputs.name = "outputs"
-            numbers = {k: one.genes for k, one in new.items() if _genes_name(k) not in born}
+            numbers = {k: one.genes for k, one in new.items() if genes_name(k) not in born}
             graph.set(
-                {_genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
+                {genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
             )
             self._describe(phenotype)
         self._born.update(born)
 
     def _inherited(self, leaving: list[int], rewired: list[int]) -> list[rg.Var]:
         """The nodes of neurons that go, or take in something else, which were there before the fork."""
-        found = [self[key] for key in leaving if _name(key) not in self._born]
+        found = [self[key] for key in leaving if node_name(key) not in self._born]
         for key in [*leaving, *rewired]:
-            if _genes_name(key) not in self._born:
+            if genes_name(key) not in self._born:
                 found += self._inner_nodes(key)
         return found
 

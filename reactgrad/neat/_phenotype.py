@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from reactgrad import DTypeError
 from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._aggregations import AGGREGATIONS
 from reactgrad.neat._errors import GenomeError
@@ -65,8 +66,10 @@ def feed_forward(genome: Any, config: Any) -> Phenotype:
         If enabled connections that lead to an output form a cycle (neat-python gives 0 for an output
         behind one), a connection begins at a node that is missing, or a gene holds no finite number
         or an unknown function.
+    DTypeError
+        If these are no genome and no config.
     """
-    inputs, outputs = _pins(config)
+    inputs, outputs = _pins(genome, config)
     incoming: Links = {}
     for (source, target), gene in genome.connections.items():
         if gene.enabled:
@@ -85,8 +88,10 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
     ------
     GenomeError
         As for ``feed_forward``; cycles are welcome.
+    DTypeError
+        If these are no genome and no config.
     """
-    inputs, outputs = _pins(config)
+    inputs, outputs = _pins(genome, config)
     leading: Links = {}
     for source, target in genome.connections:
         leading.setdefault(target, {})[source] = 0.0
@@ -98,12 +103,36 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
     for target, links in incoming.items():
         for source in links:
             if source not in inputs and source not in genome.nodes:
-                raise _missing(genome, source, target)
+                raise _missing(genome, config, source, target)
     return Phenotype(inputs, outputs, _neurons(genome, config, incoming, incoming))
 
 
-def _pins(config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _pins(genome: Any, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The keys of the inputs and of the outputs."""
+    if hasattr(genome, "genome_config"):
+        raise DTypeError(
+            "a config stands where the genome should be. Write (genome, config), as in neat-python."
+        )
+    if isinstance(genome, tuple):
+        raise DTypeError(
+            f"{genome!r:.60} is no genome. A fitness function of neat-python is given pairs of an id and a "
+            "genome; take the genome out: for key, genome in genomes: ..."
+        )
+    if not hasattr(genome, "nodes") or not hasattr(genome, "connections"):
+        raise DTypeError(
+            f"{genome!r:.60} is no genome: it has no nodes and connections. Give a neat.DefaultGenome."
+        )
+    check_config(config)
     return tuple(config.genome_config.input_keys), tuple(config.genome_config.output_keys)
+
+
+def check_config(config: Any) -> None:
+    """Raise ``DTypeError`` if this is no config of neat-python."""
+    if not hasattr(config, "genome_config"):
+        raise DTypeError(
+            f"{type(config).__name__} stands where the config should be: it has no genome_config. Give "
+            "the neat.Config that the genome was made with, as the last one."
+        )
 
 
 def _required(inputs: Iterable[int], outputs: Iterable[int], incoming: Links) -> set[int]:
@@ -169,7 +198,7 @@ def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> 
             if key in config.genome_config.output_keys:
                 raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
             raise _missing(
-                genome, key, next((b for b, all_ in incoming.items() if key in all_), key)
+                genome, config, key, next((b for b, all_ in incoming.items() if key in all_), key)
             )
         genes = (gene.bias, gene.response, *links.values())
         # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
@@ -211,8 +240,14 @@ def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
     return name if function.__module__ == f"neat.{what}s" and name in _OURS[what] else function
 
 
-def _missing(genome: Any, source: int, target: int) -> GenomeError:
+def _missing(genome: Any, config: Any, source: int, target: int) -> GenomeError:
+    link = f"genome {genome.key}: the connection {source} -> {target} begins at"
+    if source < 0:
+        keys = ", ".join(map(str, config.genome_config.input_keys)) or "none"
+        return GenomeError(
+            f"{link} the input {source}, and the inputs of the config are {keys}. Give the config that "
+            "the genome was made with."
+        )
     return GenomeError(
-        f"genome {genome.key}: the connection {source} -> {target} begins at node {source}, which has "
-        "no gene. Add one to genome.nodes, or disable the connection."
+        f"{link} node {source}, which has no gene. Add one to genome.nodes, or disable the connection."
     )

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.neat._compiled import new_graph
+from reactgrad.neat._keys import find, genes_name, node_name
 from reactgrad.neat._neuron import activated, taken_in
 from reactgrad.neat._phenotype import Phenotype, recurrent
 from reactgrad.neat._samples import columns, rows
@@ -58,20 +60,20 @@ class RecurrentNetwork:
     phenotype: Phenotype
 
     def __init__(self, phenotype: Phenotype) -> None:
-        self.graph = graph = rg.Graph()
+        self.graph = graph = new_graph()
         self.phenotype = phenotype
         self._genes = {
-            key: graph.param(np.array(one.genes), name=f"genes of {key}")
+            key: graph.param(np.array(one.genes), name=genes_name(key))
             for key, one in phenotype.neurons.items()
         }
         self._before = {
-            key: graph.input(np.zeros(1), name=f"input {key}" if key < 0 else f"{key} before")
+            key: graph.input(np.zeros(1), name=node_name(key) if key < 0 else f"{key} before")
             for key in [*phenotype.inputs, *phenotype.neurons]
         }
         still = {key: graph.const(np.zeros(())) for key in _resting(phenotype)}
         self._now = _stepped(phenotype, self._genes, {**self._before, **still})
         for key, var in self._now.items():
-            var.name = f"neuron {key}"
+            var.name = node_name(key)
         self._values = {**self._now, **still}
         self._stepped = False
 
@@ -94,31 +96,21 @@ class RecurrentNetwork:
         return cls(recurrent(genome, config))
 
     def __getitem__(self, key: int) -> rg.Var:
-        """The node of a neuron or of an input, by its key in the genome."""
-        return self.graph[f"input {key}" if key < 0 else f"neuron {key}"]
+        """The node of a neuron or of an input, by its key in the genome; raises as ``Network`` does."""
+        return find(self.graph, self.phenotype, key, "net[{}]", node_name)
 
     def genes(self, key: int) -> rg.Var:
         """The bias, the response and the weights of a neuron, in an array."""
-        return self._genes[key]
+        return find(self.graph, self.phenotype, key, "net.genes({})", genes_name)
 
     def activate(self, inputs: Any) -> Any:
         """Make one step in time, for one sample or for many that step together.
 
-        Parameters
-        ----------
-        inputs : list of float, or array_like of shape (samples, inputs)
-
-        Returns
-        -------
-        list of float, or array of shape (samples, outputs)
-
-        Raises
-        ------
-        ShapeError
-            If there is not one number for each input, or not as many samples as at the step before.
+        Takes and gives what ``Network.activate`` does, and raises what that does; ``ShapeError`` also if
+        there are not as many samples as at the step before.
         """
         given, alone = columns(inputs, self.phenotype.inputs)
-        samples = len(given[0]) if given else 1
+        samples = given.shape[1]
         values: dict[rg.Var, Any] = {
             self._before[key]: column for key, column in zip(self.phenotype.inputs, given)
         }

@@ -7,25 +7,40 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad import ShapeError, extend
+from reactgrad import DTypeError, ShapeError, extend
 
 
-def columns(values: Any, inputs: Sequence[int]) -> tuple[list[np.ndarray[Any, Any]], bool]:
-    """A contiguous array of all samples for each input, and whether there is but one, given as a list.
+def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], bool]:
+    """A row of all samples for each input, and whether there is but one sample, given as a list.
 
     Raises
     ------
     ShapeError
         If there is not one number for each input.
+    DTypeError
+        If something is no number.
     """
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ShapeError(
+            f"the samples that were given make no array: {error}. Give a list of {len(inputs)} numbers, "
+            f"or rows of {len(inputs)} numbers each."
+        ) from None
+    if array.dtype.kind not in "fiub":
+        raise DTypeError(
+            f"the samples that were given are no real numbers but {array.dtype} ({values!r:.60}). Where "
+            "one is missing, write float('nan'); what only looks like numbers becomes some with "
+            "np.asarray(samples, dtype=float)."
+        )
+    array = array.astype(np.float64, copy=False)
     if array.ndim not in (1, 2) or array.shape[-1] != len(inputs):
         raise ShapeError(
             f"the network has {len(inputs)} inputs and was given an array of shape {array.shape}. Give a "
             f"list of {len(inputs)} numbers, or an array of shape (samples, {len(inputs)})."
         )
     alone = array.ndim == 1
-    return list(np.ascontiguousarray(np.atleast_2d(array).T)), alone
+    return np.ascontiguousarray(np.atleast_2d(array).T), alone
 
 
 def _shape(*values: extend.Spec) -> extend.Spec:

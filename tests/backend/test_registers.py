@@ -18,8 +18,10 @@ import reactgrad as rg
 from reactgrad import backend
 from reactgrad._store import UNBOUND
 from reactgrad.backend import _registers
+from reactgrad.backend._code import EXTENT, OPERANDS, rows
 from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._instructions import MOST_ELEMENTS, ROW, instructions
+from reactgrad.backend._instructions import MOST_ELEMENTS, instructions
+from reactgrad.backend._loop_call import Whole, loop_call
 from reactgrad.backend._loops import _ELEMENTWISE, find_loop
 from reactgrad.backend._registers import Program, Registers, find_machine
 from reactgrad.backend._stages import staged
@@ -62,14 +64,14 @@ def played(step: Any, out: np.ndarray[Any, Any]) -> bytes:
     assert machine is not None
     out.fill(7)
     copy = np.frombuffer(code, np.int64).copy()
-    count = len(code) // ROW.size
-    machine.play(copy.ctypes.data, count)
+    place = copy.ctypes.data, copy.ctypes.data + copy.nbytes
+    machine.play(*place)
     assert copy.tobytes() == code
     whole = bits(out)
     if out.size > 1:
         out.fill(7)
         for begin, end in pairwise(sorted({0, 1, out.size // 3, out.size // 2, out.size})):
-            machine.play_part(copy.ctypes.data, count, begin, end)
+            machine.play_part(*place, begin, end)
         assert bits(out) == whole
     return whole
 
@@ -371,16 +373,14 @@ def test_stages_are_as_few_as_they_can_be() -> None:
         partial(np.add, summed[::-1], out, wide),  # after what others have computed
     ]
     codes = [instructions(step) for step in steps]
-    code = np.frombuffer(b"".join(codes), np.int64).reshape(-1, ROW.size // 8)  # type: ignore[arg-type]
-    found, stages = staged(code)
-    assert [(stage.end - stage.begin, stage.width) for stage in stages] == [
-        (2, 100),
-        (2, 0),
-        (1, 100),
-        (1, 100),
+    found = rows(np.frombuffer(b"".join(codes), np.int64).tolist())  # type: ignore[arg-type]
+    # As rows: tanh, the two of the sum, tanh, multiply, add.
+    assert staged(found) == [
+        ([found[0], found[3]], 100),
+        (found[1:3], 0),
+        ([found[4]], 100),
+        ([found[5]], 100),
     ]
-    # As rows: tanh, tanh, the two of the sum, multiply, add.
-    assert found.tolist() == code[[0, 3, 1, 2, 4, 5]].tolist()
 
 
 @needs_numba
@@ -597,3 +597,94 @@ def test_without_numba_everything_works_and_says_what_is_missing(
     assert not graph.jit
     assert read_often(*chain(graph)) == read_often(*chain(rg.Graph(jit=False)))
     assert programs_of(graph) == []
+
+
+# --- loops of ops' own ---------------------------------------------------------------------------
+
+
+def scaled_sums() -> Any:
+    """A loop over rows of any number of operands: out[0] = the sum of all, out[1] = its double."""
+    from numba import cfunc, types
+
+    numbers = types.CPointer(types.intp)
+    form = types.void(types.CPointer(types.CPointer(types.float64)), numbers, numbers, types.intp)
+
+    @cfunc(form)
+    def loop(args: Any, sizes: Any, steps: Any, count: int) -> None:
+        total = 0.0
+        for k in range(count):
+            for i in range(sizes[0]):
+                total += args[k][i if steps[k] else 0]
+        args[count][0] = total
+        args[count][1] = 2.0 * total
+
+    return loop
+
+
+@needs_numba
+def test_a_loop_of_an_ops_own_takes_any_number_of_operands() -> None:
+    loop = scaled_sums()
+    terms = [np.arange(5.0), np.array([10.0]), np.broadcast_to(1.0, 5), np.ones(5)]
+    out = np.zeros(2)
+    step = loop_call(loop.address, [*terms, Whole(out)], len(terms))
+    assert step is not None
+    step()
+    assert out.tolist() == [70.0, 140.0]
+    (row,) = rows(np.frombuffer(step.code, np.int64).tolist())
+    assert (row[OPERANDS], row[EXTENT]) == (5, 16)
+    assert instructions(step) is step.code
+
+
+@needs_numba
+@pytest.mark.parametrize(
+    "operands",
+    [
+        [np.ones(3), np.ones(3, "f4")],  # other dtypes
+        [np.ones(6)[::2], np.ones(3)],  # not in one piece
+        [np.ones(2), np.ones(3)],  # other sizes
+        [np.ones(3), Whole(np.ones(6)[::2])],
+        [3.0, np.ones(3)],  # no array
+    ],
+)
+def test_operands_that_a_loop_does_not_take_are_refused(operands: Any) -> None:
+    assert loop_call(1, operands) is None
+
+
+@needs_numba
+def test_who_reads_a_part_of_a_whole_result_waits_for_it() -> None:
+    loop = scaled_sums()
+    wide, both, out = np.ones(100), np.zeros(2), np.empty(100)
+    whole = loop_call(loop.address, [wide, Whole(both)], 1)
+    steps: list[Any] = [
+        partial(np.tanh, out, wide),
+        whole,
+        partial(np.multiply, wide, both[1:], out),  # the second number, not the first
+    ]
+    codes = b"".join(instructions(one) for one in steps)  # type: ignore[misc]
+    found = rows(np.frombuffer(codes, np.int64).tolist())
+    assert staged(found) == [([found[0]], 100), ([found[1]], 0), ([found[2]], 100)]
+
+
+@needs_numba
+def test_a_kernel_of_kind_jit_is_taken_in_graphs_with_jit_alone() -> None:
+    made: list[str] = []
+
+    def bind(inputs: Any, out: Any, attrs: Any) -> Any:
+        made.append("jit")
+        return None if attrs[0] == "plain" else partial(np.negative, *inputs, out)
+
+    @rg.extend.primitive("negated_by", lambda x, how: x, elementwise=True)
+    def negated_by(x: Any, out: Any, how: str) -> None:
+        made.append("cpu")
+        np.negative(x, out)
+
+    rg.extend.register_binder("negated_by", "jit", bind)
+    for jit, how, expected in (
+        (True, "loop", ["jit"]),
+        (True, "plain", ["jit", "cpu"]),
+        (False, "loop", ["cpu"]),
+    ):
+        y = negated_by(rg.Graph(jit=jit).input([1.0, 2.0]), how=how)
+        assert y.value.tolist() == [-1.0, -2.0]
+        assert made == expected
+        made.clear()
