@@ -38,6 +38,8 @@ class Box:
         The scopes around it, outermost first.
     inside : tuple of (str, int)
         Of a scope: how many nodes it has of each look.
+    members : tuple of int
+        Keys of the nodes that it stands for.
     """
 
     key: str
@@ -46,6 +48,7 @@ class Box:
     mark: Mark = ""
     scope: tuple[str, ...] = ()
     inside: tuple[tuple[str, int], ...] = ()
+    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +205,12 @@ def _folded(
     box_of: dict[int, str] = {}
     boxes: dict[str, Box] = {}
     inside: dict[str, Counter[str]] = {}
+    members: dict[str, list[int]] = {}
     for node in nodes:
         scope, seen, mark = node.scope, look(node), marks.get(node.key, "")
         if fold is None or len(scope) < max(fold, 1):
             key = str(node.key)
-            boxes[key] = Box(key, node, seen, mark, scope)
+            boxes[key] = Box(key, node, seen, mark, scope, members=(node.key,))
         else:
             path = scope[: max(fold, 1)]
             key = "/".join(path) + "/"
@@ -214,9 +218,12 @@ def _folded(
             looks = max(box.look, seen, key=ORDER.index)
             boxes[key] = replace(box, look=looks, mark=mark if mark == box.mark else "changed")
             inside.setdefault(key, Counter())[seen] += 1
+            members.setdefault(key, []).append(node.key)
         box_of[node.key] = key
     for key, counts in inside.items():
-        boxes[key] = replace(boxes[key], inside=tuple(counts.items()))
+        boxes[key] = replace(
+            boxes[key], inside=tuple(counts.items()), members=tuple(members[key])
+        )
     return [*boxes.values()], box_of
 
 
