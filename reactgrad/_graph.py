@@ -2235,7 +2235,7 @@ class Graph:
         since: Graph | Snapshot | None = None,
         layer: Literal["values", "gradients", "all"] = "values",
         fold: int | None = None,
-        limit: int = 300,
+        limit: int = 200,
     ) -> Any:
         """Show the graph in a notebook: change inputs, and see what is stale, what ran, and why.
 
@@ -2287,7 +2287,7 @@ class Graph:
         since: Graph | Snapshot | None = None,
         layer: Literal["values", "gradients", "all"] = "values",
         fold: int | None = None,
-        limit: int = 300,
+        limit: int = 200,
     ) -> None:
         """Write one HTML file with the page of ``explore`` over recorded runs.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -248,6 +248,21 @@ def snapshot_of_run(graph: Graph, run: Run, times: Iterable[tuple[int, float]] =
         spent = {serial[slot]: seconds for slot, seconds in times if serial[slot]}
         computed = sum(not leaf[slot] for slot in graph._slots())
         return RunSnapshot(*keys, run.seconds, spent, computed)
+
+
+def present(graph: Graph, var: Var) -> Any:
+    """The value of a node, read-only; ``None`` if it is not clean, or released.
+
+    Other than ``var.value`` it is no read: ``last_run`` stays what it is, and so do marks.
+    """
+    with graph._lock:
+        slot = graph._own(var, "a display")
+        if graph._scheduler.truly_stale((slot,)) or slot in graph._scheduler.dropped:
+            return None
+        if slot in graph._scheduler.computing or graph._scheduler.error(slot) is not None:
+            return None
+        value = graph._host.hand_out(slot)
+        return None if value is MISSING else value
 
 
 def key_of(graph: Graph, var: Var) -> int:

@@ -169,6 +169,8 @@ def _views(now: Snapshot, options: Message, first: Layer) -> list[Message]:
     views = [view_message(now, layer=layer, **options) for layer in layers]
     for view in views:  # grows
         for focus in focuses(now, view):
+            if view["layer"] == "all":  # in the other two already
+                break
             known = any(v["focus"] == focus and v["layer"] == view["layer"] for v in views)
             if not known and len(views) < MOST_VIEWS:
                 views.append(view_message(now, layer=view["layer"], focus=focus, **options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from reactgrad.viz._dot import WORDS, scopes, shown
@@ -13,6 +14,9 @@ WIDTH, HEIGHT = 156, 60  # of each box, in points; its text is cut to fit
 INCH = 72.0
 # Beyond, curves take Graphviz longer than a reader waits.
 MOST_CURVES = 400
+# A box with more children, such as a constant that is used everywhere, is placed by the first of them;
+# lines to the others are straight. Graphviz takes minutes for lines that pass hundreds of ranks.
+MOST_CHILDREN = 8
 
 
 def arranged(picture: Picture) -> dict[str, Any]:
@@ -66,7 +70,7 @@ def arranged(picture: Picture) -> dict[str, Any]:
             {
                 "from": ends[0],
                 "to": ends[1],
-                "path": paths[ends],
+                "path": paths.get(ends) or _straight(boxes[ends[0]], boxes[ends[1]]),
                 "detached": line.detached,
                 "read": line.read,
                 "mark": line.mark,
@@ -90,14 +94,25 @@ def arranged(picture: Picture) -> dict[str, Any]:
 def _places(picture: Picture, index: dict[str, int]) -> dict[str, Any]:
     if not picture.boxes:
         return {"bb": "0,0,0,0"}
-    curves = len(picture.lines) <= MOST_CURVES
+    children = Counter(line.parent for line in picture.lines)
+    parents = Counter(line.child for line in picture.lines)
+    placed: set[str] = set()
+    lines: list[str] = []
+    for line in picture.lines:
+        wide = children[line.parent] > MOST_CHILDREN or parents[line.child] > MOST_CHILDREN
+        hub = line.parent if children[line.parent] > MOST_CHILDREN else line.child
+        if not wide or hub not in placed:
+            lines.append(f"  {index[line.parent]} -> {index[line.child]}")
+            placed.add(hub)
+    curves = len(lines) <= MOST_CURVES
     text = "\n".join(
         [
             "digraph {",
-            f"  graph [rankdir=TB, nodesep=0.25, ranksep=0.4, fontsize=11, splines={'true' if curves else 'line'}]",
+            "  graph [rankdir=TB, nodesep=0.25, ranksep=0.4, fontsize=11, nslimit=2, nslimit1=2, "
+            f"splines={'true' if curves else 'line'}]",
             f'  node [shape=box, fixedsize=true, label="", width={WIDTH / INCH:.3f}, height={HEIGHT / INCH:.3f}]',
             *scopes(picture.boxes, lambda box: f"    {index[box.key]}"),
-            *[f"  {index[line.parent]} -> {index[line.child]}" for line in picture.lines],
+            *lines,
             "}",
         ]
     )
@@ -132,3 +147,13 @@ def _path(pos: str, left: float, top: float) -> str:
     first, *curve = points
     ends = "".join(f" L{point}" for point in tip)
     return f"M{first} C{' '.join(curve)}{ends}"
+
+
+def _straight(parent: dict[str, Any], child: dict[str, Any]) -> str:
+    """A line from the middle of one box to the edge of another."""
+    x, y = parent["x"] - child["x"], parent["y"] - child["y"]
+    reach = max(2 * abs(x) / WIDTH, 2 * abs(y) / HEIGHT, 1.0)
+    return (
+        f"M{parent['x'] - x / reach:.1f} {parent['y'] - y / reach:.1f} "
+        f"L{child['x'] + x / reach:.1f} {child['y'] + y / reach:.1f}"
+    )

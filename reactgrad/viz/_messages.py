@@ -12,7 +12,7 @@ import numpy as np
 
 from reactgrad._cutoff import Tolerance
 from reactgrad._graph import Graph
-from reactgrad._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of
+from reactgrad._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad._var import Var
 from reactgrad.viz._html import abbreviated
 
@@ -81,23 +81,23 @@ def why_message(graph: Graph, key: int, var: Var) -> Message:
     """What is told of one node when somebody asks; runs nothing."""
     adjoint = adjoint_of(graph, var)
     gradient = var.grad
-    if gradient is None and adjoint is not None and adjoint.state == "clean":
-        gradient = adjoint.value
-    value = "" if var.state != "clean" else cut(abbreviated(var.value))
+    if gradient is None and adjoint is not None:
+        gradient = present(graph, adjoint)
+    value = present(graph, var)
     return {
         "kind": "why",
         "key": key,
         "text": cut(str(graph.why(var))),
-        "value": value,
+        "value": "" if value is None else cut(abbreviated(value)),
         "cutoff": _cutoff_text(var.cutoff),
         "gradient": _norm_text(gradient),
         "parents": [[cut(name), version] for name, version in _parents(var)],
     }
 
 
-def control(var: Var, key: int, bounds: tuple[float, float] | None) -> Message | None:
+def control(graph: Graph, var: Var, key: int, bounds: tuple[float, float] | None) -> Message | None:
     """How the page may set a leaf; ``None`` if that takes more than a number or a switch."""
-    value = var.value if var.state == "clean" else None
+    value = present(graph, var)
     if isinstance(value, np.ndarray):
         if not (0 < value.size <= MOST_FIELDS and value.dtype.kind == "f" and np.isfinite(value).all()):
             return None
@@ -120,14 +120,14 @@ def control(var: Var, key: int, bounds: tuple[float, float] | None) -> Message |
 MOST_FIELDS = 6  # beyond, an array is set in code
 
 
-def wanted_value(value: Any, var: Var) -> Any:
+def wanted_value(graph: Graph, value: Any, var: Var) -> Any:
     """What the page has sent, as the leaf takes it; JSON does not tell 1 from 1.0."""
-    present = var.value if var.state == "clean" else None
-    if isinstance(present, np.ndarray):
-        return np.array(value, present.dtype).reshape(present.shape)
-    if isinstance(present, np.generic):
-        return present.dtype.type(value)
-    return type(present)(value) if isinstance(present, bool | int | float) else value
+    now = present(graph, var)
+    if isinstance(now, np.ndarray):
+        return np.array(value, now.dtype).reshape(now.shape)
+    if isinstance(now, np.generic):
+        return now.dtype.type(value)
+    return type(now)(value) if isinstance(now, bool | int | float) else value
 
 
 def cut(text: str, most: int = MOST_LETTERS) -> str:

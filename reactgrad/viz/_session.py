@@ -63,7 +63,7 @@ class Session:
         since: Snapshot | None = None,
         layer: Layer = "values",
         fold: int | None = None,
-        limit: int = 300,
+        limit: int = 200,
     ) -> None:
         self._graph, self._send = graph, send
         self._asked_for = tuple(targets)
@@ -164,14 +164,10 @@ class Session:
     def _compute(self, sets: Mapping[int, Any]) -> None:
         """Set inputs to the latest values, and bring the targets up to date."""
         graph = self._graph
-        values: dict[Var, Any] = {}
-        for key, value in sets.items():
-            var = self._find(key)
-            if var is not None:
-                values[var] = wanted_value(value, var)
         self._stop = False
         try:
-            graph.set(values)
+            found = {self._find(key): value for key, value in sets.items()}
+            graph.set({v: wanted_value(graph, new, v) for v, new in found.items() if v is not None})
             self._send({"kind": "busy", "busy": True})
             self._computing = True
             if not self._stop:
@@ -217,7 +213,8 @@ class Session:
                 left += 1
                 continue
             var = self._find(node.key, now)
-            made = control(var, node.key, self._bounds.get(node.key)) if var is not None else None
+            bounds = self._bounds.get(node.key)
+            made = None if var is None else control(self._graph, var, node.key, bounds)
             if made is not None:
                 inputs.append(made)
         return graph_message(
@@ -276,8 +273,14 @@ class Session:
                 self._targets[key] = weakref.ref(var)
 
     def _target_vars(self) -> list[Var]:
-        found = [ref() or self._find(key) for key, ref in self._targets.items()]
-        return [var for var in found if var is not None]
+        found: list[Var] = []
+        for key, ref in self._targets.items():
+            var = ref()
+            if var is None:  # its node may live on without it
+                var = self._find(key)
+            if var is not None:
+                found.append(var)
+        return found
 
     def _find(self, key: int, now: Snapshot | None = None) -> Var | None:
         """The Var of a node, if it is still there."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from reactgrad._snapshot import NodeSnapshot, Snapshot
+from reactgrad._snapshot import Snapshot
 from reactgrad.viz._layout import arranged
 from reactgrad.viz._picture import Layer, Picture, picture
 
@@ -29,11 +28,11 @@ def view_message(
         ``"values"``, ``"gradients"`` or ``"all"``.
     focus
         Nothing: everything; a path of scopes that ends in a slash: what is in there, with its
-        neighbours; ``"#12"``: the node with the key 12 and what is around it.
+        neighbours, and scopes inside and outside folded; ``"#12"``: the node with the key 12 and what is around it.
     former
         Compared with it, added and removed parts are marked.
     fold
-        Scopes at this depth are one box each; ``None``: none, if all fits so, else those outside.
+        Scopes at this depth are one box each; ``None``: none, if all fits so, else the outermost.
     limit
         The most boxes.
     """
@@ -46,15 +45,13 @@ def view_message(
         found = picture(now, **options)
     elif focus:
         path = tuple(focus.rstrip("/").split("/"))
-        inside = {node.key for node in _in_scope(now.nodes, path)}
+        inside = {node.key for node in now.nodes if node.scope[: len(path)] == path}
         beside = {child for key in inside for child in now.children[key]}
-        found = picture(now, only=inside | beside, fold=len(path) + 1, **options)
-        if sum(box.node is None for box in found.boxes) == 0 or len(found.boxes) < limit // 4:
-            found = _unfolded(now, found, {"only": inside | beside, **options})
+        found = picture(now, only=inside | beside, opened=path, **options)
     else:
         found = picture(now, fold=fold, **options)
         if fold is None and _hides(found) and any(node.scope for node in now.nodes):
-            found = picture(now, fold=1, **options)
+            found = picture(now, opened=(), **options)
     return {
         "kind": "view",
         "layer": options["layer"],
@@ -71,16 +68,6 @@ def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
 
 def _hides(found: Picture) -> int:
     return found.total - sum(len(box.members) for box in found.boxes)
-
-
-def _unfolded(now: Snapshot, folded: Picture, options: dict[str, Any]) -> Picture:
-    """The same with every node, if all of them fit."""
-    found = picture(now, **options)
-    return folded if _hides(found) > _hides(folded) else found
-
-
-def _in_scope(nodes: Iterable[NodeSnapshot], path: tuple[str, ...]) -> Iterable[NodeSnapshot]:
-    return (node for node in nodes if node.scope[: len(path)] == path)
 
 
 def _around(now: Snapshot, key: int) -> set[int]:
