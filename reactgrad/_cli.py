@@ -107,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=_seed, default=0, metavar="N", help="seeds the quantities held (default: 0)"
     )
     demo.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    demo.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write the runs as a page to click through instead, one file that opens from disk "
+        "(needs the extra viz)",
+    )
     demo.set_defaults(run=_demo)
     stories = demo.add_subparsers(dest="story", metavar="story")
     evolution = stories.add_parser(
@@ -151,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from . import demo
+    from . import MissingExtraError, demo
 
     try:
         if arguments.data is None:
@@ -161,6 +167,14 @@ def _demo(arguments: argparse.Namespace) -> int:
     except demo.PriceFileError as error:
         print(f"reactgrad demo: error: {error}", file=sys.stderr)
         return USAGE
+    if arguments.html is not None:
+        try:
+            demo.write_page(stocks, arguments.seed, arguments.html)
+        except (MissingExtraError, OSError) as error:
+            print(f"reactgrad demo: error: {error}", file=sys.stderr)
+            return USAGE if isinstance(error, MissingExtraError) else FAILED
+        _print(f"wrote {arguments.html}: open it in a browser")
+        return FINE
     with demo.Progress(demo.STEPS) as progress:
         story = demo.tell(stocks, source, arguments.seed, progress.step)
     _print(demo.as_json(story) if arguments.json else demo.as_text(story))

@@ -1607,10 +1607,15 @@ class Graph:
 
         return explain(self, self._handle(self._own(var, "why")))
 
-    def record(self) -> Recording:
+    def record(self, *, snapshots: bool = False) -> Recording:
         """Record every run of a ``with`` block, node by node.
 
         Nothing is recorded, and nothing is paid, outside of such blocks.
+
+        Parameters
+        ----------
+        snapshots : bool
+            Whether to keep a snapshot of the whole graph after each run, too: for ``export_html``.
 
         Returns
         -------
@@ -1627,7 +1632,7 @@ class Graph:
         >>> [call.op for call in log.calls], len(log.runs)
         (['tanh', 'add'], 1)
         """
-        return Recording(self)
+        return Recording(self, snapshots)
 
     def stats(self) -> Stats:
         """The graph in figures: size, memory, and what all its runs did.
@@ -2115,7 +2120,7 @@ class Graph:
 
     # --- pictures ----------------------------------------------------------------------------
 
-    def snapshot(self, run: Run | None = None) -> Snapshot:
+    def snapshot(self, run: Run | None = None, *, values: bool = False) -> Snapshot:
         """The graph as it is now, outside of the engine: nodes, edges, states, versions, times.
 
         Runs nothing, holds no node and no value, and never changes. All pictures are drawn from it.
@@ -2124,6 +2129,8 @@ class Graph:
         ----------
         run : Run, optional
             The run whose outcome each node shows; by default the last one.
+        values : bool
+            Whether each clean node has its value as text, too, in a few characters.
 
         Examples
         --------
@@ -2136,7 +2143,7 @@ class Graph:
         >>> before.nodes[1].state, g.snapshot().nodes[1].state, g.snapshot().nodes[1].outcome
         ('stale', 'clean', 'ran')
         """
-        return snapshot(self, None if run is None else run._run)
+        return snapshot(self, None if run is None else run._run, values)
 
     def to_dot(
         self,
@@ -2229,6 +2236,111 @@ class Graph:
 
         shown, title = asked(self, of, since=since, layer=layer, fold=fold, limit=limit)
         draw(path, dot_text(shown, title), len(shown.boxes))
+
+    def explore(
+        self,
+        *targets: Var | str,
+        bounds: Mapping[Any, tuple[float, float]] | None = None,
+        since: Graph | Snapshot | None = None,
+        layer: Literal["values", "gradients", "all"] = "values",
+        fold: int | None = None,
+        limit: int = 200,
+    ) -> Any:
+        """Show the graph in a notebook: change inputs, and see what is stale, what ran, and why.
+
+        What changes elsewhere shows, too. Computing happens in a thread of its own, and may be
+        cancelled on the page. While no page is open nothing is watched.
+
+        Parameters
+        ----------
+        *targets : Var or str
+            What a change on the page brings up to date; by default every node that nothing else is
+            computed from.
+        bounds : dict of Var or str to (float, float), optional
+            Where the sliders of inputs begin and end; by default from 0 to twice the value.
+        since, layer, fold, limit
+            As in ``to_dot``. The page may show the other layers, open folded scopes, and go to what
+            is hidden.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            Displays itself; ``close()`` ends it.
+
+        Raises
+        ------
+        MissingExtraError
+            If anywidget or pygraphviz is not installed.
+        VizError
+            If there is no such picture, or it would have more than 3,000 boxes.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.tanh(g.input(1.0, name="x"))
+        >>> g.explore(y, bounds={"x": (-3.0, 3.0)})  # doctest: +SKIP
+        """
+        from reactgrad.viz import explore
+
+        options: Any = {"since": since, "layer": layer, "fold": fold, "limit": limit}
+        return explore(self, targets, bounds=bounds or {}, **options)
+
+    def export_html(
+        self,
+        path: str | os.PathLike[str],
+        log: Recording | None = None,
+        *,
+        targets: Sequence[Var | str] = (),
+        title: str = "",
+        since: Graph | Snapshot | None = None,
+        layer: Literal["values", "gradients", "all"] = "values",
+        fold: int | None = None,
+        limit: int = 200,
+    ) -> None:
+        """Write one HTML file with the page of ``explore`` over recorded runs.
+
+        It opens from disk in any browser, and loads nothing from anywhere.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An existing file is replaced; it appears whole or not at all.
+        log : Recording, optional
+            What ``with g.record(snapshots=True) as log`` has seen; by default only the present state
+            and the last run.
+        targets
+            What is read, for the preview of a change; by default what nothing else is computed from.
+        title : str
+            Stands above the page.
+        since, layer, fold, limit
+            As in ``to_dot``.
+
+        Raises
+        ------
+        MissingExtraError
+            If pygraphviz is not installed.
+        VizError
+            If `log` has no snapshots or is of another graph, or there is no such picture.
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> y = rg.tanh(x)
+        >>> with g.record(snapshots=True) as log:
+        ...     for value in (1.0, 2.0):
+        ...         x.set(value)
+        ...         _ = y.value
+        >>> g.export_html("tanh.html", log)  # doctest: +SKIP
+        """
+        from reactgrad.viz import export_html
+
+        options: Any = {"since": since, "layer": layer, "fold": fold, "limit": limit}
+        export_html(self, path, log, targets=targets, title=title, **options)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

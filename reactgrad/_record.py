@@ -15,6 +15,7 @@ from reactgrad._errors import GraphError
 from reactgrad._ledger import memory_of
 from reactgrad._paths import named_as
 from reactgrad._run import Run
+from reactgrad._snapshot import RunSnapshot, Snapshot, snapshot, snapshot_of_run
 from reactgrad._store import MISSING
 from reactgrad.backend import storage_shape
 from reactgrad.scheduler import Run as RawRun
@@ -177,17 +178,23 @@ class Watcher:
 
 
 class _Recorder(Watcher):
-    """A watcher that also keeps the runs, and with them the graph."""
+    """A watcher that also keeps the runs, and with them the graph; snapshots, if there is a first one."""
 
-    __slots__ = ("runs",)
+    __slots__ = ("run_snapshots", "runs", "snapshots")
 
-    def __init__(self, graph: Graph, seen: Seen) -> None:
+    def __init__(self, graph: Graph, seen: Seen, first: Snapshot | None) -> None:
         super().__init__(graph, seen)
         self.runs: list[Run] = []
+        self.run_snapshots: list[RunSnapshot] = []
+        self.snapshots: list[Snapshot] = [] if first is None else [first]
 
     def _add(self, graph: Graph, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
         super()._add(graph, run, stopwatch, seen)
         self.runs.append(Run(graph, run))
+        if self.snapshots:
+            times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
+            self.run_snapshots.append(snapshot_of_run(graph, run, times))
+            self.snapshots.append(snapshot(graph, run, values=True))
 
 
 def _bytes(host: Host, slot: int) -> int:
@@ -234,8 +241,9 @@ class Recording:
     1
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, snapshots: bool = False) -> None:
         self._graph = graph
+        self._snapshots = snapshots
         self._listening = False
         self._recorder: _Recorder | None = None
 
@@ -246,7 +254,8 @@ class Recording:
                     "this recording is under way already; g.record() makes another one."
                 )
             if self._recorder is None:
-                self._recorder = _Recorder(self._graph, Seen())
+                first = snapshot(self._graph, values=True) if self._snapshots else None
+                self._recorder = _Recorder(self._graph, Seen(), first)
             self._listening = True
             watch(self._graph._scheduler, self._recorder)
         return self
@@ -270,6 +279,18 @@ class Recording:
         """The nodes that were called, run by run."""
         with self._graph._lock:
             return () if self._recorder is None else tuple(self._recorder._seen.calls)
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The graph as the recording began and after each run, if ``record(snapshots=True)``."""
+        with self._graph._lock:
+            return () if self._recorder is None else tuple(self._recorder.snapshots)
+
+    @property
+    def run_snapshots(self) -> tuple[RunSnapshot, ...]:
+        """What each run did, by the keys of the snapshots, if ``record(snapshots=True)``."""
+        with self._graph._lock:
+            return () if self._recorder is None else tuple(self._recorder.run_snapshots)
 
     def table(self) -> tuple[OpTime, ...]:
         """Calls and seconds of each op, the slowest first.

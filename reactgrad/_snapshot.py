@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from reactgrad._site import site_text
-from reactgrad._store import Leaf
+import numpy as np
+
+from reactgrad._brief import brief
+from reactgrad._site import Site, site_text
+from reactgrad._store import MISSING, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
+    from reactgrad._host import Host
     from reactgrad._var import Var
     from reactgrad.scheduler import Run
 
@@ -56,6 +60,9 @@ class NodeSnapshot:
         The user's line that built it.
     error : str
         What it raised; empty if it did not.
+    value : str
+        Its present value in a few characters, if the snapshot was asked for values; empty of a node
+        that is not clean.
     """
 
     key: int
@@ -75,6 +82,7 @@ class NodeSnapshot:
     seconds: float | None
     line: str
     error: str
+    value: str = ""
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -144,6 +152,15 @@ class Snapshot:
         """Keys of the nodes that use each node, each once."""
         return self._neighbours(0)
 
+    @property
+    def ends(self) -> list[int]:
+        """Keys of the nodes that compute something which nothing else is computed from."""
+        return [
+            node.key
+            for node in self.nodes
+            if node.kind in ("op", "function") and not self.children[node.key]
+        ]
+
     def _neighbours(self, end: int) -> dict[int, list[int]]:
         found: dict[int, dict[int, None]] = {node.key: {} for node in self.nodes}
         for edge in self.edges:
@@ -155,7 +172,33 @@ class Snapshot:
         return f"<Snapshot: {len(self.nodes):,} nodes, {len(self.edges):,} edges>"
 
 
-def snapshot(graph: Graph, run: Run | None = None) -> Snapshot:
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """What one run did, by the keys of the nodes; holds nothing of the graph.
+
+    Attributes
+    ----------
+    ran, cut_off, skipped, rebuilt, failed : tuple of int
+        Keys, in the order in which it happened; see ``Run``.
+    seconds : float
+        Duration of the run.
+    times : dict of int to float
+        Seconds of each node that was called, by its key.
+    nodes : int
+        How many nodes the graph had that compute something.
+    """
+
+    ran: tuple[int, ...]
+    cut_off: tuple[int, ...]
+    skipped: tuple[int, ...]
+    rebuilt: tuple[int, ...]
+    failed: tuple[int, ...]
+    seconds: float
+    times: dict[int, float]
+    nodes: int
+
+
+def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snapshot:
     """The present state of a graph, with what a run did; runs nothing, see ``Graph.snapshot``."""
     with graph._lock:
         graph._tidy()
@@ -164,7 +207,13 @@ def snapshot(graph: Graph, run: Run | None = None) -> Snapshot:
         slots = sorted(graph._slots(), key=topology.rank.__getitem__)
         stale = set(scheduler.truly_stale(slots))
         outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
-        nodes = tuple([_node(graph, slot, slot in stale, outcomes.get(slot)) for slot in slots])
+        texts = _Texts()
+        nodes = tuple(
+            [
+                _node(graph, slot, slot in stale, outcomes.get(slot), values, texts)
+                for slot in slots
+            ]
+        )
         edges: list[EdgeSnapshot] = []
         for slot in slots:
             pin = host.pins.get(slot)
@@ -183,13 +232,54 @@ def snapshot_of(graph: Graph, var: Var) -> NodeSnapshot:
     with graph._lock:
         slot = graph._own(var, "a display")
         stale = bool(graph._scheduler.truly_stale((slot,)))
-        return _node(graph, slot, stale, _outcomes(graph, graph._scheduler.last_run).get(slot))
+        outcome = _outcomes(graph, graph._scheduler.last_run).get(slot)
+        return _node(graph, slot, stale, outcome, False, _Texts())
+
+
+def snapshot_of_run(graph: Graph, run: Run, times: Iterable[tuple[int, float]] = ()) -> RunSnapshot:
+    """What a run did, with the seconds of the slots that it called."""
+    with graph._lock:
+        serial, leaf = graph._scheduler.topology.serial, graph._scheduler.leaf
+        lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
+        keys = [
+            tuple([serial[slot] for slot in slots if run.serials.get(slot) == serial[slot]])
+            for slots in lists
+        ]
+        spent = {serial[slot]: seconds for slot, seconds in times if serial[slot]}
+        computed = sum(not leaf[slot] for slot in graph._slots())
+        return RunSnapshot(*keys, run.seconds, spent, computed)
+
+
+def present(graph: Graph, var: Var) -> Any:
+    """The value of a node, read-only; ``None`` if it is not clean, or released.
+
+    Other than ``var.value`` it is no read: ``last_run`` stays what it is, and so do marks.
+    """
+    with graph._lock:
+        slot = graph._own(var, "a display")
+        if graph._scheduler.truly_stale((slot,)) or slot in graph._scheduler.dropped:
+            return None
+        if slot in graph._scheduler.computing or graph._scheduler.error(slot) is not None:
+            return None
+        value = graph._host.hand_out(slot)
+        return None if value is MISSING else value
 
 
 def key_of(graph: Graph, var: Var) -> int:
     """What a node is called in snapshots."""
     with graph._lock:
         return graph._scheduler.topology.serial[graph._own(var, "a picture")]
+
+
+def adjoint_of(graph: Graph, var: Var) -> Var | None:
+    """The adjoint of a node that some live gradient has built; ``None``: none has."""
+    with graph._lock:
+        slot = graph._own(var, "a display")
+        for program in graph._programs.in_order():
+            found = program._known(slot)
+            if isinstance(found, int):
+                return graph._handle(found)
+    return None
 
 
 def _outcomes(graph: Graph, run: Run) -> dict[int, Outcome]:
@@ -210,7 +300,35 @@ def _outcomes(graph: Graph, run: Run) -> dict[int, Outcome]:
     return found
 
 
-def _node(graph: Graph, slot: int, stale: bool, outcome: Outcome | None) -> NodeSnapshot:
+class _Texts:
+    """Texts of one snapshot that many nodes share: loops build many in one place, of one shape."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[int, int], str] = {}
+        self._specs: dict[int, str] = {}
+
+    def line(self, site: Site | None) -> str:
+        """The user's line."""
+        if site is None:
+            return site_text(site)
+        key = id(site[0]), site[1]  # a code object takes long to hash
+        if key not in self._lines:
+            self._lines[key] = site_text(site)
+        return self._lines[key]
+
+    def shape(self, host: Host, slot: int) -> str:
+        """dtype and shape."""
+        key = id(host.specs[slot])
+        if host.specs[slot] is None:
+            return host.describe_value(slot)
+        if key not in self._specs:
+            self._specs[key] = host.describe_value(slot)
+        return self._specs[key]
+
+
+def _node(
+    graph: Graph, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
+) -> NodeSnapshot:
     scheduler, host = graph._scheduler, graph._host
     op, key = host.ops[slot], scheduler.topology.serial[slot]
     leaf = isinstance(op, Leaf)
@@ -230,7 +348,7 @@ def _node(graph: Graph, slot: int, stale: bool, outcome: Outcome | None) -> Node
         state=state,
         outcome=outcome,
         version=scheduler.version(slot),
-        shape=host.describe_value(slot),
+        shape=texts.shape(host, slot),
         gradient=slot in host.owners,
         frozen=slot in host.frozen,
         pinned=slot in host.pins,
@@ -238,6 +356,18 @@ def _node(graph: Graph, slot: int, stale: bool, outcome: Outcome | None) -> Node
         released=slot in scheduler.dropped,
         cutoff=slot in host.cutoffs,
         seconds=graph._measured.mean(slot, key),
-        line=site_text(host.sites[slot]),
+        line=texts.line(host.sites[slot]),
         error="" if error is None else f"{type(error).__name__}: {error}",
+        value=_value(graph, slot) if values and state == "clean" else "",
     )
+
+
+def _value(graph: Graph, slot: int) -> str:
+    """The value of a clean node; looked at where it lies, so that nothing is copied or kept."""
+    host = graph._host
+    value, found = host.data[slot], host.specs[slot]
+    if value is MISSING or (found is not None and found.known and found.kind != "cpu"):
+        return ""
+    if found is not None and found.known and not found.shape and isinstance(value, np.ndarray):
+        value = value.reshape(-1)[0]  # scalars are stored with one axis
+    return brief(value)

@@ -8,6 +8,7 @@ Start reading at ``_book`` and ``_evolution``: these are the parts that use reac
 - ``_closed_form``  Black-Scholes value and Greeks in plain NumPy, to check the graph against
 - ``_story``        the changes, what each one ran, and the checks
 - ``_report``       the story as a text table or as one JSON document
+- ``_page``         the same changes as a page to click through
 - ``_progress``     a bar on stderr for those who wait
 - ``_evolution``    XOR, evolved with neat-python and evaluated by reactgrad
 - ``_learning``     data of scikit-learn, learned by evolution, by gradient, and by both
@@ -29,6 +30,7 @@ from ._learning import learning_as_json as learning_as_json
 from ._learning import learning_as_text as learning_as_text
 from ._neat_config import import_neat as import_neat
 from ._neat_config import neat_config as neat_config
+from ._page import write_page as write_page
 from ._prices import EMBEDDED as EMBEDDED
 from ._prices import PriceFileError as PriceFileError
 from ._prices import embedded_stocks as embedded_stocks

@@ -25,6 +25,20 @@ def asked(
     limit: int,
 ) -> tuple[Picture, str]:
     """The picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
+    former = checked(since, layer=layer, fold=fold, limit=limit)
+    now = graph.snapshot(of) if isinstance(of, Run) else graph.snapshot()
+    only, title = _part(graph, now, of)
+    # Of a node, its own kind is meant; a plan or a run is shown whole.
+    meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
+    if layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
+        layer = "all"
+    return picture(now, former=former, only=only, layer=layer, fold=fold, limit=limit), title
+
+
+def checked(
+    since: Graph | Snapshot | None, *, layer: Layer, fold: int | None, limit: int
+) -> Snapshot | None:
+    """What to compare with, after a look at how the picture is to be."""
     if layer not in LAYERS:
         raise VizError(f"layer={layer!r}: there are {', '.join(map(repr, LAYERS))}.")
     if type(limit) is not int or limit < 1:
@@ -33,15 +47,7 @@ def asked(
         )
     if fold is not None and (type(fold) is not int or fold < 1):
         raise VizError(f"fold={fold!r:.60}: it is a depth of scopes, 1 or more, or None.")
-    if since is not None and not isinstance(since, Snapshot):
-        since = since.snapshot()
-    now = graph.snapshot(of) if isinstance(of, Run) else graph.snapshot()
-    only, title = _part(graph, now, of)
-    # Of a node, its own kind is meant; a plan or a run is shown whole.
-    meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
-    if layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
-        layer = "all"
-    return picture(now, former=since, only=only, layer=layer, fold=fold, limit=limit), title
+    return since if since is None or isinstance(since, Snapshot) else since.snapshot()
 
 
 def _part(graph: Graph, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:

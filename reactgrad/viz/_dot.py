@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from reactgrad.viz._picture import Box, Line, Look, Picture
 
@@ -45,7 +45,7 @@ def dot_text(picture: Picture, title: str = "") -> str:
         f"  graph [rankdir=TB, labelloc=t, fontname={FONT}, fontsize=12, label={quoted(title)}]",
         f'  node [fontname={FONT}, fontsize=10, margin="0.08,0.04"]',
         '  edge [arrowsize=0.6, color="#555555"]',
-        *_scopes(picture.boxes, ()),
+        *scopes(picture.boxes, _node),
         *[_edge(line) for line in picture.lines],
         *_left_out(picture),
         "}",
@@ -69,22 +69,24 @@ def shown(text: str, most: int = MOST_LETTERS) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _scopes(boxes: Iterable[Box], path: tuple[str, ...]) -> Iterator[str]:
+def scopes(
+    boxes: Iterable[Box], node: Callable[[Box], str], path: tuple[str, ...] = ()
+) -> Iterator[str]:
     """The boxes, those of each scope in a frame. Scopes are as deep as the code that named them."""
     inner: dict[str, list[Box]] = {}
     for box in boxes:
         if len(box.scope) > len(path):
             inner.setdefault(box.scope[len(path)], []).append(box)
         else:
-            yield _node(box)
+            yield node(box)
     for name, members in inner.items():
         where = (*path, name)
         yield f"  subgraph {quoted('cluster ' + '/'.join(where))} {{"
         yield f'    label={quoted(shown(name))}; color="#bbbbbb"; style=rounded'
         if len(where) < MOST_FRAMES:
-            yield from _scopes(members, where)
+            yield from scopes(members, node, where)
         else:
-            yield from map(_node, members)
+            yield from map(node, members)
         yield "  }"
 
 

@@ -34,17 +34,25 @@ def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
 
 def laid_out(text: str, suffix: str, boxes: int) -> bytes:
     """DOT text as Graphviz draws it."""
+    return need_graphviz(boxes).AGraph(string=text).draw(format=suffix, prog="dot")
+
+
+def need_graphviz(boxes: int) -> Any:
+    """The package pygraphviz, for a picture of so many boxes.
+
+    Raises
+    ------
+    VizError
+        If these are too many.
+    MissingExtraError
+        If the package is not installed.
+    """
     if boxes > MOST_BOXES:
         raise VizError(
             f"a picture of {boxes:,} nodes takes Graphviz minutes, and nobody can read it. Draw a "
             "part, g.draw(path, var) or g.draw(path, g.plan(y)); or let it choose what matters, "
             "limit=500; or fold scopes, fold=1."
         )
-    pygraphviz = _pygraphviz()
-    return pygraphviz.AGraph(string=text).draw(format=suffix, prog="dot")
-
-
-def _pygraphviz() -> Any:
     try:
         import pygraphviz
     except ImportError:

@@ -14,7 +14,7 @@ import numpy as np
 from reactgrad._errors import MissingExtraError
 from reactgrad._graph import Graph
 from reactgrad._run import Plan, Run
-from reactgrad._snapshot import NodeSnapshot, snapshot_of
+from reactgrad._snapshot import NodeSnapshot, present, snapshot_of
 from reactgrad._stats import Stats
 from reactgrad._var import Var
 from reactgrad._why import Why
@@ -92,7 +92,7 @@ def _(thing: Var) -> str:
         "built at": shown(node.line, 300),
     }
     table = _table([(word, text) for word, text in rows.items() if text])
-    value = thing.value if node.state == "clean" and not node.released else None
+    value = present(thing._graph, thing)
     return _card(shown(node.name, 80), table, "" if value is None else _text(abbreviated(value)))
 
 

@@ -38,6 +38,8 @@ class Box:
         The scopes around it, outermost first.
     inside : tuple of (str, int)
         Of a scope: how many nodes it has of each look.
+    members : tuple of int
+        Keys of the nodes that it stands for.
     """
 
     key: str
@@ -46,6 +48,7 @@ class Box:
     mark: Mark = ""
     scope: tuple[str, ...] = ()
     inside: tuple[tuple[str, int], ...] = ()
+    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def picture(
     only: Collection[int] | None = None,
     layer: Layer = "values",
     fold: int | None = None,
+    opened: Sequence[str] | None = None,
     limit: int = 500,
 ) -> Picture:
     """What to draw of a snapshot.
@@ -125,6 +129,8 @@ def picture(
         Whether nodes of values, of gradients, or both are shown.
     fold
         Scopes at this depth become one box each; ``None``: none is folded.
+    opened
+        Every scope becomes one box, except this one and those around it.
     limit
         The most boxes that are shown.
     """
@@ -136,7 +142,7 @@ def picture(
     shown = _wanted(nodes, edges, only, layer)
     nodes = [node for node in nodes if node.key in shown]
     edges = [edge for edge in edges if edge.parent in shown and edge.child in shown]
-    boxes, box_of = _folded(nodes, marks, fold)
+    boxes, box_of = _folded(nodes, marks, fold, opened)
     lines = _lines(edges, box_of, edge_marks)
     if len(boxes) <= limit:
         return Picture(tuple(boxes), tuple(lines), {}, {}, len(nodes))
@@ -196,28 +202,44 @@ def _compared_edges(
 
 
 def _folded(
-    nodes: Sequence[NodeSnapshot], marks: dict[int, Mark], fold: int | None
+    nodes: Sequence[NodeSnapshot],
+    marks: dict[int, Mark],
+    fold: int | None,
+    opened: Sequence[str] | None,
 ) -> tuple[list[Box], dict[int, str]]:
     """A box for each node, or for each scope at the depth where they are folded."""
     box_of: dict[int, str] = {}
     boxes: dict[str, Box] = {}
     inside: dict[str, Counter[str]] = {}
+    members: dict[str, list[int]] = {}
     for node in nodes:
         scope, seen, mark = node.scope, look(node), marks.get(node.key, "")
-        if fold is None or len(scope) < max(fold, 1):
+        depth = fold if opened is None else _shared(scope, opened) + 1
+        if depth is None or len(scope) < depth:
             key = str(node.key)
-            boxes[key] = Box(key, node, seen, mark, scope)
+            boxes[key] = Box(key, node, seen, mark, scope, members=(node.key,))
         else:
-            path = scope[: max(fold, 1)]
+            path = scope[:depth]
             key = "/".join(path) + "/"
             box = boxes.setdefault(key, Box(key, None, seen, mark, path[:-1]))
             looks = max(box.look, seen, key=ORDER.index)
             boxes[key] = replace(box, look=looks, mark=mark if mark == box.mark else "changed")
             inside.setdefault(key, Counter())[seen] += 1
+            members.setdefault(key, []).append(node.key)
         box_of[node.key] = key
     for key, counts in inside.items():
-        boxes[key] = replace(boxes[key], inside=tuple(counts.items()))
+        boxes[key] = replace(
+            boxes[key], inside=tuple(counts.items()), members=tuple(members[key])
+        )
     return [*boxes.values()], box_of
+
+
+def _shared(scope: Sequence[str], other: Sequence[str]) -> int:
+    """How many of their outermost scopes are the same."""
+    same = 0
+    while same < min(len(scope), len(other)) and scope[same] == other[same]:
+        same += 1
+    return same
 
 
 def _lines(
@@ -251,7 +273,11 @@ def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) 
     # Not more than half of the room, so that what surrounds them is seen, too.
     shown = dict.fromkeys(_seeds(boxes)[: max(limit // 2, 1)])
     queue = deque(shown)
-    while queue and len(shown) < limit:
+    others = reversed(boxes)  # what is around may be joined to nothing else
+    while len(shown) < limit:
+        if not queue:
+            queue.append(next(box.key for box in others if box.key not in shown))
+            shown[queue[0]] = None
         for key in near[queue.popleft()]:
             if key not in shown and len(shown) < limit:
                 shown[key] = None

@@ -1,0 +1,76 @@
+"""Hearing that a graph has changed, and what its latest runs did: for a page that shows it live.
+
+Costs nothing while nobody follows: a follower is one more listener of the scheduler, as a recording is.
+It keeps no node, no value, and of runs only the latest.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from reactgrad._snapshot import RunSnapshot, snapshot_of_run
+from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+MOST_RUNS = 200
+EDITS = frozenset(("new", "edit", "rollback", "dropped", "pin", "unpin"))
+
+
+class Follower:
+    """Hears of all that happens to one graph until it is closed.
+
+    Parameters
+    ----------
+    graph
+        Which one; not kept alive.
+    changed
+        Called after each change and each run with whether nodes or edges may be others now, in the
+        thread that made it, with the graph's lock held: it may do no more than wake somebody.
+    """
+
+    def __init__(self, graph: Graph, changed: Callable[[bool], None]) -> None:
+        self._graph = weakref.ref(graph)
+        self._changed = changed
+        self._runs: deque[RunSnapshot] = deque(maxlen=MOST_RUNS)
+        with graph._lock:
+            watch(graph._scheduler, self)
+
+    def take(self) -> list[RunSnapshot]:
+        """The latest runs since this was asked before, oldest first."""
+        runs: list[RunSnapshot] = []
+        while self._runs:
+            runs.append(self._runs.popleft())
+        return runs
+
+    def close(self) -> None:
+        """Hear of nothing any more."""
+        graph = self._graph()
+        if graph is not None:
+            with graph._lock:
+                unwatch(graph._scheduler, self)
+
+    # --- as a listener ---------------------------------------------------------------------------
+
+    def happened(self, kind: object, slot: int, before: int, after: int) -> None:
+        """A node was set, touched, edited, made or dropped."""
+        self._changed(kind in EDITS)
+
+    def ran(self, run: Run, stopwatch: Stopwatch) -> None:
+        """A read ended."""
+        graph = self._graph()
+        if graph is None:
+            return
+        times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
+        record = snapshot_of_run(graph, run, times)
+        self._runs.append(record)
+        serial = graph._scheduler.topology.serial
+        finished = {*record.ran}
+        for slot, seconds in times:
+            if serial[slot] in finished:
+                graph._measured.add(slot, serial[slot], seconds)
+        self._changed(False)

@@ -1,0 +1,96 @@
+"""The story as a page: the book's runs, recorded, with scopes to fold it by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ._book import Book
+from ._market import Leaf, Terms, open_book
+from ._story import changes
+
+if TYPE_CHECKING:
+    import reactgrad as rg
+
+    from ._prices import Stock
+
+Scope = tuple[str, ...]
+
+
+def write_page(stocks: Sequence[Stock], seed: int, path: str | os.PathLike[str]) -> None:
+    """Make the story's changes, one by one, and write what each of them ran as one HTML file.
+
+    Parameters
+    ----------
+    stocks : sequence of Stock
+        The underlyings.
+    seed : int
+        Seeds the quantities.
+    path : str or path-like
+        An existing file is replaced.
+
+    Raises
+    ------
+    reactgrad.MissingExtraError
+        If pygraphviz is not installed.
+    OSError
+        If the file cannot be written.
+    """
+    terms, market = open_book(stocks, seed)
+    book = Book(terms, market)
+    name_by_scope(book, terms)
+    with book.graph.record(snapshots=True) as log:
+        book.read()
+        for change in changes(terms, market):
+            leaf = book.leaves[change.leaf]
+            if (market.at(change.leaf) == change.new).all():
+                leaf.cutoff = "equal"
+            leaf.set(change.new)
+            book.read()
+    title = f"A book of {terms.options:,} options on {', '.join(terms.symbols)}"
+    book.graph.export_html(path, log, title=title, limit=150)
+
+
+def name_by_scope(book: Book, terms: Terms) -> None:
+    """Name every node for the stock, and the expiry, that it belongs to, or as shared by all.
+
+    A leaf belongs where the market has it; what is computed belongs where all that it is computed from
+    belongs; a constant where all that it is used for does.
+    """
+    scopes: dict[rg.Var, Scope] = {
+        var: _scope_of_leaf(leaf, terms) for leaf, var in book.leaves.items()
+    }
+    nodes = book.graph.nodes
+    for var in nodes:
+        if var.parents:
+            scopes[var] = _common([scopes[parent] for parent in var.parents if parent in scopes])
+    for var in nodes:
+        if var not in scopes:
+            scopes[var] = _common([scopes[child] for child in var.children])
+    titles = {book.value: "value", book.rho: "rho", book.gamma: "gamma"}
+    titles |= {var: f"delta {symbol}" for symbol, var in zip(terms.symbols, book.deltas)}
+    titles |= {var: f"vega {symbol}" for symbol, var in zip(terms.symbols, book.vegas)}
+    leaves = set(book.leaves.values())
+    for var in nodes:
+        scope = scopes[var] or (() if var in titles or var in leaves else ("shared",))
+        title = titles.get(var) or (var.name if var in leaves else var.name.replace("_", " "))
+        var.name = "/".join((*[part.replace("/", "-") for part in scope], title))
+
+
+def _scope_of_leaf(leaf: Leaf, terms: Terms) -> Scope:
+    if leaf.field == "rate":
+        return ()
+    stock, *expiry = leaf.index
+    return (terms.symbols[stock], *[f"{round(12 * terms.years[e])}m" for e in expiry])
+
+
+def _common(scopes: Iterable[Scope]) -> Scope:
+    """Of scopes one in the other the innermost; else what they have in common."""
+    found: Scope = ()
+    apart = False
+    for scope in scopes:
+        shared = os.path.commonprefix([found, scope])
+        apart |= len(shared) < min(len(found), len(scope))
+        found = tuple(shared) if apart else max(found, scope, key=len)
+    return found

@@ -1,0 +1,74 @@
+"""The explorer as a widget: anywidget carries messages between the page and a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from reactgrad._errors import MissingExtraError
+from reactgrad._graph import Graph
+from reactgrad._snapshot import Snapshot
+from reactgrad._var import Var
+from reactgrad.viz._ask import checked
+from reactgrad.viz._draw import need_graphviz
+from reactgrad.viz._picture import Layer
+from reactgrad.viz._session import Session
+
+HERE = Path(__file__).parent
+
+
+def explore(
+    graph: Graph,
+    targets: Sequence[Var | str],
+    *,
+    bounds: Mapping[Any, tuple[float, float]],
+    since: Graph | Snapshot | None,
+    layer: Layer,
+    fold: int | None,
+    limit: int,
+) -> Any:
+    """A widget that shows a graph; see ``Graph.explore``."""
+    former = checked(since, layer=layer, fold=fold, limit=limit)
+    kind = _widget()
+    need_graphviz(min(limit, len(graph)))
+    return kind(
+        graph,
+        targets=[graph[one] if isinstance(one, str) else one for one in targets],
+        bounds={graph[one] if isinstance(one, str) else one: ends for one, ends in bounds.items()},
+        since=former,
+        layer=layer,
+        fold=fold,
+        limit=limit,
+    )
+
+
+@cache
+def _widget() -> Any:
+    """The class, made when it is first needed: anywidget is imported for nobody else."""
+    try:
+        import anywidget
+    except ImportError:
+        raise MissingExtraError(
+            'the explorer needs anywidget: pip install "reactgrad[jupyter]". '
+            "g.export_html(path) writes a page that works without a notebook."
+        ) from None
+
+    class Explorer(anywidget.AnyWidget):
+        """What ``Graph.explore`` returns."""
+
+        _esm = HERE / "explorer.js"
+        _css = HERE / "explorer.css"
+
+        def __init__(self, graph: Graph, **options: Any) -> None:
+            super().__init__()
+            self._session = Session(graph, self.send, **options)
+            self.on_msg(lambda _, message, __: self._session.receive(message))
+
+        def close(self) -> None:
+            """Stop following the graph, and close the page."""
+            self._session.close()
+            super().close()
+
+    return Explorer

@@ -1,0 +1,177 @@
+"""The explorer as one file: recorded runs, their layouts, and the page, with nothing to load."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from reactgrad._errors import VizError
+from reactgrad._graph import Graph
+from reactgrad._record import Recording, write_whole
+from reactgrad._snapshot import RunSnapshot, Snapshot, key_of, snapshot_of_run
+from reactgrad._var import Var
+from reactgrad.viz._ask import checked
+from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
+from reactgrad.viz._picture import ORDER, Layer, look
+from reactgrad.viz._view import focuses, view_message
+
+MOST_VIEWS = 60  # a page holds no more of the parts that may be opened
+MOST_FACTS = 500  # nor of the nodes with an explanation in words
+
+HERE = Path(__file__).parent
+# No request can leave the page, whatever is written in it.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+{style}
+html {{ color-scheme: light dark; }}
+body {{ margin: 0; background: light-dark(#fff, #16181d); }}
+.rg-explorer {{ height: 100vh; border: 0; border-radius: 0; }}
+</style>
+<div id="page"></div>
+<script type="application/json" id="recorded">{recorded}</script>
+<script type="module">
+{module}
+{replay}
+</script>
+</html>
+"""
+
+
+def export_html(
+    graph: Graph,
+    path: str | os.PathLike[str],
+    log: Recording | None,
+    *,
+    targets: Sequence[Var | str],
+    title: str,
+    since: Graph | Snapshot | None,
+    layer: Layer,
+    fold: int | None,
+    limit: int,
+) -> None:
+    """Write the page of recorded runs; see ``Graph.export_html``."""
+    former = checked(since, layer=layer, fold=fold, limit=limit)
+    recorded = replayed(
+        graph, log, targets, title, former=former, layer=layer, fold=fold, limit=limit
+    )
+    write_whole(path, page(recorded, recorded["graph"]["title"]))
+
+
+def replayed(
+    graph: Graph,
+    log: Recording | None,
+    targets: Sequence[Var | str],
+    title: str,
+    *,
+    former: Snapshot | None,
+    layer: Layer,
+    fold: int | None,
+    limit: int,
+) -> Message:
+    """All messages that the page will get: ``graph``, ``frames``, ``views``, and ``why`` by key."""
+    now = graph.snapshot(values=True)
+    snapshots, runs = _recorded(graph, log, now)
+    graph_told = graph_message(
+        now,
+        targets=_targets(graph, targets, now),
+        title=title or repr(graph)[1:-1],
+        gone=[] if former is None else [n for n in former.nodes if n.key not in now.by_key],
+        begin=snapshots[0],
+        live=False,
+    )
+    frames: list[Message] = []
+    for (before, after), run in zip(pairwise(snapshots), runs, strict=True):
+        frames.append(_kept(frame_message(before, after, [run]), now))
+    frames.append(_kept(frame_message(snapshots[-1], now, []), now))
+    views = _views(now, {"former": former, "fold": fold, "limit": limit}, layer)
+    keys = {box["node"] for view in views for box in view["boxes"]} & now.by_key.keys()
+    shown = [now.by_key[key] for key in keys]
+    shown.sort(key=lambda node: (ORDER.index(look(node)), -node.key), reverse=True)
+    why: Message = {}
+    for node in shown[:MOST_FACTS]:
+        key, name = node.key, node.name
+        if name in graph:
+            why[str(key)] = why_message(graph, key, graph[name])
+    return {"graph": graph_told, "frames": frames, "views": views, "why": why}
+
+
+def page(recorded: Message, title: str) -> str:
+    """The file: style, data and program in one."""
+    module = _read("explorer.js")
+    # A module inside of a page exports to nobody: what comes after it in the same script uses it.
+    assert module.count("export default {") == 1
+    return PAGE.format(
+        policy=POLICY,
+        title=escape(" ".join(title.split())[:200]),
+        style=_read("explorer.css"),
+        recorded=as_script(recorded),
+        module=module.replace("export default {", "const explorer = {"),
+        replay=_read("replay.js"),
+    )
+
+
+def as_script(data: Any) -> str:
+    """JSON that stands inside of a script element, and nothing in it ends that or opens a comment."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def _recorded(
+    graph: Graph, log: Recording | None, now: Snapshot
+) -> tuple[Sequence[Snapshot], Sequence[RunSnapshot]]:
+    if log is None:
+        return (now, now), (snapshot_of_run(graph, graph.last_run._run),)
+    if not isinstance(log, Recording) or log._graph is not graph:
+        raise VizError(
+            f"export_html(path, {log!r:.60}): the second argument is what this graph's "
+            "`with g.record(snapshots=True) as log` gave."
+        )
+    if not log.snapshots:
+        raise VizError(
+            "export_html: this recording has kept no snapshots to show. Write "
+            "`with g.record(snapshots=True) as log`."
+        )
+    return log.snapshots, log.run_snapshots
+
+
+def _targets(graph: Graph, targets: Sequence[Var | str], now: Snapshot) -> list[int]:
+    if targets:
+        return [key_of(graph, graph[one] if isinstance(one, str) else one) for one in targets]
+    return now.ends
+
+
+def _kept(frame: Message, now: Snapshot) -> Message:
+    """Without nodes that are gone since: the page has the present ones."""
+    frame["states"] = {key: s for key, s in frame["states"].items() if int(key) in now.by_key}
+    return frame
+
+
+def _views(now: Snapshot, options: Message, first: Layer) -> list[Message]:
+    """Each layer as a whole, and each scope that may be opened from there."""
+    gradients = any(node.gradient for node in now.nodes)
+    layers: list[Layer] = ["values", "gradients", "all"] if gradients else ["values"]
+    layers.sort(key=lambda layer: layer != first)
+    views = [view_message(now, layer=layer, **options) for layer in layers]
+    for view in views:  # grows
+        for focus in focuses(now, view):
+            if view["layer"] == "all":  # in the other two already
+                break
+            known = any(v["focus"] == focus and v["layer"] == view["layer"] for v in views)
+            if not known and len(views) < MOST_VIEWS:
+                views.append(view_message(now, layer=view["layer"], focus=focus, **options))
+    return views

@@ -1,0 +1,159 @@
+"""Where Graphviz puts the boxes and lines of a picture: numbers, which the page draws from."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from reactgrad.viz._dot import WORDS, scopes, shown
+from reactgrad.viz._draw import laid_out
+from reactgrad.viz._picture import Box, Picture
+
+WIDTH, HEIGHT = 156, 60  # of each box, in points; its text is cut to fit
+INCH = 72.0
+# Beyond, curves take Graphviz longer than a reader waits.
+MOST_CURVES = 400
+# A box with more children, such as a constant that is used everywhere, is placed by the first of them;
+# lines to the others are straight. Graphviz takes minutes for lines that pass hundreds of ranks.
+MOST_CHILDREN = 8
+
+
+def arranged(picture: Picture) -> dict[str, Any]:
+    """A picture with places: as JSON, from the top left corner, in points.
+
+    Returns
+    -------
+    dict
+        ``boxes`` with ``key``, ``node`` (its key; None: a folded scope), ``members``, ``mark``, ``scope``
+        and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``), ``path``
+        (of an SVG path), ``detached``, ``read`` and ``mark``; ``frames`` of scopes with ``label``, ``x``,
+        ``y``, ``width``, ``height``; ``more``: how many neighbours of a box are left out;
+        ``width``, ``height`` of all; ``total``: nodes that there were to show.
+
+    Raises
+    ------
+    VizError
+        If there are more boxes than Graphviz lays out in reasonable time.
+    MissingExtraError
+        If the package pygraphviz is not installed.
+    """
+    index = {box.key: position for position, box in enumerate(picture.boxes)}
+    placed = _places(picture, index)
+    left, bottom, right, top = map(float, placed["bb"].split(","))
+    boxes = [_described(box) for box in picture.boxes]
+    frames: list[dict[str, Any]] = []
+    for found in placed.get("objects", ()):
+        if "pos" in found:
+            x, y = map(float, found["pos"].split(","))
+            boxes[int(found["name"])] |= {"x": x - left, "y": top - y}
+        elif found["name"].startswith("cluster") and "bb" in found:
+            x, y, far, high = map(float, found["bb"].split(","))
+            frames.append(
+                {
+                    "label": found.get("label", ""),
+                    "x": x - left,
+                    "y": top - high,
+                    "width": far - x,
+                    "height": high - y,
+                }
+            )
+    numbers = {found["_gvid"]: found["name"] for found in placed.get("objects", ())}
+    paths = {
+        (int(numbers[edge["tail"]]), int(numbers[edge["head"]])): _path(edge["pos"], left, top)
+        for edge in placed.get("edges", ())
+    }
+    lines: list[dict[str, Any]] = []
+    for line in picture.lines:
+        ends = index[line.parent], index[line.child]
+        lines.append(
+            {
+                "from": ends[0],
+                "to": ends[1],
+                "path": paths.get(ends) or _straight(boxes[ends[0]], boxes[ends[1]]),
+                "detached": line.detached,
+                "read": line.read,
+                "mark": line.mark,
+            }
+        )
+    return {
+        "boxes": boxes,
+        "lines": lines,
+        "frames": frames,
+        "more": {
+            "parents": {str(index[key]): n for key, n in picture.more_parents.items()},
+            "children": {str(index[key]): n for key, n in picture.more_children.items()},
+        },
+        "width": right - left,
+        "height": top - bottom,
+        "total": picture.total,
+        "looks": WORDS,
+    }
+
+
+def _places(picture: Picture, index: dict[str, int]) -> dict[str, Any]:
+    if not picture.boxes:
+        return {"bb": "0,0,0,0"}
+    children = Counter(line.parent for line in picture.lines)
+    parents = Counter(line.child for line in picture.lines)
+    placed: set[str] = set()
+    lines: list[str] = []
+    for line in picture.lines:
+        wide = children[line.parent] > MOST_CHILDREN or parents[line.child] > MOST_CHILDREN
+        hub = line.parent if children[line.parent] > MOST_CHILDREN else line.child
+        if not wide or hub not in placed:
+            lines.append(f"  {index[line.parent]} -> {index[line.child]}")
+            placed.add(hub)
+    curves = len(lines) <= MOST_CURVES
+    text = "\n".join(
+        [
+            "digraph {",
+            "  graph [rankdir=TB, nodesep=0.25, ranksep=0.4, fontsize=11, nslimit=2, nslimit1=2, "
+            f"splines={'true' if curves else 'line'}]",
+            f'  node [shape=box, fixedsize=true, label="", width={WIDTH / INCH:.3f}, height={HEIGHT / INCH:.3f}]',
+            *scopes(picture.boxes, lambda box: f"    {index[box.key]}"),
+            *lines,
+            "}",
+        ]
+    )
+    return json.loads(laid_out(text, "json0", len(picture.boxes)))
+
+
+def _described(box: Box) -> dict[str, Any]:
+    return {
+        "key": box.key,
+        "label": "" if box.node is not None else shown(box.key.rstrip("/").rsplit("/", 1)[-1]),
+        "node": None if box.node is None else box.node.key,
+        "members": box.members,
+        "mark": box.mark,
+        "scope": box.scope,
+        "x": 0.0,
+        "y": 0.0,
+    }
+
+
+def _path(pos: str, left: float, top: float) -> str:
+    """A spline of Graphviz, ``"e,x,y x,y x,y ..."``, as the path of an SVG; the arrow's tip is its end."""
+    tip: list[str] = []
+    points: list[str] = []
+    for part in pos.split():
+        kind, _, place = part.partition(",") if part[0] in "es" else ("", "", part)
+        x, y = map(float, place.split(","))
+        point = f"{x - left:.1f} {top - y:.1f}"
+        if kind == "e":
+            tip.append(point)
+        elif not kind:
+            points.append(point)
+    first, *curve = points
+    ends = "".join(f" L{point}" for point in tip)
+    return f"M{first} C{' '.join(curve)}{ends}"
+
+
+def _straight(parent: dict[str, Any], child: dict[str, Any]) -> str:
+    """A line from the middle of one box to the edge of another."""
+    x, y = parent["x"] - child["x"], parent["y"] - child["y"]
+    reach = max(2 * abs(x) / WIDTH, 2 * abs(y) / HEIGHT, 1.0)
+    return (
+        f"M{parent['x'] - x / reach:.1f} {parent['y'] - y / reach:.1f} "
+        f"L{child['x'] + x / reach:.1f} {child['y'] + y / reach:.1f}"
+    )

@@ -1,0 +1,204 @@
+"""What the explorer's page is told: snapshots as JSON, and of each next one what differs.
+
+Every message is a dict with ``kind``; ``explorer.js`` lists what it does with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from reactgrad._cutoff import Tolerance
+from reactgrad._graph import Graph
+from reactgrad._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
+from reactgrad._var import Var
+from reactgrad.viz._html import abbreviated
+
+MOST_LETTERS = 2000  # of any text that a user's data may make as long as it likes
+
+Message = dict[str, Any]
+
+
+def graph_message(
+    now: Snapshot,
+    *,
+    targets: Iterable[int],
+    title: str,
+    gone: Iterable[NodeSnapshot] = (),
+    controls: Iterable[Message] = (),
+    begin: Snapshot | None = None,
+    live: bool,
+) -> Message:
+    """All that stays the same while nobody edits the graph, and the states to begin with.
+
+    Parameters
+    ----------
+    targets
+        Keys of what a read is to bring up to date.
+    title
+        Stands above the page.
+    gone
+        Nodes of a former snapshot that are shown as removed.
+    controls
+        What ``control`` made of inputs.
+    begin
+        Has the states to begin with; by default `now`.
+    live
+        Whether a graph answers; else the page replays what was recorded.
+    """
+    lines: dict[str, int] = {}  # many nodes are built by one
+    nodes = [_fixed(node, lines) | {"gone": True} for node in gone]
+    nodes += [_fixed(node, lines) for node in now.nodes]
+    return {
+        "kind": "graph",
+        "title": cut(title),
+        "live": live,
+        "nodes": nodes,
+        "lines": [cut(line) for line in lines],
+        "edges": [[e.parent, e.child, e.detached, e.read] for e in now.edges],
+        "targets": [*targets],
+        "controls": [*controls],
+        "states": {
+            str(node.key): _state(node) for node in (begin or now).nodes if node.key in now.by_key
+        },
+    }
+
+
+def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) -> Message:
+    """What is different from the snapshot that was told before, and the runs in between."""
+    former = {node.key: _state(node) for node in before.nodes}
+    states: Message = {}
+    for node in now.nodes:
+        state = _state(node)
+        if former.get(node.key) != state:
+            states[str(node.key)] = state
+    return {"kind": "frame", "states": states, "runs": [_run(run) for run in runs]}
+
+
+def why_message(graph: Graph, key: int, var: Var) -> Message:
+    """What is told of one node when somebody asks; runs nothing."""
+    adjoint = adjoint_of(graph, var)
+    gradient = var.grad
+    if gradient is None and adjoint is not None:
+        gradient = present(graph, adjoint)
+    value = present(graph, var)
+    return {
+        "kind": "why",
+        "key": key,
+        "text": cut(str(graph.why(var))),
+        "value": "" if value is None else cut(abbreviated(value)),
+        "cutoff": _cutoff_text(var.cutoff),
+        "gradient": _norm_text(gradient),
+        "parents": [[cut(name), version] for name, version in _parents(var)],
+    }
+
+
+def control(graph: Graph, var: Var, key: int, bounds: tuple[float, float] | None) -> Message | None:
+    """How the page may set a leaf; ``None`` if that takes more than a number or a switch."""
+    value = present(graph, var)
+    if isinstance(value, np.ndarray):
+        if not (0 < value.size <= MOST_FIELDS and value.dtype.kind == "f" and np.isfinite(value).all()):
+            return None
+        return {"key": key, "type": "numbers", "value": value.ravel().tolist()}
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool):
+        return {"key": key, "type": "toggle", "value": plain}
+    if not isinstance(plain, int | float) or not np.isfinite(plain):
+        return None
+    low, high = bounds or _around(float(plain))
+    return {
+        "key": key,
+        "type": "integer" if isinstance(plain, int) else "number",
+        "value": plain,
+        "low": low,
+        "high": high,
+    }
+
+
+MOST_FIELDS = 6  # beyond, an array is set in code
+
+
+def wanted_value(graph: Graph, value: Any, var: Var) -> Any:
+    """What the page has sent, as the leaf takes it; JSON does not tell 1 from 1.0."""
+    now = present(graph, var)
+    if isinstance(now, np.ndarray):
+        return np.array(value, now.dtype).reshape(now.shape)
+    if isinstance(now, np.generic):
+        return now.dtype.type(value)
+    return type(now)(value) if isinstance(now, bool | int | float) else value
+
+
+def cut(text: str, most: int = MOST_LETTERS) -> str:
+    """A text that is not endless; what steers letters is made harmless by the page."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _around(value: float) -> tuple[float, float]:
+    if value == 0.0:
+        return -1.0, 1.0
+    return min(0.0, 2.0 * value), max(0.0, 2.0 * value)
+
+
+def _fixed(node: NodeSnapshot, lines: dict[str, int]) -> Message:
+    return {
+        "key": node.key,
+        "name": cut(node.name),
+        "type": node.kind,
+        "op": cut(node.op),
+        "gradient": node.gradient,
+        "marks": [mark for mark in ("frozen", "pinned", "kept") if getattr(node, mark)],
+        "cutoff": node.cutoff,
+        "line": lines.setdefault(node.line, len(lines)),
+    }
+
+
+def _state(node: NodeSnapshot) -> list[Any]:
+    """State, outcome, version, shape, value, milliseconds, error."""
+    spent = None if node.seconds is None else round(node.seconds * 1e3, 6)
+    return [
+        node.state,
+        node.outcome,
+        node.version,
+        cut(node.shape, 200),
+        cut(node.value, 200),
+        spent,
+        cut(node.error),
+    ]
+
+
+def _run(run: RunSnapshot) -> Message:
+    return {
+        "ran": run.ran,
+        "cut_off": run.cut_off,
+        "skipped": run.skipped,
+        "rebuilt": run.rebuilt,
+        "failed": run.failed,
+        "seconds": run.seconds,
+        "nodes": run.nodes,
+        "times": {str(key): round(seconds * 1e3, 6) for key, seconds in run.times.items()},
+    }
+
+
+def _parents(var: Var) -> Iterable[tuple[str, int]]:
+    versions: Mapping[Var, int] | Any = var.parent_versions
+    return list(zip([parent.name for parent in var.parents], versions, strict=False))
+
+
+def _cutoff_text(rule: Any) -> str:
+    if rule is None:
+        return ""
+    if isinstance(rule, str | Tolerance):
+        return str(rule)
+    return cut(getattr(rule, "__qualname__", type(rule).__name__), 200)
+
+
+def _norm_text(gradient: Any) -> str:
+    """The Euclidean norm of a gradient."""
+    if gradient is None:
+        return ""
+    try:
+        return f"{float(np.linalg.norm(np.asarray(gradient, dtype=float).ravel())):.6g}"
+    except (TypeError, ValueError):
+        return ""

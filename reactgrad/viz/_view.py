@@ -1,0 +1,84 @@
+"""Which part of a graph one page shows at a time: all of it with scopes folded, a scope, or one node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad._snapshot import Snapshot
+from reactgrad.viz._layout import arranged
+from reactgrad.viz._picture import Layer, Picture, picture
+
+NEAR = 80  # how many nodes stand around the one that was asked for
+
+
+def view_message(
+    now: Snapshot,
+    *,
+    layer: Layer,
+    focus: str = "",
+    former: Snapshot | None = None,
+    fold: int | None = None,
+    limit: int,
+) -> dict[str, Any]:
+    """A part of a graph with its layout, for the page.
+
+    Parameters
+    ----------
+    layer
+        ``"values"``, ``"gradients"`` or ``"all"``.
+    focus
+        Nothing: everything; a path of scopes that ends in a slash: what is in there, with its
+        neighbours, and scopes inside and outside folded; ``"#12"``: the node with the key 12 and what is around it.
+    former
+        Compared with it, added and removed parts are marked.
+    fold
+        Scopes at this depth are one box each; ``None``: none, if all fits so, else the outermost.
+    limit
+        The most boxes.
+    """
+    options: dict[str, Any] = {"former": former, "layer": layer, "limit": limit}
+    if focus.startswith("#"):
+        key = int(focus[1:])
+        options["only"] = _around(now, key)
+        if now.by_key[key].gradient and layer == "values":
+            options["layer"] = "all"
+        found = picture(now, **options)
+    elif focus:
+        path = tuple(focus.rstrip("/").split("/"))
+        inside = {node.key for node in now.nodes if node.scope[: len(path)] == path}
+        beside = {child for key in inside for child in now.children[key]}
+        found = picture(now, only=inside | beside, opened=path, **options)
+    else:
+        found = picture(now, fold=fold, **options)
+        if fold is None and _hides(found) and any(node.scope for node in now.nodes):
+            found = picture(now, opened=(), **options)
+    return {
+        "kind": "view",
+        "layer": options["layer"],
+        "focus": focus,
+        **arranged(found),
+        "hidden": _hides(found),
+    }
+
+
+def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
+    """The scopes that a view shows folded: what may be opened from there."""
+    return [box["key"] for box in view["boxes"] if box["node"] is None]
+
+
+def _hides(found: Picture) -> int:
+    return found.total - sum(len(box.members) for box in found.boxes)
+
+
+def _around(now: Snapshot, key: int) -> set[int]:
+    """The nodes nearest to one, over edges in both directions."""
+    near = {key: None}
+    queue = [key]
+    for one in queue:
+        for other in (*now.parents[one], *now.children[one]):
+            if len(near) >= NEAR:
+                return set(near)
+            if other not in near:
+                near[other] = None
+                queue.append(other)
+    return set(near)
