@@ -63,7 +63,7 @@ def ours(sizes: Sizes) -> Step:
     labels = g.input(np.zeros((batch, outputs), "f4"))
     params = [g.param(first) for first in first_params(sizes)]
     w1, b1, w2, b2 = params
-    logits = rg.relu(x @ w1 + b1) @ w2 + b2
+    logits = rg.linear(rg.relu(rg.linear(x, w1, b1)), w2, b2)
     shifted = logits - logits.max(axis=1, keepdims=True).detach()
     # The labels of a sample sum to one.
     loss = (rg.log(rg.exp(shifted).sum(axis=1)).sum() - (labels * shifted).sum()) * (1.0 / batch)

@@ -57,6 +57,7 @@ from reactgrad._errors import ExecutorError as ExecutorError
 from reactgrad._errors import GradientError as GradientError
 from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
+from reactgrad._errors import IndexingError as IndexingError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
 from reactgrad._errors import MissingExtraWarning as MissingExtraWarning
@@ -112,7 +113,6 @@ from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
 from reactgrad.ops import AxisError as AxisError
-from reactgrad.ops import IndexingError as IndexingError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add
 from reactgrad.ops import arccos as arccos
@@ -126,6 +126,7 @@ from reactgrad.ops import clip as clip
 from reactgrad.ops import concatenate as concatenate
 from reactgrad.ops import cos as cos
 from reactgrad.ops import cosh as cosh
+from reactgrad.ops import cross_entropy as cross_entropy
 from reactgrad.ops import divide as divide
 from reactgrad.ops import equal as equal
 from reactgrad.ops import erf as erf
@@ -141,12 +142,15 @@ from reactgrad.ops import greater_equal as greater_equal
 from reactgrad.ops import hypot as hypot
 from reactgrad.ops import isfinite as isfinite
 from reactgrad.ops import isnan as isnan
+from reactgrad.ops import layer_norm as layer_norm
 from reactgrad.ops import less as less
 from reactgrad.ops import less_equal as less_equal
+from reactgrad.ops import linear as linear
 from reactgrad.ops import log as log
 from reactgrad.ops import log1p as log1p
 from reactgrad.ops import log2 as log2
 from reactgrad.ops import log10 as log10
+from reactgrad.ops import log_softmax as log_softmax
 from reactgrad.ops import logaddexp as logaddexp
 from reactgrad.ops import logical_and as logical_and
 from reactgrad.ops import logical_not as logical_not
@@ -171,6 +175,7 @@ from reactgrad.ops import sigmoid as sigmoid
 from reactgrad.ops import sign as sign
 from reactgrad.ops import sin as sin
 from reactgrad.ops import sinh as sinh
+from reactgrad.ops import softmax as softmax
 from reactgrad.ops import split as split
 from reactgrad.ops import sqrt as sqrt
 from reactgrad.ops import square as square

@@ -20,6 +20,10 @@ class DTypeError(ReactgradError, TypeError):
     """A dtype or kind of value that an op or leaf cannot take."""
 
 
+class IndexingError(ReactgradError, IndexError):
+    """An index that a value does not have."""
+
+
 class DeviceError(ReactgradError, ValueError):
     """Operands on different devices, or no kernel for one."""
 

@@ -6,6 +6,7 @@
 - ``_values``      from what callers write to arrays
 - ``_numpy``       kernels of NumPy and of libraries that mirror it
 - ``_in_turn``     kernels that are several calls
+- ``_rows``        kernels that need whole rows: softmax and its like
 - ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, as ``_instructions`` of a
                    compiled ``_machine``, in ``_stages`` where threads share it
 - ``_parts``       where the parts of a value lie that is taken apart
@@ -18,6 +19,7 @@
 """
 
 from reactgrad.backend import _blockwise as _blockwise  # registers the kernels
+from reactgrad.backend import _rows as _rows  # likewise
 from reactgrad.backend._device import Device as Device
 from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
+from reactgrad.backend._array_api_rows import register_rows
 from reactgrad.backend._device import cpu, register_device
-from reactgrad.backend._parts import Key, placed, split_key, unbind_key
+from reactgrad.backend._parts import Key, check_numbers, placed, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
 
@@ -143,6 +144,7 @@ def register_array_api(xp: Any, kind: str) -> None:
     _register_reductions(xp, kind, device)
     _register_layout(xp, kind)
     _register_indexing(xp, kind, device)
+    register_rows(xp, kind)
 
 
 def _size(x: Any) -> int:
@@ -236,6 +238,12 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def sigmoid(x: Any, out: Any) -> None:
         out[...] = xp.reciprocal(xp.exp(xp.negative(xp.astype(x, out.dtype))) + 1.0)
 
+    def slope(function: Callable[[Any, Any], Any]) -> Callable[..., None]:
+        def kernel(g: Any, x: Any, out: Any) -> None:
+            out[...] = function(xp.astype(g, out.dtype), xp.astype(x, out.dtype))
+
+        return kernel
+
     def astype(x: Any, out: Any, dtype: Any) -> None:
         out[...] = truth(x) if out.dtype == xp.bool else xp.astype(x, out.dtype)
 
@@ -268,6 +276,9 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     register_kernel("exp2", kind, exp2)
     register_kernel("relu", kind, relu)
     register_kernel("sigmoid", kind, sigmoid)
+    register_kernel("tanh_grad", kind, slope(lambda g, y: g * (1.0 - y * y)))
+    register_kernel("sigmoid_grad", kind, slope(lambda g, y: g * (y * (1.0 - y))))
+    register_kernel("relu_grad", kind, slope(lambda g, x: xp.where(x <= 0.0, xp.zeros_like(g), g)))
     register_kernel("astype", kind, astype)
 
 
@@ -296,7 +307,13 @@ def _register_choices(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
     register_kernel("where", kind, where)
     register_binder("clip", kind, bind_clip)
+
+    def linear(x: Any, w: Any, b: Any, out: Any) -> None:
+        x, w, b = (xp.astype(one, out.dtype) for one in (x, w, b))
+        out[...] = xp.matmul(x, w) + b
+
     register_kernel("matmul", kind, matmul)
+    register_kernel("linear", kind, linear)
 
 
 def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
@@ -452,6 +469,24 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
         return bind
 
+    def rows(numbers: Any, shape: tuple[int, ...], axis: int) -> Any:
+        """Which element of each row along `axis` has this number."""
+        check_numbers(device.to_numpy(numbers), shape, axis)
+        places = [shape[axis] if i == axis % len(shape) else 1 for i in range(len(shape))]
+        every = xp.reshape(xp.arange(shape[axis], dtype=numbers.dtype), tuple(places))
+        return xp.equal(xp.expand_dims(numbers, axis=axis), every)
+
+    def pick(x: Any, numbers: Any, out: Any, axis: int) -> None:
+        # Not a product: 0 times minus infinity is NaN.
+        chosen = xp.where(rows(numbers, x.shape, axis), x, xp.zeros_like(x))
+        out[...] = xp.sum(chosen, axis=axis, dtype=out.dtype)
+
+    def place(g: Any, numbers: Any, like: Any, out: Any, axis: int) -> None:
+        wide = xp.broadcast_to(xp.expand_dims(g, axis=axis), out.shape)
+        out[...] = xp.where(rows(numbers, out.shape, axis), wide, xp.zeros_like(out))
+
+    register_kernel("pick", kind, pick)
+    register_kernel("place", kind, place)
     register_binder("getitem", kind, bind_getitem)
     register_binder("split", kind, bind_part(split_key))
     register_binder("unbind", kind, bind_part(unbind_key))

@@ -21,6 +21,7 @@ _CHEAP = (
     *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor", "ceil"),
     *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
+    *("tanh_grad", "sigmoid_grad", "relu_grad"),
 )
 _DEAR = (
     *("power", "floor_divide", "remainder", "hypot", "arctan2", "logaddexp"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from reactgrad.backend._erf import erf, erfc, norm_cdf
 from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._parts import placed, split_key, unbind_key
+from reactgrad.backend._parts import check_numbers, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 
 UFUNCS = (
@@ -21,6 +21,9 @@ UFUNCS = (
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "reciprocal"),
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "matmul"),
 )
+
+# Elements on which a call costs more than moving them.
+FEW = 4096
 
 
 def register_like_numpy(xp: Any, kind: str) -> None:
@@ -73,6 +76,45 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             partial(xp.reciprocal, scratch, out),
         )
 
+    # The order in which they compute is that of the formulas, so that the bits are, too.
+    def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        g, y = inputs
+        scratch, one = xp.empty_like(out), xp.ones(1, out.dtype)
+        return InTurn(
+            partial(xp.square, y, out),
+            partial(xp.subtract, one, out, scratch),
+            partial(xp.multiply, g, scratch, out),
+        )
+
+    def bind_sigmoid_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        g, y = inputs
+        scratch, one = xp.empty_like(out), xp.ones(1, out.dtype)
+        return InTurn(
+            partial(xp.subtract, one, y, out),
+            partial(xp.multiply, y, out, scratch),
+            partial(xp.multiply, g, scratch, out),
+        )
+
+    def bind_relu_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        g, x = inputs
+        off, zero = xp.empty(x.shape, bool), xp.zeros(1, out.dtype)
+        return InTurn(
+            partial(xp.less_equal, x, zero, off),
+            partial(xp.copyto, out, g),
+            partial(xp.copyto, out, zero, where=off),
+        )
+
+    def bind_linear(
+        inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        x, w, b = inputs
+        batch = np.broadcast_shapes(x.shape[:-2], w.shape[:-2])
+        shape = (*batch, *x.shape[-2:-1], *(w.shape[-1:] if w.ndim > 1 else ()))
+        # On a few elements writing over an operand is slower; on many it saves memory.
+        over = shape == out.shape and out.size > FEW
+        product = out if over else xp.empty(shape, np.result_type(x, w))
+        return InTurn(partial(xp.matmul, x, w, product), partial(xp.add, product, b, out))
+
     def copy_view(view: Callable[..., Any]) -> Callable[..., None]:
         def copy(x: Any, out: Any, *attrs: Any) -> None:
             xp.copyto(out, view(x, *attrs))
@@ -83,13 +125,19 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         axis, keepdims = attrs
         return partial(xp.add.reduce, inputs[0], axis, None, out, keepdims)
 
-    def average(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
-        if out.dtype.itemsize == 2:  # summed in float32, as NumPy does without `out`
-            out[...] = xp.mean(x, axis=axis, keepdims=keepdims) if x.size else float("nan")
-        elif x.size:
-            xp.mean(x, axis=axis, out=out, keepdims=keepdims)
-        else:
-            xp.copyto(out, float("nan"))
+    def bind_mean(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        (x,) = inputs
+        axis, keepdims = attrs
+        # Half floats are summed in float32, as NumPy does without `out`.
+        wide = np.dtype(np.float32) if out.dtype.itemsize == 2 else out.dtype
+        total = xp.empty(out.shape, wide)
+        count = x.size // out.size if x.size else 0
+        if wide.kind == "f":  # an array is faster to divide by, but with other bits if complex
+            count = xp.asarray(count, wide)
+        return InTurn(
+            partial(xp.add.reduce, x, axis, wide, total, keepdims),
+            partial(xp.divide, total, count, out),
+        )
 
     def bind_max(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         axis, keepdims = attrs
@@ -139,6 +187,27 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         *indices, out, index = operands
         out[...] = x[index.filled([None, *indices])]
 
+    def bind_pick(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        x, numbers = inputs
+        key = numbers_key(numbers, x.ndim, *attrs)
+
+        def pick() -> None:
+            check_numbers(numbers, x.shape, *attrs)
+            out[...] = x[key]
+
+        return pick
+
+    def bind_place(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        g, numbers, _ = inputs
+        key = numbers_key(numbers, out.ndim, *attrs)
+
+        def place() -> None:
+            check_numbers(numbers, out.shape, *attrs)
+            out.fill(0)
+            out[key] = g
+
+        return place
+
     def bind_accumulate(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
@@ -163,13 +232,18 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         return accumulate
 
     register_binder("where", kind, bind_where)
+    register_binder("linear", kind, bind_linear)
+    register_binder("tanh_grad", kind, bind_tanh_grad)
+    register_binder("sigmoid_grad", kind, bind_sigmoid_grad)
+    register_binder("relu_grad", kind, bind_relu_grad)
     register_kernel("astype", kind, astype)
     register_binder("relu", kind, bind_relu)
-    register_kernel("mean", kind, average)
     register_kernel("concatenate", kind, join)
     register_kernel("stack", kind, pile)
     register_kernel("getitem", kind, getitem)
     register_kernel("gather", kind, gather)
+    register_binder("pick", kind, bind_pick)
+    register_binder("place", kind, bind_place)
     register_kernel("transpose", kind, copy_view(lambda x, axes: x.transpose(axes)))
     register_kernel("reshape", kind, copy_view(lambda x, shape: x.reshape(shape)))
     register_kernel("broadcast_to", kind, copy_view(lambda x, shape: xp.broadcast_to(x, shape)))
@@ -180,6 +254,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("split", kind, copy_view(lambda x, *cut: x[split_key(x.shape, *cut)]))
     register_kernel("unbind", kind, copy_view(lambda x, *part: x[unbind_key(x.shape, *part)]))
     register_binder("sum", kind, bind_sum)
+    register_binder("mean", kind, bind_mean)
     register_binder("max", kind, bind_max)
     register_binder("min", kind, bind_min)
     register_binder("sum_to", kind, bind_sum_to)

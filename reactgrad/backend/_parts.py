@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from reactgrad._errors import IndexingError
+
 Cuts = int | tuple[int, ...]  # so many equal parts, or where to cut
 Key = tuple[slice | int, ...]
 
@@ -31,3 +35,26 @@ def placed(operands: Sequence[Any], places: Sequence[Any]) -> Iterator[tuple[Any
         end = start + (0 if place is None else place.count)
         yield one, place, operands[start:end]
         start = end
+
+
+def numbers_key(numbers: np.ndarray[Any, Any], ndim: int, axis: int) -> tuple[Any, ...]:
+    """The index of the elements that have these numbers along an axis, one for each row."""
+    grid = np.indices(numbers.shape, sparse=True)
+    at = axis % ndim
+    return (*grid[:at], numbers, *grid[at:])
+
+
+def check_numbers(numbers: np.ndarray[Any, Any], shape: Sequence[int], axis: int) -> None:
+    """Raise ``IndexingError`` if one of these numbers does not count the elements along an axis.
+
+    Negative ones do not count from the end: what gives no label is often written as -1.
+    """
+    length = shape[axis]
+    # As unsigned integers negative ones are large, too.
+    unsigned = numbers.view(f"u{numbers.itemsize}")
+    if np.maximum.reduce(unsigned, None, initial=0) >= length:
+        wrong = numbers[unsigned >= length].flat[0]
+        raise IndexingError(
+            f"there is no element {wrong} along axis {axis} of a value of shape {tuple(shape)}; integers "
+            f"that choose there, such as labels of classes, are from 0 to {length - 1}."
+        )

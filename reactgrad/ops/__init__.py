@@ -3,7 +3,7 @@
 - ``_op``, ``_leaf``  what an op is; what stands for one where the value is given
 - ``_apply``        from a call to a node; which graph is current
 - ``_shapes``       broadcasting, promotion, axes
-- ``_elementwise``  one row an op
+- ``_elementwise``  one row an op; ``_activation_grad``: gradients of some as one kernel
 - ``_where``, ``_clip``, ``_astype``  choosing elements; dtypes
 - ``_layout``       transpose, reshape, broadcast_to, expand_dims, squeeze
 - ``_gradient``     what only gradients see: detach, scale_grad
@@ -11,6 +11,8 @@
 - ``_output``       one of several outputs of a function
 - ``_reduce``       sum, mean, max, min
 - ``_matmul``       matrix products
+- ``_softmax``, ``_cross_entropy``, ``_layer_norm``, ``_linear``  parts of networks
+- ``_pick``         an element of each row by its number
 - ``_index``        indexing, and sums of contributions
 """
 
@@ -24,6 +26,7 @@ from reactgrad.ops._apply import on_default as on_default
 from reactgrad.ops._apply import stacked as stacked
 from reactgrad.ops._astype import astype as astype
 from reactgrad.ops._clip import clip as clip
+from reactgrad.ops._cross_entropy import cross_entropy as cross_entropy
 from reactgrad.ops._elementwise import UFUNCS as UFUNCS
 from reactgrad.ops._elementwise import absolute as absolute
 from reactgrad.ops._elementwise import add as add
@@ -82,13 +85,13 @@ from reactgrad.ops._elementwise import tanh as tanh
 from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
 from reactgrad.ops._index import Index as Index
-from reactgrad.ops._index import IndexingError as IndexingError
 from reactgrad.ops._index import Placed as Placed
 from reactgrad.ops._index import Slot as Slot
 from reactgrad.ops._index import accumulate as accumulate
 from reactgrad.ops._index import getitem as getitem
 from reactgrad.ops._join import concatenate as concatenate
 from reactgrad.ops._join import stack as stack
+from reactgrad.ops._layer_norm import layer_norm as layer_norm
 from reactgrad.ops._layout import ALIAS as ALIAS
 from reactgrad.ops._layout import alias as alias
 from reactgrad.ops._layout import broadcast_to as broadcast_to
@@ -107,6 +110,7 @@ from reactgrad.ops._leaf import MODE as MODE
 from reactgrad.ops._leaf import PARAM as PARAM
 from reactgrad.ops._leaf import SEED as SEED
 from reactgrad.ops._leaf import Leaf as Leaf
+from reactgrad.ops._linear import linear as linear
 from reactgrad.ops._matmul import matmul as matmul
 from reactgrad.ops._op import LINEAR as LINEAR
 from reactgrad.ops._op import OPS as OPS
@@ -123,6 +127,8 @@ from reactgrad.ops._reduce import min as min
 from reactgrad.ops._reduce import sum as sum
 from reactgrad.ops._reduce import sum_to as sum_to
 from reactgrad.ops._shapes import AxisError as AxisError
+from reactgrad.ops._softmax import log_softmax as log_softmax
+from reactgrad.ops._softmax import softmax as softmax
 from reactgrad.ops._split import split as split
 from reactgrad.ops._split import unbind as unbind
 from reactgrad.ops._where import where as where

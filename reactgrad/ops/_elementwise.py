@@ -17,6 +17,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec
+from reactgrad.ops._activation_grad import relu_grad, sigmoid_grad, tanh_grad
 from reactgrad.ops._apply import Handle, apply
 from reactgrad.ops._op import Attrs, Infer, Op, Vjp
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
@@ -228,10 +229,10 @@ arccos      = _define("arccos",     np.arccos,     "Angle in radians whose cosin
 arctan      = _define("arctan",     np.arctan,     "Angle in radians whose tangent is x.", "[0.0, 1.0] -> [0.         0.78539816]", lambda g, ans, x: g / (square(x) + 1.0))
 sinh        = _define("sinh",       np.sinh,       "Hyperbolic sine.", "[0.0, 1.0] -> [0.         1.17520119]", lambda g, ans, x: g * cosh(x))
 cosh        = _define("cosh",       np.cosh,       "Hyperbolic cosine.", "[0.0, 1.0] -> [1.         1.54308063]", lambda g, ans, x: g * sinh(x))
-tanh        = _define("tanh",       np.tanh,       "Hyperbolic tangent.", "[0.0, 1.0] -> [0.         0.76159416]", lambda g, ans, x: g * (1.0 - square(ans)))
+tanh        = _define("tanh",       np.tanh,       "Hyperbolic tangent.", "[0.0, 1.0] -> [0.         0.76159416]", lambda g, ans, x: tanh_grad(g, ans))
 
-sigmoid     = _define("sigmoid",  np.exp,      "1 / (1 + exp(-x)).", "[0.0, 1.0] -> [0.5        0.73105858]", lambda g, ans, x: g * (ans * (1.0 - ans)), mirrors=False)
-relu        = _define("relu",     np.positive, "x where it is positive, else 0; the gradient at 0 is 0.", "[1.5, -2.0] -> [1.5 0. ]", lambda g, ans, x: where(less_equal(x, 0), 0.0, g), mirrors=False)
+sigmoid     = _define("sigmoid",  np.exp,      "1 / (1 + exp(-x)).", "[0.0, 1.0] -> [0.5        0.73105858]", lambda g, ans, x: sigmoid_grad(g, ans), mirrors=False)
+relu        = _define("relu",     np.positive, "x where it is positive, else 0; the gradient at 0 is 0.", "[1.5, -2.0] -> [1.5 0. ]", lambda g, ans, x: relu_grad(g, x), mirrors=False)
 erf         = _define("erf",      np.exp,      "Error function.", "[0.0, 1.0] -> [0.         0.84270079]", lambda g, ans, x: g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
 erfc        = _define("erfc",     np.exp,      "1 - erf(x), accurate in the upper tail.", "[0.0, 1.0] -> [1.         0.15729921]", lambda g, ans, x: -g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
 norm_cdf    = _define("norm_cdf", np.exp,      "Probability that a standard normal variable is below x, accurate in the lower tail.", "[0.0, 1.0] -> [0.5        0.84134475]", lambda g, ans, x: g * norm_pdf(x), mirrors=False)

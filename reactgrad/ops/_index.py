@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._errors import DTypeError, IndexingError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import Handle, apply, stacked
 from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._output import Share, no_shares, pack
-
-
-class IndexingError(ReactgradError, IndexError):
-    """An index that a value does not have."""
 
 
 class Index:

@@ -44,19 +44,19 @@ def _as_matrices(g: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
     return g, a, b
 
 
-def _first(g: Any, ans: Any, a: Any, b: Any) -> Any:
+def first_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
     g, _, matrix = _as_matrices(g, a, b)
     out = g @ swap_last(matrix)
     return squeeze(out, -2) if a.ndim == 1 else out
 
 
-def _second(g: Any, ans: Any, a: Any, b: Any) -> Any:
+def second_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
     g, matrix, _ = _as_matrices(g, a, b)
     out = swap_last(matrix) @ g
     return squeeze(out, -1) if b.ndim == 1 else out
 
 
-MATMUL = Op("matmul", _infer, (_first, _second), (LINEAR, LINEAR), broadcasts=True)
+MATMUL = Op("matmul", _infer, (first_rule, second_rule), (LINEAR, LINEAR), broadcasts=True)
 
 
 def matmul(x: Any, y: Any, /) -> Any:

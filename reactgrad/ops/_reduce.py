@@ -96,13 +96,13 @@ MIN  = Op("min",  _reduction("min",  lambda dtype: dtype,  identity=False), (_ex
 
 
 def _attrs(axis: Any, keepdims: bool) -> Attrs:
-    return (_axis(axis), bool(keepdims))
+    return (axis_of(axis), bool(keepdims))
 
 
-def _axis(axis: Any) -> Axis:
+def axis_of(axis: Any) -> Axis:
     """An axis argument in one form, so that equal attributes mean the same."""
     if isinstance(axis, list | tuple):
-        return tuple(_axis(one) for one in axis)  # type: ignore[misc]
+        return tuple(axis_of(one) for one in axis)  # type: ignore[misc]
     if axis is None or isinstance(axis, int):
         return axis
     try:

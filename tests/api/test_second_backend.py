@@ -77,6 +77,11 @@ MODELS: dict[str, Model] = {
         rg.exp(x - x.max(axis=1, keepdims=True))
         / rg.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)
     ),
+    "rows": lambda x, w, v: rg.softmax(x, 0) * rg.layer_norm(x, v) + rg.log_softmax(x),
+    "classes": lambda x, w, v: (
+        rg.cross_entropy(x, (x[:, 0] > 1.0).astype(int)) + rg.cross_entropy(x, rg.softmax(x * 2.0))
+    ),
+    "linear": lambda x, w, v: rg.linear(x, w, v[:2]) + rg.linear(x, v, 1.0)[:, None],
     "many consumers": lambda x, w, v: sum((x * float(i) for i in range(40)), x),
     "many slices": lambda x, w, v: sum(x[i % 2] * float(i) for i in range(40)),
     "numbers only": lambda x, w, v: (x[0, 0] * v[1]) ** 2 + x[1, 2],

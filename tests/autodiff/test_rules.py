@@ -151,6 +151,33 @@ CASES: dict[str, Case] = {
     "max axis": (lambda x: x.max(axis=1) ** 2, [SIGNED]),
     "max axes keepdims": (lambda x: x.max(axis=(0, 1), keepdims=True) * x, [SIGNED]),
     "min axis": (lambda x: x.min(axis=0) ** 3, [SIGNED]),
+    "softmax by hand": (lambda x: rg.exp(x) / rg.exp(x).sum(axis=1, keepdims=True), [SIGNED]),
+    "softmax": (lambda x: rg.softmax(x) * X, [SIGNED]),
+    "softmax first axis": (lambda x: rg.softmax(x, 0) ** 2, [SIGNED]),
+    "softmax axes": (lambda x: rg.softmax(x, (0, -1)) * away(2, 3, 4), [away(2, 3, 4, seed=4)]),
+    "softmax all": (lambda x: rg.softmax(x, None) ** 2, [SIGNED]),
+    "log_softmax": (lambda x: rg.log_softmax(x) * X, [SIGNED]),
+    "log_softmax first axis": (lambda x: rg.log_softmax(x, 0) ** 2, [SIGNED]),
+    "cross_entropy": (lambda x: rg.cross_entropy(x, [2, 0]) ** 2, [SIGNED]),
+    "cross_entropy inner axis": (
+        lambda x: rg.cross_entropy(x, [[0, 1, 1, 2], [2, 0, 0, 1]], 1) ** 2,
+        [away(2, 3, 4)],
+    ),
+    "cross_entropy of probabilities": (lambda x, p: rg.cross_entropy(x, p) ** 2, [SIGNED, X]),
+    "layer_norm": (lambda x, w, b: rg.layer_norm(x, w, b) ** 2, [SIGNED, B, away(3)]),
+    "layer_norm axes": (lambda x: rg.layer_norm(x, axis=(0, 2)) ** 3, [away(2, 3, 4)]),
+    "layer_norm eps": (lambda x: rg.layer_norm(x, axis=None, eps=0.5) * X, [SIGNED]),
+    "linear": (lambda x, w, b: rg.linear(x, w, b) ** 2, [SIGNED, away(3, 4), away(4)]),
+    "linear vector": (lambda x, w, b: rg.linear(x, w, b) ** 2, [B, away(3, 4), away(4)]),
+    "linear to a vector": (lambda x, w, b: rg.linear(x, w, b) ** 2, [SIGNED, B, C[0]]),
+    "linear batched": (
+        lambda x, w, b: rg.linear(x, w, b) ** 2,
+        [away(4, 2, 3), away(3, 2), away(5, 1, 1, 2)],
+    ),
+    "unknown softmax": (_later(lambda x: rg.softmax(x) * X), [SIGNED]),
+    "unknown cross_entropy": (_later(lambda x: rg.cross_entropy(x, [2, 0]) ** 2), [SIGNED]),
+    "unknown layer_norm": (_later(lambda x: rg.layer_norm(x) ** 3), [SIGNED]),
+    "unknown linear": (_later(lambda x, w: rg.linear(x, w, 1.0) ** 2), [SIGNED, away(3, 4)]),
     "logsumexp": (
         lambda x: rg.log(rg.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1)) + x.max(axis=1),
         [SIGNED],
@@ -175,11 +202,15 @@ def test_rule_to_second_order(name: str) -> None:
     rg.testing.check_grads(f, args, order=2, rtol=2e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", ["matmul", "power", "softmax", "index", "norm_cdf", "concatenate"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("matmul", "power", "softmax by hand", "index", "norm_cdf", "concatenate"),
+        *("softmax", "cross_entropy", "layer_norm", "linear", "tanh", "sigmoid"),
+    ],
+)
 def test_rule_to_third_order(name: str) -> None:
-    f, args = CASES.get(
-        name, (lambda x: rg.exp(x) / rg.exp(x).sum(axis=1, keepdims=True), [SIGNED])
-    )
+    f, args = CASES[name]
     rg.testing.check_grads(f, args, order=3, rtol=1e-5, atol=1e-5)
 
 

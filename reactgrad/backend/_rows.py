@@ -1,0 +1,189 @@
+"""Kernels of NumPy that need whole rows: softmax, layer norm and their gradients.
+
+A *row* is what lies along the axes that a kernel sums over. A *recipe* is given arrays of one shape,
+and returns the calls that compute the last of them; what they need in between is scratch memory. Small
+arrays are computed by the calls of one recipe, bound once; large ones by blocks of whole rows, each by a
+recipe of its own, so that what is written in between is still in the cache when it is read, and gone
+afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from reactgrad.backend import _strips
+from reactgrad.backend._blocks import blocks
+from reactgrad.backend._in_turn import InTurn
+from reactgrad.backend._registry import Binder, register_binder
+from reactgrad.backend._threads import for_each, get_num_threads
+
+Call = Callable[[], object]
+
+# NumPy's stubs know these two with keywords only.
+_add_reduce: Any = np.add.reduce
+_max_reduce: Any = np.maximum.reduce
+
+
+class _Rows:
+    """Scratch memory and sums for rows of an array, in a dtype that is wide enough for sums."""
+
+    __slots__ = ("_axes", "_dtype", "_kept", "_shape", "length")
+
+    def __init__(self, like: Any, axes: Sequence[int]) -> None:
+        self._shape = like.shape
+        self._axes = axes[0] if len(axes) == 1 else tuple(axes)
+        self._kept = [1 if i in axes else n for i, n in enumerate(like.shape)]
+        self.length = math.prod([like.shape[i] for i in axes])
+        self._dtype = np.dtype(np.float32) if like.dtype.char == "e" else like.dtype
+
+    def full(self) -> Any:
+        """An array with a place for each element."""
+        return np.empty(self._shape, self._dtype)
+
+    def kept(self) -> Any:
+        """An array with a place for each row."""
+        return np.empty(self._kept, self._dtype)
+
+    def number(self, value: float) -> Any:
+        """An operand that is the same for all rows."""
+        return np.full(1, value, self._dtype)
+
+    def sum(self, x: Any, out: Any) -> Call:
+        return partial(_add_reduce, x, self._axes, None, out, True)
+
+    def max(self, x: Any, out: Any) -> Call:
+        return partial(_max_reduce, x, self._axes, None, out, True, -np.inf)
+
+
+# --- softmax -------------------------------------------------------------------------------------
+
+
+def softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
+    shifted, e, top, total = rows.full(), rows.full(), rows.kept(), rows.kept()
+    return [
+        rows.max(x, top),
+        partial(np.subtract, x, top, shifted),
+        partial(np.exp, shifted, e),
+        rows.sum(e, total),
+        partial(np.divide, e, total, out),
+    ]
+
+
+def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
+    product, total = rows.full(), rows.kept()
+    return [
+        partial(np.multiply, g, ans, product),
+        rows.sum(product, total),
+        partial(np.subtract, g, total, product),
+        partial(np.multiply, product, ans, out),
+    ]
+
+
+# --- layer norm ----------------------------------------------------------------------------------
+
+
+def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: float) -> list[Call]:
+    """x - mean, and sqrt(variance + eps)."""
+    total, mean, variance = rows.kept(), rows.kept(), rows.kept()
+    each, little = rows.number(1.0 / max(rows.length, 1)), rows.number(eps)
+    return [
+        rows.sum(x, total),
+        partial(np.multiply, total, each, mean),
+        partial(np.subtract, x, mean, apart),
+        partial(np.multiply, apart, apart, scratch),
+        rows.sum(scratch, total),
+        partial(np.multiply, total, each, variance),
+        partial(np.add, variance, little, total),
+        partial(np.sqrt, total, std),
+    ]
+
+
+def standardize(rows: _Rows, x: Any, out: Any, eps: float) -> list[Call]:
+    scratch, apart, std = rows.full(), rows.full(), rows.kept()
+    return [
+        *_deviations(rows, x, scratch, apart, std, eps),
+        partial(np.divide, apart, std, out),
+    ]
+
+
+def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float) -> list[Call]:
+    a, b, std = rows.full(), rows.full(), rows.kept()
+    total, by_mean, by_std = rows.kept(), rows.kept(), rows.kept()
+    each = rows.number(1.0 / max(rows.length, 1))
+    return [
+        *_deviations(rows, x, a, b, std, eps),
+        partial(np.multiply, g, ans, a),
+        rows.sum(a, total),
+        partial(np.multiply, total, each, by_std),
+        rows.sum(g, total),
+        partial(np.multiply, total, each, by_mean),
+        partial(np.multiply, ans, by_std, a),
+        partial(np.subtract, g, a, b),
+        partial(np.subtract, b, by_mean, a),
+        partial(np.divide, a, std, out),
+    ]
+
+
+# --- binding -------------------------------------------------------------------------------------
+
+
+class RowBlocks:
+    """The step of a recipe on large arrays: blocks of whole rows, on several threads."""
+
+    __slots__ = ("_arrays", "_axes", "_blocks", "_recipe", "_threads")
+
+    def __init__(
+        self, recipe: Callable[..., list[Call]], arrays: Sequence[Any], axes: Sequence[int]
+    ) -> None:
+        shape = arrays[-1].shape
+        length = math.prod([shape[axis] for axis in axes])
+        settings = _strips.settings
+        self._recipe = recipe
+        self._arrays = arrays
+        self._axes = axes
+        # Which rows go together depends on nothing but the shape.
+        each = max(1, settings.block // max(1, length))
+        self._blocks = [
+            tuple([slice(None) if i in axes else one for i, one in enumerate(block)])
+            for block in blocks(tuple([1 if i in axes else n for i, n in enumerate(shape)]), each)
+        ]
+        self._threads = math.prod(shape) * _COST >= settings.effort
+
+    def __call__(self) -> None:
+        for_each(self._compute, self._blocks, get_num_threads() if self._threads else 1)
+
+    def _compute(self, block: Any) -> None:
+        for call in self._recipe(*[array[block] for array in self._arrays]):
+            call()
+
+
+# Of one element, beside that of an addition.
+_COST = 16.0
+
+
+def _binder(recipe: Callable[..., list[Call]]) -> Binder:
+    """A binder of a recipe that takes the axis and what else there is as attributes."""
+
+    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        axis, *rest = attrs
+        axes = tuple(range(out.ndim)) if axis is None else normalize_axis_tuple(axis, out.ndim)
+        arrays = [*[np.broadcast_to(x, out.shape) for x in inputs], out]
+
+        def calls(*parts: Any) -> list[Call]:
+            return recipe(_Rows(parts[-1], axes), *parts, *rest)
+
+        if out.size >= _strips.settings.threshold:
+            return RowBlocks(calls, arrays, axes)
+        return InTurn(*calls(*arrays))
+
+    return bind
+
+
+for _recipe in (softmax, softmax_grad, standardize, standardize_grad):
+    register_binder(_recipe.__name__, "cpu", _binder(_recipe))

@@ -1,0 +1,81 @@
+"""Cross entropy of scores and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.ops._apply import Handle, stacked
+from reactgrad.ops._elementwise import exp, log
+from reactgrad.ops._layout import ALIAS, known_shape, squeeze
+from reactgrad.ops._pick import agree, pick
+from reactgrad.ops._reduce import sum
+from reactgrad.ops._softmax import below_max, total
+
+
+def cross_entropy(logits: Any, labels: Any, /, axis: int = -1) -> Any:
+    """What each sample's label costs under the softmax of its scores: ``-log(softmax(logits))`` there.
+
+    Parameters
+    ----------
+    logits : Var or array_like
+        Scores of the classes along `axis`; real numbers, of any shape.
+    labels : Var or array_like
+        Integers: the number of each sample's class, in the shape of `logits` without `axis`. Else the
+        probability of each class, in the shape of `logits`: the costs are summed with these as weights,
+        and gradients reach them, too.
+    axis : int
+        Along which the classes lie.
+
+    Returns
+    -------
+    Var
+        One number a sample, in the shape of `logits` without `axis`: take the ``mean()``. A class whose
+        score is minus infinity costs nothing as long as no label is there; among probabilities even 0 of
+        it gives NaN.
+
+    Raises
+    ------
+    ShapeError
+        If the labels do not fit the scores, or there are no classes.
+    AxisError
+        If `logits` has no such axis.
+    DTypeError
+        For complex numbers.
+    IndexingError
+        When it is computed, if no class has a label's number.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.cross_entropy([[2.0, 0.0], [0.0, 0.0]], [0, 1])
+    >>> y.value
+    array([0.12692801, 0.69314718])
+    """
+    try:
+        axis = int(axis.__index__())
+    except AttributeError:
+        raise DTypeError(
+            f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
+        ) from None
+    wanted: Any = stacked(labels)
+    is_node = isinstance(wanted, Handle)
+    if not is_node:
+        wanted = np.asarray(wanted)
+    elif not isinstance(logits, Handle):
+        logits = wanted._graph._apply(ALIAS, (stacked(logits),), ())
+    shifted = below_max("cross_entropy", logits, axis)
+    log_total = log(total(exp(shifted), axis))
+    if wanted.dtype.kind in "iu":
+        return squeeze(log_total, axis) - pick(shifted, wanted, axis)
+    scores, given = known_shape(shifted), wanted.shape
+    if scores is not None and not agree(scores, given):
+        raise ShapeError(
+            f"cross_entropy of scores of shape {scores} with labels of shape {given} and dtype "
+            f"{wanted.dtype}: labels that are not integers are the probability of each class, in the shape "
+            "of the scores. The numbers of classes are integers: labels.astype(int)."
+        )
+    return sum(wanted * (log_total - shifted), axis)

@@ -1,0 +1,102 @@
+"""Layer normalisation (Ba, Kiros and Hinton, 2016): one kernel, and one for its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad._errors import DTypeError
+from reactgrad.ops._apply import apply
+from reactgrad.ops._elementwise import sqrt, square
+from reactgrad.ops._op import LINEAR, Op
+from reactgrad.ops._reduce import Axis, axis_of, mean
+from reactgrad.ops._softmax import alike, rowwise
+
+
+def _average(x: Any, axis: Axis) -> Any:
+    return mean(x, axis, keepdims=True)
+
+
+def _std(x: Any, axis: Axis, eps: float) -> Any:
+    return sqrt(_average(square(x - _average(x, axis)), axis) + eps)
+
+
+def _grad(g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    """``(g - mean(g) - y * mean(g * y)) / std(x)`` for the standardized rows `y` of `x`."""
+    return apply(STANDARDIZE_GRAD, (g, y, x), (axis, eps))
+
+
+def _by_y(h: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    both = h * _average(g * y, axis) + g * _average(h * y, axis)
+    return -both / _std(x, axis, eps)
+
+
+def _by_x(h: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    return -y * (_average(h * ans, axis) / _std(x, axis, eps))
+
+
+def _jvp_y(t: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    both = t * _average(g * y, axis) + y * _average(g * t, axis)
+    return -both / _std(x, axis, eps)
+
+
+def _jvp_x(t: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    return -ans * (_average(t * y, axis) / _std(x, axis, eps))
+
+
+STANDARDIZE_GRAD = Op(
+    "standardize_grad",
+    alike("standardize_grad"),
+    (lambda h, ans, g, y, x, axis, eps: _grad(h, y, x, axis, eps), _by_y, _by_x),
+    (LINEAR, _jvp_y, _jvp_x),
+)
+
+# Its Jacobian is symmetric: one rule for both modes.
+_RULES = (lambda g, ans, x, axis, eps: _grad(g, ans, x, axis, eps),)
+
+STANDARDIZE = Op("standardize", rowwise("layer_norm"), _RULES, _RULES)
+
+
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, /, *, axis: Axis = -1, eps: float = 1e-5
+) -> Any:
+    """Rows moved to mean 0 and scaled to variance 1, then ``* weight + bias``.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; real numbers, integers give floats.
+    weight, bias : Var, array_like or None
+        Of a shape that broadcasts with `x`; ``None`` for none.
+    axis : int, tuple of int or None
+        What a row is; ``None`` for all of `x`.
+    eps : float
+        Added to the variance, which is that of the row (not of a population that it was drawn from).
+
+    Returns
+    -------
+    Var
+        ``(x - mean) / sqrt(variance + eps) * weight + bias``.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        For complex numbers, or an `eps` that is no number.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.layer_norm([[1.0, 3.0]], [1.0, 2.0], 10.0, eps=0.0)
+    >>> y.value
+    array([[ 9., 12.]])
+    """
+    if isinstance(eps, bool) or not isinstance(eps, int | float):
+        raise DTypeError(
+            f"layer_norm: eps={eps!r:.60}; it is a number, fixed when the node is built."
+        )
+    y = apply(STANDARDIZE, (x,), (axis_of(axis), float(eps)))
+    if weight is not None:
+        y = y * weight
+    return y if bias is None else y + bias

@@ -1,0 +1,66 @@
+"""A matrix product and a bias as one kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad.backend import Spec
+from reactgrad.ops._apply import apply
+from reactgrad.ops._elementwise import ELEMENTWISE
+from reactgrad.ops._matmul import MATMUL, first_rule, second_rule
+from reactgrad.ops._op import Attrs, Op
+
+
+def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    product = MATMUL.result(specs[:2], ())
+    return ELEMENTWISE["add"].result((product, specs[2]), ())
+
+
+LINEAR_OP = Op(
+    "linear",
+    _infer,
+    (
+        lambda g, ans, x, w, b: first_rule(g, ans, x, w),
+        lambda g, ans, x, w, b: second_rule(g, ans, x, w),
+        lambda g, ans, x, w, b: g,
+    ),
+    (
+        lambda t, ans, x, w, b: t @ w,
+        lambda t, ans, x, w, b: x @ t,
+        lambda t, ans, x, w, b: t,
+    ),
+    broadcasts=True,
+)
+
+
+def linear(x: Any, w: Any, b: Any, /) -> Any:
+    """``x @ w + b``.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Shape (..., m, k) or (k,).
+    w : Var or array_like
+        Shape (..., k, n) or (k,).
+    b : Var or array_like
+        Of a shape that broadcasts with that of ``x @ w``.
+
+    Returns
+    -------
+    Var
+        Shape (..., m, n), without the axes that a vector lacks.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.linear([[1.0, 2.0]], [[3.0], [4.0]], [0.5])
+    >>> y.value
+    array([[11.5]])
+    """
+    return apply(LINEAR_OP, (x, w, b))

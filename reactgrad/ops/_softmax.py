@@ -1,0 +1,170 @@
+"""Softmax, as one kernel with one for its gradient; its logarithm, and cross entropy.
+
+The latter two are made of smaller ops, since these keep the exponentials: the gradient needs them again,
+and to compute them takes longer than all else together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, spec
+from reactgrad.ops._apply import Handle, apply, stacked
+from reactgrad.ops._astype import astype
+from reactgrad.ops._elementwise import exp, log
+from reactgrad.ops._layout import alias
+from reactgrad.ops._op import LINEAR, Attrs, Infer, Op
+from reactgrad.ops._reduce import Axis, axis_of, max, sum
+from reactgrad.ops._shapes import broadcast, common_device, normal_axes, promote, resolve
+
+
+def _float_dtype(name: str, dtype: Any) -> Any:
+    """The dtype in which a function like exp computes."""
+    found = resolve(np.exp, (dtype,))[-1]
+    if found.kind == "c":
+        raise DTypeError(f"{name} of {dtype}: it takes real numbers only.")
+    return found
+
+
+def rowwise(name: str) -> Infer:
+    """The shape rule of an op whose result has the shape of its only operand."""
+
+    def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+        (one,) = specs
+        normal_axes(name, attrs[0], len(one.shape))
+        return spec(one.shape, _float_dtype(name, one.weak or one.dtype), one.device)
+
+    return infer
+
+
+def alike(name: str) -> Infer:
+    """The shape rule of the gradient of such an op: all operands have one shape."""
+
+    def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+        return spec(broadcast(name, specs), promote(specs), common_device(name, specs))
+
+    return infer
+
+
+def total(x: Any, axis: Axis) -> Any:
+    """The sum of each row, in a shape that broadcasts with it."""
+    return sum(x, axis, keepdims=True)
+
+
+# The Jacobian of softmax is symmetric: one op for both modes, and linear in its first operand.
+SOFTMAX_GRAD = Op(
+    "softmax_grad",
+    alike("softmax_grad"),
+    (
+        lambda h, ans, g, y, axis: softmax_grad(h, y, axis),
+        lambda h, ans, g, y, axis: h * (g - total(g * y, axis)) - g * total(h * y, axis),
+    ),
+    (
+        LINEAR,
+        lambda t, ans, g, y, axis: t * (g - total(g * y, axis)) - y * total(g * t, axis),
+    ),
+)
+
+
+def softmax_grad(g: Any, y: Any, axis: Axis) -> Any:
+    """``y * (g - sum(g * y))`` for the rows of a softmax `y`."""
+    return apply(SOFTMAX_GRAD, (g, y), (axis,))
+
+
+SOFTMAX = Op(
+    "softmax",
+    rowwise("softmax"),
+    (lambda g, ans, x, axis: softmax_grad(g, ans, axis),),
+    (lambda t, ans, x, axis: softmax_grad(t, ans, axis),),
+)
+
+
+def _node(x: Any) -> Any:
+    return x if isinstance(x, Handle) else alias(stacked(x))
+
+
+def below_max(name: str, x: Any, axis: Axis) -> Any:
+    """x less the largest one of its row: exponentials of that do not overflow, and not all are 0.
+
+    For what does not depend on what is subtracted from a row, so that no gradient has to pass that.
+    """
+    var = _node(x)
+    dtype = _float_dtype(name, var.dtype)
+    if var.dtype != dtype:
+        var = astype(var, dtype)
+    return var - max(var, axis, keepdims=True).detach()
+
+
+def softmax(x: Any, /, axis: Axis = -1) -> Any:
+    """exp(x) divided by its sum along an axis; no exponential overflows.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; real numbers, integers give floats.
+    axis : int, tuple of int or None
+        The axes along which the results sum to 1; ``None`` for all.
+
+    Returns
+    -------
+    Var
+        In the shape of `x`. NaN where all of a row is minus infinity, or any of it infinity.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.softmax([[0.0, 0.0], [1000.0, 0.0]])
+    >>> y.value
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+    return apply(SOFTMAX, (x,), (axis_of(axis),))
+
+
+def log_softmax(x: Any, /, axis: Axis = -1) -> Any:
+    """Logarithm of ``softmax``, without loss of digits where that is near 0 or 1.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; real numbers, integers give floats.
+    axis : int, tuple of int or None
+        The axes along which the exponentials of the results sum to 1; ``None`` for all.
+
+    Returns
+    -------
+    Var
+        In the shape of `x`. NaN where ``softmax`` is.
+
+    Raises
+    ------
+    ShapeError
+        If a row has no elements.
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.log_softmax([[0.0, 0.0], [1000.0, 0.0]])
+    >>> y.value
+    array([[-6.93147181e-01, -6.93147181e-01],
+           [ 0.00000000e+00, -1.00000000e+03]])
+    """
+    axis = axis_of(axis)
+    shifted = below_max("log_softmax", x, axis)
+    return shifted - log(total(exp(shifted), axis))
