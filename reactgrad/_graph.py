@@ -42,6 +42,7 @@ from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
+from reactgrad._scope import Scope, open_scopes, path_here
 from reactgrad._site import user_site
 from reactgrad._snapshot import Snapshot, snapshot
 from reactgrad._sparing import take_refusal
@@ -339,6 +340,8 @@ class Graph:
                 found = spec(found.shape, found.dtype, found.device)
             if pattern is not None:
                 _check_pattern(what, pattern, found)
+        if open_scopes and isinstance(name, str) and name and (path := path_here(self)):
+            name = f"{path}/{name}"
         with self._lock:
             self._scheduler.check_idle()
             self._check_name(name, None)
@@ -569,7 +572,6 @@ class Graph:
                     raise self._foreign(branch, op.name)
             var = self._call_lifted(op, [condition], None)
             self._link_branches(var._slot, (condition._slot, *[b._slot for b in op.branches]))
-            host.sites[var._slot] = user_site()
             return var
 
     def _link_branches(self, slot: int, operands: tuple[int, ...]) -> None:
@@ -1878,6 +1880,41 @@ class Graph:
         remove(self, variables)
 
     # --- gradients -----------------------------------------------------------------------------
+
+    def scope(self, name: str) -> Scope:
+        """A block, or a decorated function, whose nodes are a named part of the model.
+
+        Pictures draw a frame around them, and fold it: ``g.draw("x.svg", fold=1)``. The names of nodes
+        that are made inside begin with the scope's: those of leaves that are given one, ``name="w"``,
+        and those that nobody has named. Scopes nest, are of their thread, and come along to forks and
+        files. A name set later, ``y.name = "h"``, is taken as it is. Nodes of gradients belong to none.
+
+        Parameters
+        ----------
+        name : str
+            Not empty; ``"block1/attention"`` is a scope in a scope.
+
+        Returns
+        -------
+        context manager and decorator
+
+        Raises
+        ------
+        GraphError
+            If it is no such name.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0])
+        >>> with g.scope("layer1"):
+        ...     w = g.param([3.0, 4.0], name="w")
+        ...     y = rg.tanh(w * x)
+        >>> w.name, y.name, g["layer1/w"] is w
+        ('layer1/w', 'layer1/tanh_4', True)
+        """
+        return Scope(self, name)
 
     def no_grad(self) -> GradMode:
         """``rg.no_grad`` for this graph only: for a ``with`` block or a decorated function.

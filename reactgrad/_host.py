@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._site import Site, site_text
+from reactgrad._scope import made_name, open_scopes, path_here
+from reactgrad._site import Site, scope_of, site_text
 from reactgrad._sparing import meets_transient, sparing
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
@@ -97,7 +98,13 @@ class Host(Store):
             self.attrs[slot] = attrs
         self.specs[slot] = found
         self.data[slot] = value
-        self.sites[slot] = site
+        self.sites[slot] = self._in_scope(site) if open_scopes else site
+
+    def _in_scope(self, site: Site | None) -> Site | None:
+        """The place of a node that is built now; gradients belong to no scope."""
+        graph = self._graph()
+        path = "" if graph is None or graph._programs.building is not None else path_here(graph)
+        return (*(site or (None, 0))[:2], path) if path else site
 
     def extend(self, rows: int) -> None:
         super().extend(rows)
@@ -200,7 +207,8 @@ class Host(Store):
         """The name that was set, or one made of the op and the number of the node's creation."""
         name = self.name_of.get(slot)
         if name is None:
-            name = f"{self.ops[slot].name}_{self.scheduler.topology.serial[slot]}"
+            scope = scope_of(self.sites[slot])
+            return made_name(self.ops[slot], self.scheduler.topology.serial[slot], scope)
         return name
 
     def living(self, slots: Sequence[int]) -> Callable[[], tuple[Any, ...]]:

@@ -19,8 +19,9 @@ _OURS = (
 # By file name: a code object hashes all of its constants each time that it is looked up.
 _ours: dict[str, bool] = {}
 
-# A code object and the offset of an instruction in it; no frame, so no variable is kept alive.
-Site = tuple[CodeType, int]
+# A code object and the offset of an instruction in it; no frame, so no variable is kept alive. Behind
+# them the scope, of what was built in one; ``None`` for the code that nobody knows any more.
+Site = tuple[CodeType, int] | tuple[CodeType | None, int, str]
 
 
 def user_site(above: int = 2) -> Site | None:
@@ -38,6 +39,11 @@ def user_site(above: int = 2) -> Site | None:
     return None
 
 
+def scope_of(site: Site | None) -> str:
+    """The scope of a place, ``"block1/attention"``; empty outside of all."""
+    return site[2] if site is not None and len(site) == 3 else ""
+
+
 def user_level() -> int:
     """The ``stacklevel`` at which a warning that the caller gives shows that place."""
     site = user_site()
@@ -49,9 +55,9 @@ def user_level() -> int:
 
 def site_text(site: Site | None) -> str:
     """File, line and text of a place: ``model.py:12: y = rg.log(x)``."""
-    if site is None:
+    if site is None or site[0] is None:
         return "unknown place"
-    code, offset = site
+    code, offset = site[0], site[1]
     line = next(
         (n for start, end, n in code.co_lines() if start <= offset < end and n is not None),
         code.co_firstlineno,

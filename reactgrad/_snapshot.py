@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from reactgrad._brief import brief
-from reactgrad._site import Site, site_text
+from reactgrad._site import Site, scope_of, site_text
 from reactgrad._store import MISSING, Leaf
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ class NodeSnapshot:
     value : str
         Its present value in a few characters, if the snapshot was asked for values; empty of a node
         that is not clean.
+    scope : tuple of str
+        The parts of its name before the last slash, or else the scope that it was built in, from the
+        outermost on.
     """
 
     key: int
@@ -83,11 +86,7 @@ class NodeSnapshot:
     line: str
     error: str
     value: str = ""
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """The parts of the name before the last slash: ``"layer1/w"`` is in ``("layer1",)``."""
-        return tuple(self.name.split("/")[:-1])
+    scope: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +208,7 @@ def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snap
         outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
         texts = _Texts()
         nodes = tuple(
-            [
-                _node(graph, slot, slot in stale, outcomes.get(slot), values, texts)
-                for slot in slots
-            ]
+            [_node(graph, slot, slot in stale, outcomes.get(slot), values, texts) for slot in slots]
         )
         edges: list[EdgeSnapshot] = []
         for slot in slots:
@@ -359,7 +355,15 @@ def _node(
         line=texts.line(host.sites[slot]),
         error="" if error is None else f"{type(error).__name__}: {error}",
         value=_value(graph, slot) if values and state == "clean" else "",
+        scope=_scope(host, slot),
     )
+
+
+def _scope(host: Host, slot: int) -> tuple[str, ...]:
+    """What a name says of the scope, or else where the node was built."""
+    *scope, _ = host.name(slot).split("/")
+    built = scope_of(host.sites[slot])
+    return tuple(scope or (built.split("/") if built else ()))
 
 
 def _value(graph: Graph, slot: int) -> str:

@@ -36,7 +36,8 @@ from reactgrad._names import UnnamedError as UnnamedError
 from reactgrad._names import UntrustedError as UntrustedError
 from reactgrad._names import find as find
 from reactgrad._names import name_of as name_of
-from reactgrad._site import user_site
+from reactgrad._scope import made_name
+from reactgrad._site import scope_of, user_site
 from reactgrad._store import MISSING, frozen_copy
 from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
@@ -120,9 +121,9 @@ class State:
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
-    names, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns, dtypes,
-    pins, choices, dynamic
-        What some nodes have: names; being kept alive; having to run whatever the versions say;
+    names, scopes, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns,
+    dtypes, pins, choices, dynamic
+        What some nodes have: names; the scope that they were built in; being kept alive; having to run whatever the versions say;
         frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; a value
         that a cutoff may have kept which is there no more (``Host.former_cutoffs``); declared
         shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
@@ -145,6 +146,7 @@ class State:
     values: tuple[Any, ...]
     max_bytes: int | None = None
     names: tuple[tuple[int, str], ...] = ()
+    scopes: tuple[tuple[int, str], ...] = ()
     kept: tuple[int, ...] = ()
     forced: tuple[int, ...] = ()
     frozen: tuple[int, ...] = ()
@@ -169,7 +171,7 @@ class State:
                 return name
         definition = self.definitions[self.definition[node]]
         op = definition.op if isinstance(definition, Computation) else definition
-        return f"{op.name}_{self.serial[node]}"
+        return made_name(op, int(self.serial[node]), dict(self.scopes).get(node, ""))
 
 
 # --- from a graph to its state -----------------------------------------------------------------
@@ -267,6 +269,9 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         values=_values(graph, slots),
         max_bytes=graph.max_bytes,
         names=pairs(host.name_of),
+        scopes=tuple(
+            [(number[slot], path) for slot in slots if (path := scope_of(host.sites[slot]))]
+        ),
         kept=nodes(host.kept),
         forced=nodes(versions.forced),
         frozen=nodes(host.frozen),
@@ -504,7 +509,17 @@ def _check_some(state: State) -> None:
     listed = {
         what: [entry[0] for entry in getattr(state, what)]
         for what in (
-            *("names", "closed", "cutoffs", "patterns", "dtypes", "pins", "choices", "dynamic"),
+            *(
+                "names",
+                "scopes",
+                "closed",
+                "cutoffs",
+                "patterns",
+                "dtypes",
+                "pins",
+                "choices",
+                "dynamic",
+            ),
         )
     }
     for what in ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs"):
@@ -665,6 +680,8 @@ class _Restoring:
         for node, name in state.names:
             host.name_of[node] = name
             host.named[name] = node
+        for node, path in state.scopes:
+            host.sites[node] = (*(host.sites[node] or (None, 0))[:2], path)
         for node in (*state.kept, *(node for node, _ in state.names)):
             host.kept[node] = graph._handle(node)
         for node in state.forced:

@@ -68,6 +68,7 @@ _FIELDS = (
     *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
     *("dtypes", "pins", "choices", "dynamic"),
 )
+_SCOPES = "scopes"  # which files had not from the beginning
 
 
 def load(path: str | os.PathLike[str], trust: str | Iterable[str]) -> Any:
@@ -193,8 +194,9 @@ class _Unpacking:
         tensors: dict[str, np.ndarray[Any, Any]],
         trust: tuple[str, ...],
     ) -> None:
-        if set(manifest) != set(_FIELDS):
-            odd = sorted(set(manifest) ^ set(_FIELDS))
+        manifest = {_SCOPES: [], **manifest}
+        if set(manifest) != {*_FIELDS, _SCOPES}:
+            odd = sorted(set(manifest) ^ {*_FIELDS, _SCOPES})
             raise LoadError(f"its manifest lacks or does not know {odd[0]!r:.60}")
         self.manifest = manifest
         self.tensors = tensors
@@ -224,6 +226,13 @@ class _Unpacking:
             specs=tuple([reader.spec(one) for one in many(manifest["specs"], "specs")]),
             values=tuple(values),
             names=tuple(names),
+            scopes=tuple(
+                [
+                    (i, text(path, "a scope"))
+                    for path, inside in self.entries(_SCOPES, 2)
+                    for i in nodes(inside)
+                ]
+            ),
             kept=nodes(manifest["kept"]),
             forced=nodes(manifest["forced"]),
             frozen=nodes(manifest["frozen"]),

@@ -11,6 +11,7 @@ from reactgrad._errors import CycleError, GraphError
 from reactgrad._graph import Graph
 from reactgrad._lift import Lifted
 from reactgrad._primitive import Primitive
+from reactgrad._scope import made_name
 from reactgrad._state import LEAVES, OPS, Absent, Computation, Leaf, State, capture, column
 from reactgrad._state import restore as graph_of
 from reactgrad.backend import read_value, spec
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
 # What some nodes have: columns of the snapshot that are sets of nodes, and such that are tables.
 _FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs")
-_TABLES: Final = {"names": "name", "cutoffs": "cutoff", "patterns": "pattern", "dtypes": "declared"}
+_TABLES: Final = {
+    "names": "name",
+    "scopes": "scope",
+    "cutoffs": "cutoff",
+    "patterns": "pattern",
+    "dtypes": "declared",
+}
 
 
 def to_networkx(graph: Graph) -> nx.MultiDiGraph:
@@ -61,7 +68,7 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph:
     import networkx as nx
 
     state = capture(graph)
-    names = dict(state.names)
+    names, scopes = dict(state.names), dict(state.scopes)
     labels: list[str] = []
     made = nx.MultiDiGraph(
         seed=state.seed, next_serial=state.next_serial, max_bytes=state.max_bytes
@@ -76,7 +83,7 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph:
         op, computes = definition, {"definition": definition, "attrs": ()}
         if isinstance(definition, Computation):
             op, computes = definition.op, {"definition": definition.op, "attrs": definition.attrs}
-        label = names.get(node, f"{op.name}_{state.serial[node]}")
+        label = names.get(node) or made_name(op, int(state.serial[node]), scopes.get(node, ""))
         labels.append(label)
         row: dict[str, Any] = {"op": op.name, **computes, "spec": state.specs[state.spec[node]]}
         row |= {word: int(getattr(state, word)[node]) for word in ("serial", "rank", "version")}

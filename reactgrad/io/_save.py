@@ -93,6 +93,7 @@ class _Packing:
             "forms": list(self.forms),
             "objects": self.objects,
             "names": state.names,
+            "scopes": [(path, nodes) for path, nodes in _by_scope(state).items()],
             "kept": state.kept,
             "forced": sorted({*state.forced, *lost}),
             "frozen": state.frozen,
@@ -300,3 +301,10 @@ def _sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def _by_scope(state: State) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for node, path in state.scopes:
+        found.setdefault(path, []).append(node)
+    return found

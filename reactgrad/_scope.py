@@ -1,0 +1,61 @@
+"""Scopes: names for the parts of a model, which the nodes built in them carry.
+
+While no block is open in any thread, a new node looks at one empty list and no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from reactgrad._errors import GraphError
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+# The open blocks of all threads, and the paths of this thread or task by graph, innermost last.
+open_scopes: list[Scope] = []
+_paths: ContextVar[tuple[Mapping[Graph, str], ...]] = ContextVar("reactgrad_scopes", default=())
+_NONE: Mapping[Graph, str] = MappingProxyType({})
+
+
+class Scope(ContextDecorator):
+    """What ``Graph.scope`` returns; may be entered again, nested, and in several threads."""
+
+    __slots__ = ("_graph", "_name")
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        if not isinstance(name, str) or not all(name.split("/")):
+            raise GraphError(
+                f"g.scope({name!r:.60}): a scope is named by a non-empty string; with slashes, "
+                "'block1/attention', it is one inside of another."
+            )
+        self._graph, self._name = graph, name
+
+    def __enter__(self) -> Self:
+        stack = _paths.get()
+        outer = stack[-1] if stack else _NONE
+        path = outer.get(self._graph)
+        path = self._name if path is None else f"{path}/{self._name}"
+        _paths.set((*stack, {**outer, self._graph: path}))
+        open_scopes.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _paths.set(_paths.get()[:-1])
+        open_scopes.remove(self)
+
+
+def path_here(graph: Graph) -> str:
+    """The scope in which this thread builds nodes of a graph; empty outside of all."""
+    stack = _paths.get()
+    return stack[-1].get(graph, "") if stack else ""
+
+
+def made_name(op: Any, serial: int, scope: str) -> str:
+    """The name of a node that was given none."""
+    name = f"{op.name}_{serial}"
+    return f"{scope}/{name}" if scope else name

@@ -1,0 +1,124 @@
+"""``Graph.scope``: the parts of a model, in names, snapshots, forks and files."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+
+def two_layers(g: rg.Graph) -> rg.Var:
+    h = g.input(np.ones(3), name="x")
+    for i in range(2):
+        with g.scope(f"layer{i}"):
+            w = g.param(np.full((3, 3), 0.1 * (i + 1)), name="w")
+            with g.scope("act"):
+                h = rg.tanh(w @ h)
+    return h.sum()
+
+
+def test_names_begin_with_the_scope(g: rg.Graph) -> None:
+    y = two_layers(g)
+    assert [var.name for var in g.nodes] == [
+        "x",
+        "layer0/w",
+        "layer0/act/matmul_3",
+        "layer0/act/tanh_4",
+        "layer1/w",
+        "layer1/act/matmul_6",
+        "layer1/act/tanh_7",
+        "sum_8",
+    ]
+    assert g["layer0/w"].shape == (3, 3)
+    assert g["layer1/act/tanh_7"] is y.parents[0]
+    assert "tanh_7" not in g
+
+
+def test_a_snapshot_has_the_scopes(g: rg.Graph) -> None:
+    y = two_layers(g)
+    hidden = y.parents[0]
+    hidden.name = "hidden"  # a name that is set later is taken as it is, and the node stays inside
+    g["layer0/act/tanh_4"].name = "elsewhere/tanh"
+    rg.grad(y, g["layer0/w"])
+    scopes = {node.name: node.scope for node in g.snapshot().nodes if not node.gradient}
+    assert scopes["hidden"] == ("layer1", "act")
+    assert scopes["elsewhere/tanh"] == ("elsewhere",)
+    assert scopes["layer0/act/matmul_3"] == ("layer0", "act")
+    assert scopes["x"] == scopes["sum_8"] == ()
+
+
+def test_gradients_belong_to_no_scope(g: rg.Graph) -> None:
+    y = two_layers(g)
+    with g.scope("step"):
+        d = rg.grad(y, g["layer0/w"])
+        used = d * 2.0
+    made = [node for node in g.snapshot().nodes if node.gradient]
+    assert made
+    assert {node.scope for node in made} == {()}
+    assert used.name.startswith("step/multiply_")
+
+
+def test_forks_files_and_networkx_keep_scopes(g: rg.Graph, tmp_path: Path) -> None:
+    y = two_layers(g)
+    y.name = "y"
+    names = [var.name for var in g.nodes]
+    g["layer0/act/tanh_4"].name = "hidden"
+    names[3] = "hidden"
+    h = g.fork()
+    assert [var.name for var in h.nodes] == names
+    g.save(tmp_path / "g")
+    loaded = rg.load(tmp_path / "g")
+    assert [var.name for var in loaded.nodes] == names
+    made = rg.to_networkx(g)
+    assert sorted(made) == sorted(names)
+    back = rg.from_networkx(made)
+    assert [var.name for var in back.nodes] == names
+    for other in (h, loaded, back):
+        assert [n.scope for n in other.snapshot().nodes] == [n.scope for n in g.snapshot().nodes]
+    assert nx.is_directed_acyclic_graph(made)
+
+
+def test_a_scope_is_of_its_graph_and_its_thread(g: rg.Graph) -> None:
+    other = rg.Graph()
+    with g.scope("here"), ThreadPoolExecutor(1) as pool:
+        assert other.param(1.0, name="w").name == "w"
+        assert pool.submit(lambda: g.param(1.0, name="w").name).result() == "w"
+        with other.scope("there"):
+            assert (g.input(1.0, name="x").name, other.input(1.0, name="x").name) == (
+                "here/x",
+                "there/x",
+            )
+
+
+def test_a_scope_as_a_decorator_and_entered_again(g: rg.Graph) -> None:
+    block = g.scope("block")
+
+    @block
+    def build(name: str) -> rg.Var:
+        return g.param(1.0, name=name)
+
+    assert [build(name).name for name in ("a", "b")] == ["block/a", "block/b"]
+    with block, block:
+        assert g.param(1.0, name="c").name == "block/block/c"
+    with pytest.raises(KeyError), block:
+        raise KeyError
+    assert g.param(1.0, name="c").name == "c"
+
+
+@pytest.mark.parametrize("name", ["", "a//b", "/a", "a/", 3, None])
+def test_what_is_no_name_of_a_scope(g: rg.Graph, name: object) -> None:
+    with pytest.raises(rg.GraphError, match="named by a non-empty string"):
+        g.scope(name)  # type: ignore[arg-type]
+
+
+def test_folded_pictures_count_what_is_inside(g: rg.Graph) -> None:
+    y = two_layers(g)
+    dot = g.to_dot(fold=1)
+    assert "layer0" in dot
+    assert "tanh_4" not in dot
+    assert y.name in dot
