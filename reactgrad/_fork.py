@@ -62,19 +62,14 @@ def _fork_programs(graph: Graph, twin: Graph) -> None:
         for key, (_, program, _) in programs.items()
     }
     copies: dict[Program, Program] = {}
+    twin._programs.follow_on(graph._programs)
     for program in graph._programs.in_order():
         copied = copies[program] = program.twin(twin)
-        kept = {at: twin._handle(var._slot) for at, var in program.kept.items()}
-        for at, var in kept.items():
-            copied.kept[at] = var
-            var._programs_dict()[copied] = copied
         # Programs that only what they built keeps alive stand for themselves.
-        entry = (next(iter(copied.seeds.values())), copied, kept)
+        entry = (next(iter(copied.seeds.values())), copied, {})
         twin._host.twin_programs.setdefault(program._output, {})[keys.get(program, copied)] = entry
     twin._programs.name_as(graph._programs, copies)
-    numbers = {program.number: copied.number for program, copied in copies.items()}
-    owners = graph._host.owners
-    twin._host.owners = {slot: numbers[n] for slot, n in owners.items() if n in numbers}
+    twin._host.owners = graph._host.owners.copy()
 
 
 def twin_of(graph: Graph, var: Var) -> Var:

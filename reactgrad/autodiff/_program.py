@@ -52,6 +52,11 @@ _TABLES = (
     "_inner",
 )
 
+# Of these, and of other sets and dicts, what refers to no handle: forks share them until one is written.
+_SHARED = tuple({*_TABLES, "reads", "_asked"} - {"_holds", "_derivatives"})
+
+_NEVER = (0, 0, 0)
+
 # Nodes with more operands than this are indexed by them while a program is built.
 _WIDE = 8
 
@@ -88,11 +93,16 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
 
-    def add(self, program: Program) -> int:
-        """Register a program and number it."""
-        self._next += 1
-        self._live[self._next] = program
-        return self._next
+    def add(self, program: Program, number: int = 0) -> int:
+        """Register a program and number it; one of a fork has that of its original."""
+        number = number or self._next + 1
+        self._next = max(self._next, number)
+        self._live[number] = program
+        return number
+
+    def follow_on(self, others: Programs) -> None:
+        """Let the numbers of programs of a fork begin behind those of its origin."""
+        self._next = others._next
 
     def find(self, output: int, key: Any) -> Program | None:
         """The live program of this output and seed."""
@@ -171,6 +181,7 @@ class Program:
         "_derivatives",
         "_edges",
         "_graph",
+        "_heir",
         "_held",
         "_holds",
         "_hooks",
@@ -180,6 +191,7 @@ class Program:
         "_params",
         "_parts",
         "_serials",
+        "_sharers",
         "_updating",
         "adjoint",
         "broken",
@@ -205,13 +217,23 @@ class Program:
         # What is built may outlive these handles; their nodes must not go before it.
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        self._asked: dict[int, int] = {}  # serials of the nodes in ``kept``
+        # For nodes that were asked for: their serial, and slot and serial of what was given out.
+        self._asked: dict[int, tuple[int, int, int]] = {}
+        self._sharers: weakref.WeakSet[Program] | None = None  # who has the same tables, and itself
+        self._heir = False  # whether it gives out what its original in the origin of a fork did
         self._start()
         self.number = self._graph._programs.add(self)
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph, with the adjoints that are there already."""
         program = type(self).__new__(type(self))
+        if self._sharers is None:
+            self._sharers = weakref.WeakSet((self,))
+        program._sharers = self._sharers
+        program._sharers.add(program)
+        for name in _SHARED:
+            setattr(program, name, getattr(self, name))
+        program._heir = True
         program._graph = graph
         program._output = self._output
         program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
@@ -221,22 +243,20 @@ class Program:
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._derivatives = {at: graph._handle(at) for at in self._derivatives}
-        program._edges = self._edges.copy()
         program._params = self._params
-        program._parts = self._parts.copy()
-        program._own = self._own.copy()
-        program._hooks = self._hooks.copy()
         program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
-        program.adjoint = self.adjoint.copy()
-        program._serials = self._serials.copy()
         program.kept = weakref.WeakValueDictionary()
-        program._asked = self._asked.copy()
-        program.reads = self.reads.copy()
-        program.observed = self.observed.copy()
-        program.seen = self.seen.copy()
-        program._inner = self._inner.copy()
-        program.number = graph._programs.add(program)
+        program.number = graph._programs.add(program, self.number)
         return program
+
+    def _part_tables(self) -> None:
+        """Let forks keep the tables that are about to be written, and go on with copies."""
+        sharers, self._sharers = self._sharers, None
+        if sharers is not None:
+            if len(sharers) > 1:
+                for name in _SHARED:
+                    setattr(self, name, getattr(self, name).copy())
+            sharers.discard(self)  # last: in another thread one of them may ask who is left
 
     def _start(self) -> None:
         self.adjoint: dict[int, Any] = {}
@@ -295,13 +315,27 @@ class Program:
 
     def _given(self, slot: int) -> Any:
         """The Var that was given out for a node and still lives."""
-        serial = self._graph._scheduler.topology.serial
-        return self.kept.get(slot) if self._asked.get(slot) == serial[slot] else None
+        graph = self._graph
+        serial = graph._scheduler.topology.serial
+        number, at, given = self._asked.get(slot, _NEVER)
+        if number != serial[slot]:
+            return None
+        var = self.kept.get(slot)
+        if var is None and self._heir and serial[at] == given and at not in graph._host.removed:
+            var = self._hand_over(slot, graph._handle(at))
+        return var
+
+    def _hand_over(self, slot: int, var: Any) -> Any:
+        """Let a Var be what was given out for a node; it keeps the program."""
+        self.kept[slot] = var
+        var._programs_dict()[self] = self
+        return var
 
     def adjoint_or_zeros(self, wanted: int) -> Any:
         """The adjoint of a node; where the output does not depend on it, zeros until it does."""
         (found,) = self.adjoints([wanted])
         if found is None:
+            self._part_tables()
             with _building(self._graph, self.number):
                 found = self._give_out(wanted)
         return found
@@ -327,6 +361,7 @@ class Program:
         """Build the adjoints of more nodes."""
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
+        self._part_tables()
         graph._tidy()  # now, and not while nodes are built that nobody holds yet
         held: dict[int, Any] = {}
         with _building(graph, self.number):
@@ -356,10 +391,9 @@ class Program:
             var = graph._handle(adjoint)
             if slot not in self._own:
                 var = alias(var)
-        self.kept[slot] = var
-        self._asked[slot] = graph._scheduler.topology.serial[slot]
-        var._programs_dict()[self] = self
-        return var
+        serial = graph._scheduler.topology.serial
+        self._asked[slot] = serial[slot], var._slot, serial[var._slot]
+        return self._hand_over(slot, var)
 
     def _zero(self, slot: int) -> Any:
         """What callers get of a node whose derivative is zero everywhere."""
@@ -384,6 +418,7 @@ class Program:
             Takes in what ``take_back`` needs.
         """
         self._check_seed()
+        self._part_tables()
         programs = self._graph._programs
         with _building(self._graph, self.number):
             self._changes, self._updating = changes, True
@@ -446,15 +481,16 @@ class Program:
         self._start()
         self.reads |= reads
         self.broken = False
-        wanted = [slot for slot in self.kept if self._given(slot) is not None]
+        wanted = [slot for slot in self._asked if self._given(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
     def break_down(self, error: Any, redefine: Redefine) -> None:
         """Let all that was given out raise what the node `error` raises, until the next change."""
         self.broken = True
-        for var in list(self.kept.values()):
-            redefine(var._slot, error._slot)
+        for var in [self._given(slot) for slot in self._asked]:
+            if var is not None:
+                redefine(var._slot, error._slot)
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
         """Let the Vars that were given out for these nodes show their adjoints."""

@@ -103,6 +103,22 @@ def test_a_thousand_forks_take_memory_for_what_differs() -> None:
 # --- nothing leaks -------------------------------------------------------------------------------
 
 
+def test_neither_side_writes_where_the_other_one_looks() -> None:
+    g = rg.Graph()
+    x = g.input([1.0, 2.0])
+    y = x * 2.0
+    y.value
+    h = g.fork()
+    h[x].set([3.0, 4.0])
+    assert h[y].value.tolist() == [6.0, 8.0]
+    assert (x.value.tolist(), y.value.tolist()) == ([1.0, 2.0], [2.0, 4.0])
+    k = g.fork()
+    x.set([5.0, 6.0])
+    assert y.value.tolist() == [10.0, 12.0]
+    assert (h[y].value.tolist(), k[y].value.tolist()) == ([6.0, 8.0], [2.0, 4.0])
+    assert (y.value_version, h[y].value_version, k[y].value_version) == (2, 2, 1)
+
+
 def test_consumers_of_a_node_that_many_use_are_those_of_each_graph() -> None:
     g = rg.Graph()
     x = g.input(1.0, name="x")
