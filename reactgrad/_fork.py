@@ -69,7 +69,7 @@ def _fork_programs(graph: Graph, twin: Graph) -> None:
         entry = (next(iter(copied.seeds.values())), copied, {})
         twin._host.twin_programs.setdefault(program._output, {})[keys.get(program, copied)] = entry
     twin._programs.name_as(graph._programs, copies)
-    twin._host.owners = graph._host.owners.copy()
+    graph._host.lend_owners(twin._host)
 
 
 def twin_of(graph: Graph, var: Var) -> Var:
