@@ -62,15 +62,14 @@ def _fork_programs(graph: Graph, twin: Graph) -> None:
         for key, (_, program, _) in programs.items()
     }
     copies: dict[Program, Program] = {}
+    twin._programs.follow_on(graph._programs)
     for program in graph._programs.in_order():
         copied = copies[program] = program.twin(twin)
         # Programs that only what they built keeps alive stand for themselves.
-        entry = (next(iter(copied.seeds.values())), copied, copied.all_given())
+        entry = (next(iter(copied.seeds.values())), copied, {})
         twin._host.twin_programs.setdefault(program._output, {})[keys.get(program, copied)] = entry
     twin._programs.name_as(graph._programs, copies)
-    numbers = {program.number: copied.number for program, copied in copies.items()}
-    owners = graph._host.owners
-    twin._host.owners = {slot: numbers[n] for slot, n in owners.items() if n in numbers}
+    graph._host.lend_owners(twin._host)
 
 
 def twin_of(graph: Graph, var: Var) -> Var:

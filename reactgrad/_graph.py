@@ -591,7 +591,7 @@ class Graph:
             host.closed[slot] = frozenset(detached)
         program = self._programs.building
         if program is not None:
-            host.owners[slot] = program
+            host.own(slot, program)
         elif open_hooks and (hooks := hooks_here()) is not None:
             host.let_pass([slot], hooks)
         return self._new_var(slot)
@@ -2050,8 +2050,9 @@ class Graph:
 
         Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
         with their hooks, the seed and the memory budget come along; observers and ``.grad`` do not.
-        Copies tables, no array. ``fork[var]`` is the twin of a node of this graph; the twins are kept
-        as long as the fork.
+        Copies neither arrays nor tables: both graphs share all rows of these until they write them, so
+        that a fork costs the same in a graph of any size, and a what-if what it touches. ``fork[var]``
+        is the twin of a node of this graph; the twins are kept as long as the fork.
 
         Python functions of the fork that read nodes of this graph by ``.value`` read their twins. A
         thread of a pool that such a function waits for does so if it runs in a copy of the function's

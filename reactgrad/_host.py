@@ -80,8 +80,10 @@ class Host(Store):
         # Nodes that choose between others: what gradients take as their operands, and the way back.
         self.branches: dict[int, tuple[int, ...]] = {}
         self.branch_users: dict[int, set[int]] = {}
-        self.owners: dict[int, int] = {}  # which gradient program built a node
-        self.givers: dict[int, set[Program]] = {}  # which gave it out, and live as long as it
+        # Which gradient program built a node; written by ``own``.
+        self.owners: dict[int, int] = {}
+        self._owners_lent = False  # whether a fork has the same dict
+        self.givers: dict[int, set[Program]] = {}  # which gave a node out, and live as long as it
         self.mode: int | None = None  # the leaf that holds train or eval mode, once asked for
         self._mode_anchor: Anchor | None = None
         self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
@@ -110,6 +112,20 @@ class Host(Store):
         super().extend(rows)
         self.handles.extend([None] * rows)
         self.sites.extend([None] * rows)
+
+    def own(self, slot: int, program: int) -> None:
+        """A gradient program has built this node."""
+        self._owners_to_write()[slot] = program
+
+    def lend_owners(self, twin: Host) -> None:
+        """Give a fork the same ``owners``, until one of the two writes them."""
+        twin.owners = self.owners
+        self._owners_lent = twin._owners_lent = True
+
+    def _owners_to_write(self) -> dict[int, int]:
+        if self._owners_lent:
+            self.owners, self._owners_lent = self.owners.copy(), False
+        return self.owners
 
     def anchor(self, slot: int) -> Anchor:
         """Something that keeps `slot` alive as long as it lives."""
@@ -195,7 +211,8 @@ class Host(Store):
         self.dtypes.pop(slot, None)
         self.pins.pop(slot, None)
         self.removed.discard(slot)
-        self.owners.pop(slot, None)
+        if slot in self.owners:
+            self._owners_to_write().pop(slot)
         self.givers.pop(slot, None)
         self.hooks.pop(slot, None)
         self.after_grad.pop(slot, None)

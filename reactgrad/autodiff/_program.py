@@ -51,6 +51,9 @@ _TABLES = (
     "_inner",
 )
 
+# Of these, and of other sets and dicts, what refers to no handle: forks share them until one is written.
+_SHARED = tuple({*_TABLES, "reads", "_given"} - {"_holds"})
+
 # Nodes with more operands than this are indexed by them while a program is built.
 _WIDE = 8
 
@@ -87,11 +90,16 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
 
-    def add(self, program: Program) -> int:
-        """Register a program and number it."""
-        self._next += 1
-        self._live[self._next] = program
-        return self._next
+    def add(self, program: Program, number: int = 0) -> int:
+        """Register a program and number it; one of a fork has that of its original."""
+        number = number or self._next + 1
+        self._next = max(self._next, number)
+        self._live[number] = program
+        return number
+
+    def follow_on(self, others: Programs) -> None:
+        """Let the numbers of programs of a fork begin behind those of its origin."""
+        self._next = others._next
 
     def find(self, output: int, key: Any) -> Program | None:
         """The live program of this output and seed."""
@@ -175,6 +183,7 @@ class Program:
         "_params",
         "_parts",
         "_serials",
+        "_sharers",
         "_updating",
         "adjoint",
         "broken",
@@ -200,12 +209,19 @@ class Program:
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         # For which nodes which were given out, each with its serial behind it.
         self._given: dict[int, tuple[int, int, int]] = {}
+        self._sharers: weakref.WeakSet[Program] | None = None  # who has the same tables, and itself
         self._start()
         self.number = self._graph._programs.add(self)
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph, with the adjoints that are there already."""
         program = type(self).__new__(type(self))
+        if self._sharers is None:
+            self._sharers = weakref.WeakSet((self,))
+        program._sharers = self._sharers
+        program._sharers.add(program)
+        for name in _SHARED:
+            setattr(program, name, getattr(self, name))
         program._graph = graph
         program._output = self._output
         program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
@@ -214,23 +230,20 @@ class Program:
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
-        program._edges = self._edges.copy()
         program._params = self._params
-        program._parts = self._parts.copy()
-        program._own = self._own.copy()
-        program._hooks = self._hooks.copy()
         program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
-        program.adjoint = self.adjoint.copy()
-        program._serials = self._serials.copy()
-        program._given = self._given.copy()
-        for _, given, _ in program._given.values():
-            graph._host.givers.setdefault(given, set()).add(program)
-        program.reads = self.reads.copy()
-        program.observed = self.observed.copy()
-        program.seen = self.seen.copy()
-        program._inner = self._inner.copy()
-        program.number = graph._programs.add(program)
+        # What was given out stays as long as the fork, and the program with the output's node.
+        program.number = graph._programs.add(program, self.number)
         return program
+
+    def _part_tables(self) -> None:
+        """Let forks keep the tables that are about to be written, and go on with copies."""
+        sharers, self._sharers = self._sharers, None
+        if sharers is not None:
+            if len(sharers) > 1:
+                for name in _SHARED:
+                    setattr(self, name, getattr(self, name).copy())
+            sharers.discard(self)  # last: in another thread one of them may ask who is left
 
     def _start(self) -> None:
         self.adjoint: dict[int, Any] = {}
@@ -306,14 +319,16 @@ class Program:
 
     def _shown(self, slot: int) -> int | None:
         """The node that was given out for a node, if both still live."""
-        serial = self._graph._scheduler.topology.serial
+        serial, removed = self._graph._scheduler.topology.serial, self._graph._host.removed
         since, given, number = self._given.get(slot, (None, 0, 0))
-        return given if serial[slot] == since and serial[given] == number else None
+        alive = serial[slot] == since and serial[given] == number and given not in removed
+        return given if alive else None
 
     def adjoint_or_zeros(self, wanted: int) -> Any:
         """The adjoint of a node; where the output does not depend on it, zeros until it does."""
         (found,) = self.adjoints([wanted])
         if found is None:
+            self._part_tables()
             with _building(self._graph, self.number):
                 found = self._give_out(wanted)
         return found
@@ -339,6 +354,7 @@ class Program:
         """Build the adjoints of more nodes."""
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
+        self._part_tables()
         graph._tidy()  # now, and not while nodes are built that nobody holds yet
         held: dict[int, Any] = {}
         with _building(graph, self.number):
@@ -408,6 +424,7 @@ class Program:
             Takes in what ``take_back`` needs.
         """
         self._check_seed()
+        self._part_tables()
         programs = self._graph._programs
         with _building(self._graph, self.number):
             self._changes, self._updating = changes, True

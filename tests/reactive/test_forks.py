@@ -74,6 +74,7 @@ def test_an_edit_of_a_fork_writes_rows_of_what_it_touches() -> None:
     assert outputs[7].parents[0] is not outputs[8]
 
 
+@pytest.mark.trusting
 def test_a_thousand_forks_take_memory_for_what_differs() -> None:
     count = 1_000 if FULL else 100
     g, inputs, outputs = cones(1_000, length=20)
@@ -101,6 +102,22 @@ def test_a_thousand_forks_take_memory_for_what_differs() -> None:
 
 
 # --- nothing leaks -------------------------------------------------------------------------------
+
+
+def test_neither_side_writes_where_the_other_one_looks() -> None:
+    g = rg.Graph()
+    x = g.input([1.0, 2.0])
+    y = x * 2.0
+    y.value
+    h = g.fork()
+    h[x].set([3.0, 4.0])
+    assert h[y].value.tolist() == [6.0, 8.0]
+    assert (x.value.tolist(), y.value.tolist()) == ([1.0, 2.0], [2.0, 4.0])
+    k = g.fork()
+    x.set([5.0, 6.0])
+    assert y.value.tolist() == [10.0, 12.0]
+    assert (h[y].value.tolist(), k[y].value.tolist()) == ([6.0, 8.0], [2.0, 4.0])
+    assert (y.value_version, h[y].value_version, k[y].value_version) == (2, 2, 1)
 
 
 def test_consumers_of_a_node_that_many_use_are_those_of_each_graph() -> None:
@@ -191,6 +208,7 @@ def grown(step: Any, count: int) -> int:
     return found[1] - found[0]
 
 
+@pytest.mark.trusting
 def test_a_graph_that_is_forked_again_and_again_keeps_nothing_of_it() -> None:
     g, inputs, outputs = cones(300, length=10)
 
@@ -208,6 +226,7 @@ def test_a_graph_that_is_forked_again_and_again_keeps_nothing_of_it() -> None:
     g.check_invariants()
 
 
+@pytest.mark.trusting
 def test_a_lineage_of_forks_keeps_nothing_of_its_ancestors() -> None:
     first, inputs, outputs = cones(1_000, length=10)
     names = [f"x{i}" for i in range(100)]
