@@ -14,6 +14,7 @@ the frame is *suspended*: what has happened is written down, and the rest is run
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import filterfalse
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -70,8 +71,8 @@ class Comparison(Frame):
         untouched, replace, skip = replaced.isdisjoint, replaced.add, self.skipped.append
         overwrite, moves = self.scheduler.host.overwrite, self.scheduler.moves
         seen = len(moves)
-        for slot, sources, alone, step in rows:
-            if untouched(sources):
+        for slot, first, others, alone, step in rows:
+            if first not in replaced and untouched(others):
                 skip(slot)
                 continue
             if alone:
@@ -120,7 +121,7 @@ class Comparison(Frame):
     def _note(self, end: int) -> None:
         """Let ``run`` show what has become of the first nodes of the plan."""
         slots, skipped = self.plan.slots[:end], set(self.skipped)
-        ran = [slot for slot in slots if slot not in skipped] if skipped else list(slots)
+        ran = list(filterfalse(skipped.__contains__, slots) if skipped else slots)
         self.run = Run(ran, self.cut_off.copy(), self.skipped)
 
     def _record(self) -> None:
@@ -252,4 +253,5 @@ def _bound_rows(scheduler: Scheduler, plan: Plan) -> list[Row]:
 def _row(scheduler: Scheduler, slot: int, step: Step) -> Row:
     # A node with a cutoff sees its old value first, and is overwritten by its step.
     alone = () if slot in scheduler.staleness.cutoffs else (slot,)
-    return slot, (*scheduler.topology.parents[slot], slot), alone, step
+    first, *others = (*scheduler.topology.parents[slot], slot)
+    return slot, first, tuple(others), alone, step
