@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bench._case import Setting
     from bench._measure import FULL, QUICK
     from bench._run import lines
-    from bench._table import Line, beside, header, printed
+    from bench._table import PERMUTED, Line, beside, header, printed
     from bench._workloads import LATER, modules, numbers, workload_of
 
     parser = argparse.ArgumentParser("python -m bench", description=__doc__)
@@ -81,6 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
     judged = [line.met for line in found if line.met is not None]
     if judged:
         print(f"{sum(judged)} of {len(judged)} goals met")
+    factors = [line.permuted for line in found if line.permuted is not None and line.verdict]
+    if factors:
+        within = sum(factor <= PERMUTED for factor in factors)
+        print(f"{within} of {len(factors)} permuted variants within {PERMUTED}× of their figures")
     if options.json is not None:
         content = {"machine": machine, "lines": [line.as_dict() for line in found]}
         options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False))

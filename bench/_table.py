@@ -8,6 +8,9 @@ from typing import Any
 from bench._goal import Goal
 
 HEADER = ("", "case", "ours", "peer", "", "ours : peer", "goal", "")
+# A permuted variant may be so much of the figure that it varies: else that is tuned to its graph.
+PERMUTED = 1.2
+
 WIDTHS = (4, 66, 10, 10, 22, 28, 8, 7)
 
 
@@ -47,6 +50,7 @@ class Line:
     note: str = ""
     verdict: bool = True  # whether figures may be judged: not at small sizes
     failed: bool = False
+    permuted: float | None = None  # of a permuted variant: what it is of the figure that it varies
 
     @property
     def met(self) -> bool | None:
@@ -73,8 +77,10 @@ def beside(line: Line, figure: Line) -> Line:
         factor = line.ratio.median / figure.ratio.median if figure.ratio.median else None
     elif line.ours is not None and figure.ours is not None and figure.ours.median:
         factor = line.ours.median / figure.ours.median
-    said = [] if factor is None else [f"permuted: {factor:.2f}× the figure above"]
-    return replace(line, note="; ".join([*said, *([line.note] if line.note else [])]))
+    over = ", TOO MUCH" if line.verdict and factor is not None and factor > PERMUTED else ""
+    said = [] if factor is None else [f"permuted: {factor:.2f}× the figure above{over}"]
+    note = "; ".join([*said, *([line.note] if line.note else [])])
+    return replace(line, note=note, permuted=factor)
 
 
 def header() -> str:

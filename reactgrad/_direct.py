@@ -37,7 +37,7 @@ _NAMES = {
 }
 
 _TEMPLATE = """\
-def bind(data, slot, operands, op, missing, replaced):
+def bind(data, slot, operands, op, missing, handed):
     {names} = operands
     function, keep, check = op.function, op.keep, op.check
 
@@ -50,17 +50,17 @@ def bind(data, slot, operands, op, missing, replaced):
     def step_unless_equal():
         new = function({values})
         old = data[slot]
-        plain = type(new) in PLAIN
-        if not plain:
-            new = keep(new, ({values})) if type(new) is array else check(new)
         # Of plain values that differ only two NaNs are the same.
-        differ = plain and type(old) in PLAIN and old == old != new
-        if not differ and old is not missing and equal(old, new):
-            return UNCHANGED
+        if type(new) not in PLAIN or type(old) not in PLAIN or not old == old != new:
+            if type(new) not in PLAIN:
+                new = keep(new, ({values})) if type(new) is array else check(new)
+            if old is not missing and equal(old, new):
+                return UNCHANGED
         data[slot] = new
-        replaced(slot, None)
+        if slot in handed:
+            del handed[slot]
 
-    return step if replaced is None else step_unless_equal
+    return step if handed is None else step_unless_equal
 """
 
 
@@ -70,7 +70,7 @@ def direct_step(
     slot: int,
     operands: Sequence[int],
     missing: Any,
-    replaced: Callable[[int, None], object] | None,
+    handed: dict[int, Any] | None,
 ) -> Step:
     """The step of a node that calls a function.
 
@@ -80,10 +80,11 @@ def direct_step(
         The table of values, and where in it the result and the operands lie.
     missing
         What stands there for a value that is not there.
-    replaced
-        Where the node's cutoff is ``equal``: called when the value was replaced. Else ``None``.
+    handed
+        Where the node's cutoff is ``equal``: what callers were given, of which a value that is replaced
+        is taken away. Else ``None``.
     """
-    return _binder(min(len(operands), _MOST + 1))(data, slot, operands, op, missing, replaced)
+    return _binder(min(len(operands), _MOST + 1))(data, slot, operands, op, missing, handed)
 
 
 @cache

@@ -670,8 +670,8 @@ class Store:
             found = specs[parent]
             if found is not None and found.weak is None:
                 return None
-        replaced = None if cutoff is None else self.handed.pop
-        return direct_step(op, data, slot, parents, MISSING, replaced)
+        handed = None if cutoff is None else self.handed
+        return direct_step(op, data, slot, parents, MISSING, handed)
 
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
         """A Python function that declared its result, which then lies in a buffer."""

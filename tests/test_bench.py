@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from bench._case import Case, Contest, Count, Peer, Setting, Side, Workload
 from bench._goal import at_most, exactly, faster, within
 from bench._measure import QUICK, DifferentOutputs, Here, check
 from bench._peers import installed
+from bench._table import Figure, Line, beside
 from bench._workloads import modules, numbers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -199,6 +201,16 @@ def test_the_command_writes_what_it_prints(
     assert "the figure above" in content["lines"][3]["note"]
     assert printed.count("\nB9 ") == 6
     assert "B11  later: NEAT" in printed
+
+
+@pytest.mark.parametrize(("median", "said"), [(1.2, ""), (1.3, ", TOO MUCH")])
+def test_a_permuted_variant_that_costs_too_much_says_so(median: float, said: str) -> None:
+    figure = Line("B1", "toy", "step", True, ours=Figure.exact(1.0))
+    line = beside(replace(figure, ours=Figure.exact(median)), figure)
+    assert line.note == f"permuted: {median:.2f}× the figure above{said}"
+    assert line.permuted == median
+    small = beside(replace(figure, ours=Figure.exact(9.0), verdict=False), figure)
+    assert "TOO MUCH" not in small.note
 
 
 def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

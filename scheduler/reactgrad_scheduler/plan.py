@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Step = Callable[[], object]
 Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
-# A node of a plan in which versions decide: its slot, whose change makes it run (its parents', and its
-# own that came before), the slot again if whoever runs it is to announce that its value is overwritten,
-# and its step.
-Row = tuple[int, tuple[int, ...], tuple[int, ...], Step]
+# A node of a plan in which versions decide: its slot; whose change makes it run, its parents' or its own
+# that came before (the first apart: mostly that is enough to look at); the slot again if whoever runs it
+# is to announce that its value is overwritten; and its step.
+Row = tuple[int, int, tuple[int, ...], tuple[int, ...], Step]
 
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()

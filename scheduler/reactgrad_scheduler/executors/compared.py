@@ -5,8 +5,8 @@ parents' present versions. The records of nodes that were clean when the read be
 there before the change; those of the others are compared once, at the beginning. So where nothing else
 can decide (no errors, no released values) a node runs if, and only if, one of its parents was replaced
 before its turn, or its own record was *due* then. The loop notes what was replaced and nothing more. A
-run that went through all nodes and cut off none is one entry in the journal, as that of a certain plan;
-any other one is written into the tables at its end. When a step raises, or reads other nodes itself,
+run that replaced all values, or most, is one entry in the journal, as that of a certain plan; any other
+one is written into the tables at its end. When a step raises, or reads other nodes itself,
 the frame is *suspended*: what has happened is written down, and the rest is run *checked* (see
 ``serial``).
 """
@@ -14,6 +14,7 @@ the frame is *suspended*: what has happened is written down, and the rest is run
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import filterfalse
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,9 @@ from reactgrad_scheduler.staleness import CLEAN
 if TYPE_CHECKING:
     from reactgrad_scheduler.scheduler import Scheduler
 
+# So many nodes of a run are noted in the journal though they were not replaced.
+FEW = 64
+
 
 class Comparison(Frame):
     """A plan that is not certain and that is being run.
@@ -45,7 +49,11 @@ class Comparison(Frame):
         Whose value was replaced, of leaves and of nodes of the plan; at first also which of these are due.
     ended
         Whether the step of the node that is under way was called.
+    run
+        What it has done; once that is asked for, when the frame is suspended or at the end.
     """
+
+    run: Run
 
     def __init__(
         self, scheduler: Scheduler, plan: Plan, rows: Iterator[Row], level: int, replaced: set[int]
@@ -56,7 +64,6 @@ class Comparison(Frame):
         self.cut_off: list[int] = []
         self.skipped: list[int] = []
         self.ended = True
-        self.run = Run()
 
     def play(self, rows: Iterator[Row]) -> None:
         """Go through all nodes, or up to where it is suspended."""
@@ -64,8 +71,8 @@ class Comparison(Frame):
         untouched, replace, skip = replaced.isdisjoint, replaced.add, self.skipped.append
         overwrite, moves = self.scheduler.host.overwrite, self.scheduler.moves
         seen = len(moves)
-        for slot, sources, alone, step in rows:
-            if untouched(sources):
+        for slot, first, others, alone, step in rows:
+            if first not in replaced and untouched(others):
                 skip(slot)
                 continue
             if alone:
@@ -104,18 +111,18 @@ class Comparison(Frame):
         if not kept:
             return None
         self._note(len(plan))
-        if len(kept) * 2 < len(plan):
+        if len(kept) < max(FEW, len(plan) // 2):
             self.scheduler.versions.ran_in_part(plan, kept)
-        else:  # cheaper one by one
+        else:  # it has run few, and to settle the journal would look at all
             self._record()
         self.run.serials = plan.finished.serials
         return self.run
 
     def _note(self, end: int) -> None:
         """Let ``run`` show what has become of the first nodes of the plan."""
-        run, slots, skipped = self.run, self.plan.slots[:end], set(self.skipped)
-        run.ran = [slot for slot in slots if slot not in skipped] if skipped else list(slots)
-        run.cut_off, run.skipped = self.cut_off.copy(), self.skipped.copy()
+        slots, skipped = self.plan.slots[:end], set(self.skipped)
+        ran = list(filterfalse(skipped.__contains__, slots) if skipped else slots)
+        self.run = Run(ran, self.cut_off.copy(), self.skipped)
 
     def _record(self) -> None:
         """Write versions and records of what has run into the tables."""
@@ -175,9 +182,8 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
     else:
         frames.pop()
         slot = computing.pop()
-        run = frame.run
         if frame.position is not None:
-            begin = frame.position
+            begin, run = frame.position, frame.run
             if frame.ended:
                 outcome = UNCHANGED if slot in frame.cut_off else None
                 conclude(scheduler, slot, outcome, run)
@@ -187,6 +193,7 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
         elif frame.stopped:
             begin = frame.begun
             frame.write_down(begin)
+            run = frame.run
         else:
             finished = frame.conclude()
             (finished or plan.finished).seconds = perf_counter() - began
@@ -246,4 +253,5 @@ def _bound_rows(scheduler: Scheduler, plan: Plan) -> list[Row]:
 def _row(scheduler: Scheduler, slot: int, step: Step) -> Row:
     # A node with a cutoff sees its old value first, and is overwritten by its step.
     alone = () if slot in scheduler.staleness.cutoffs else (slot,)
-    return slot, (*scheduler.topology.parents[slot], slot), alone, step
+    first, *others = (*scheduler.topology.parents[slot], slot)
+    return slot, first, tuple(others), alone, step
