@@ -182,6 +182,7 @@ class Program:
         "_own",
         "_params",
         "_parts",
+        "_room",
         "_serials",
         "_sharers",
         "_updating",
@@ -210,6 +211,8 @@ class Program:
         # For which nodes which were given out, each with its serial behind it.
         self._given: dict[int, tuple[int, int, int]] = {}
         self._sharers: weakref.WeakSet[Program] | None = None  # who has the same tables, and itself
+        # How many adjoints the output's handle may keep before it looks through them.
+        self._room = 8
         self._start()
         self.number = self._graph._programs.add(self)
 
@@ -232,6 +235,7 @@ class Program:
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
         program._params = self._params
         program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
+        program._room = self._room
         # What was given out stays as long as the fork, and the program with the output's node.
         program.number = graph._programs.add(program, self.number)
         return program
@@ -303,6 +307,8 @@ class Program:
         new = self._extend(missing)
         if held is not None:
             held.update(new)
+            if len(held) > self._room:
+                self._let_go(held)
         return [
             new.get(slot) if var is None else var for slot, var in zip(wanted, found, strict=True)
         ]
@@ -323,6 +329,12 @@ class Program:
         since, given, number = self._given.get(slot, (None, 0, 0))
         alive = serial[slot] == since and serial[given] == number and given not in removed
         return given if alive else None
+
+    def _let_go(self, held: dict[int, Any]) -> None:
+        """Of the adjoints that the output's handle keeps, let go of those of nodes that are gone."""
+        for slot in [slot for slot, var in held.items() if self.given(slot) is not var]:
+            del held[slot]
+        self._room = 2 * len(held) + 8  # so that all this costs no more than asking
 
     def adjoint_or_zeros(self, wanted: int) -> Any:
         """The adjoint of a node; where the output does not depend on it, zeros until it does."""
