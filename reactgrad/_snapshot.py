@@ -209,10 +209,7 @@ def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snap
         outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
         texts = _Texts()
         nodes = tuple(
-            [
-                _node(graph, slot, slot in stale, outcomes.get(slot), values, texts)
-                for slot in slots
-            ]
+            [_node(graph, slot, slot in stale, outcomes.get(slot), values, texts) for slot in slots]
         )
         edges: list[EdgeSnapshot] = []
         for slot in slots:
@@ -241,13 +238,13 @@ def snapshot_of_run(graph: Graph, run: Run, times: Iterable[tuple[int, float]] =
     with graph._lock:
         serial, leaf = graph._scheduler.topology.serial, graph._scheduler.leaf
         lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
-        keys = [
+        ran, cut_off, skipped, rebuilt, failed = [
             tuple([serial[slot] for slot in slots if run.serials.get(slot) == serial[slot]])
             for slots in lists
         ]
         spent = {serial[slot]: seconds for slot, seconds in times if serial[slot]}
         computed = sum(not leaf[slot] for slot in graph._slots())
-        return RunSnapshot(*keys, run.seconds, spent, computed)
+        return RunSnapshot(ran, cut_off, skipped, rebuilt, failed, run.seconds, spent, computed)
 
 
 def present(graph: Graph, var: Var) -> Any:

@@ -269,7 +269,7 @@ class Explorer {
         else this.known = new Known(message);
         this.live = message.live;
         this.root.classList.toggle("rg-live", message.live);
-        this.edited = message.nodes.some((node) => node.gone) || message.edit;
+        this.compared = message.compared;
         setText(this.title, plain(message.title));
         this.listControls(message);
         this.listLayers();
@@ -454,7 +454,7 @@ class Explorer {
     this.shapes.replaceChildren(...this.boxes.map((drawn) => drawn.group));
     if (this.boxes.length) this.boxes[0].group.setAttribute("tabindex", 0);
     this.back.hidden = !view.focus;
-    this.settle.hidden = !this.edited || !this.live;
+    this.settle.hidden = !this.compared;
     this.moved = false;
     this.fit();
     if (this.wanted != null && this.boxOf.has(this.wanted)) this.bringUp(this.wanted);
@@ -538,7 +538,9 @@ class Explorer {
     const classes = this.classesOf(box, preview, [box.node]);
     if (node.gradient) classes.push("rg-adjoint");
     const mark = { added: "+ ", removed: "− " }[box.mark] ?? "";
-    const name = mark + (GLYPHS[node.type] ?? "") + plain(node.name);
+    const around = box.scope.map((part) => `${part}/`).join(""); // stands on the frames
+    const own = node.name.startsWith(around) ? node.name.slice(around.length) : node.name;
+    const name = mark + (GLYPHS[node.type] ?? "") + plain(own);
     const spent = state?.ms == null ? [] : [time(state.ms)];
     const words = !state ? [WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];

@@ -14,9 +14,9 @@ import pytest
 import reactgrad as rg
 from reactgrad._snapshot import key_of
 from reactgrad.viz._export import as_script
-from tests.viz.browser import Seen, browser, chromium
+from tests.viz.browser import Seen, browser, chromium, need
 
-pytest.importorskip("pygraphviz", reason="lays out, extra viz")
+need("pygraphviz")
 
 NASTY = [
     "<script>document.title='broken'</script>",
@@ -228,7 +228,9 @@ def test_nothing_is_cut_off(chrome: Any, tmp_path: Path, width: int, scheme: str
         assert place["right"] <= map_["x"] + map_["width"] + 1
         assert map_["y"] <= place["top"]
         assert place["bottom"] <= map_["y"] + map_["height"] + 1
-    dark = seen.page.evaluate("getComputedStyle(document.querySelector('.rg-explorer')).backgroundColor")
+    dark = seen.page.evaluate(
+        "getComputedStyle(document.querySelector('.rg-explorer')).backgroundColor"
+    )
     assert (dark == "rgb(255, 255, 255)") is (scheme == "light")
 
 

@@ -16,8 +16,9 @@ import reactgrad as rg
 from reactgrad._snapshot import key_of
 from reactgrad.viz._session import Session
 from reactgrad_scheduler import Scheduler
+from tests.viz.browser import need
 
-pytest.importorskip("pygraphviz", reason="lays out, extra viz")
+need("pygraphviz")
 
 PATIENCE = 30.0
 
@@ -122,7 +123,7 @@ def test_states_told_are_those_of_the_run(
 
 def test_what_others_do_shows(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, w, _, y = model(g)
+    _, w, _, y = model(g)
     page = opened(g)
     y.value
     page.until(lambda: page.states[key_of(g, y)][0] == "clean")
@@ -207,7 +208,7 @@ def test_values_that_do_not_fit_are_refused_in_words(opened: Callable[..., Page]
 
 def test_why_is_what_the_graph_says(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, w, positive, y = model(g)
+    _, w, positive, y = model(g)
     loss = rg.tanh(w)
     slope = rg.grad(loss, w)
     g.forward(y, slope)
@@ -223,7 +224,7 @@ def test_why_is_what_the_graph_says(opened: Callable[..., Page]) -> None:
 
 def test_an_edit_is_shown_as_a_difference(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, w, _, y = model(g)
+    x, w, *_ = model(g)
     old, new = w * 3.0, w * 5.0
     z = g.keep(old + x)
     z.value
@@ -244,7 +245,9 @@ def test_an_edit_is_shown_as_a_difference(opened: Callable[..., Page]) -> None:
         ),
     )
     page.session.receive({"kind": "settle"})
-    page.wait_for("view", lambda m: not any(box["mark"] in ("added", "removed") for box in m["boxes"]))
+    page.wait_for(
+        "view", lambda m: not any(box["mark"] in ("added", "removed") for box in m["boxes"])
+    )
 
 
 def test_nothing_is_watched_while_no_page_is_open() -> None:
@@ -282,7 +285,7 @@ def test_nothing_is_watched_while_no_page_is_open() -> None:
 
 def test_the_page_keeps_no_node_alive(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, *_, y = model(g)
+    x, *_ = model(g)
     opened(g)
     before = len(g)
     for _ in range(50):
