@@ -16,7 +16,7 @@ INCH = 72.0
 MOST_CURVES = 400
 # A box with more children, such as a constant that is used everywhere, is placed by the first of them;
 # lines to the others are straight. Graphviz takes minutes for lines that pass hundreds of ranks.
-MOST_CHILDREN = 8
+MOST_CHILDREN = 32
 
 
 def arranged(picture: Picture) -> dict[str, Any]:
