@@ -116,7 +116,8 @@ class Known {
     }
     message.runs.forEach((run, i) => {
       const last = i === message.runs.length - 1;
-      this.timeline.push({ run, states: last ? this.loose : new Map() });
+      // Of runs between two frames it is known what they did, not what all values were after them.
+      this.timeline.push({ run, states: last ? this.loose : new Map(), whole: last });
     });
     if (message.runs.length) this.loose = new Map();
     while (this.timeline.length > MOST_RUNS) {
@@ -131,7 +132,20 @@ class Known {
     for (const entry of this.timeline.slice(0, position + 1)) {
       for (const [key, state] of entry.states) states.set(key, state);
     }
+    const entry = this.timeline[position];
+    if (entry && !entry.whole) this.overlay(states, entry.run);
     return states;
+  }
+
+  /** What a run did, over the states of the frame before it. */
+  overlay(states, run) {
+    for (const [key, state] of states) states.set(key, { ...state, outcome: null });
+    for (const outcome of ["skipped", "ran", "cut_off", "rebuilt", "failed"]) {
+      for (const key of run[outcome]) {
+        const state = states.get(key);
+        if (state) states.set(key, { ...state, outcome, state: outcome === "failed" ? "error" : "clean", value: "", error: "" });
+      }
+    }
   }
 
   reach(starts, next) {
@@ -484,7 +498,8 @@ class Explorer {
     this.scrub.value = this.at == null ? timeline.length : this.at;
     this.scrub.disabled = !timeline.length;
     const stale = this.at == null && [...states.values()].filter((state) => state.state === "stale").length;
-    setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}`
+    const partly = this.at != null && !timeline[this.at].whole ? " (values were not kept)" : "";
+    setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}${partly}`
       : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
     for (const [key, field] of this.recorded) setText(field, plain(states.get(key)?.value ?? "", 40));
     this.drawPanel();

@@ -300,6 +300,25 @@ def test_recorded_runs_are_scrubbed_through(lab: Lab) -> None:
         assert lab.seen.keys("ran") == nodes - cut_off
 
 
+def test_runs_of_one_moment_are_all_there(lab: Lab) -> None:
+    before = int(lab.root.get_by_label("recorded runs").get_attribute("max"))
+    lab.do(
+        "with g.record() as log:\n"
+        "    for n in (2.0, -1.0, 3.0):\n"
+        "        x.set(n)\n"
+        "        g.forward(signed, inverse)"
+    )
+    lab.seen.until(
+        lambda: int(lab.root.get_by_label("recorded runs").get_attribute("max")) == before + 3
+    )
+    for position in range(3):
+        lab.seen.scrub(before + position)
+        cut_off = lab.keys(f"log.runs[{position}].cut_off")
+        ran = lab.keys(f"log.runs[{position}].ran")
+        assert lab.seen.keys("cut_off") == cut_off
+        assert lab.seen.keys("ran") == ran - cut_off
+
+
 def test_a_burst_of_sets_is_at_most_one_redraw_a_frame(lab: Lab) -> None:
     lab.page.evaluate(
         """() => {
