@@ -337,9 +337,9 @@ class Explorer {
       class: "rg-map", role: "group", "aria-label": "graph: arrow keys move along edges, Enter explains, + and - zoom",
       onpointerdown: (event) => this.drag(event), onwheel: (event) => this.wheel(event), onkeydown: (event) => this.key(event),
     }, svg("defs", {}, svg("marker", {
-      id: "rg-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse",
+      id: "rg-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse",
     }, svg("path", { d: "M0 0L8 4L0 8Z", class: "rg-tip" })), svg("marker", {
-      id: "rg-bar", viewBox: "0 0 4 10", refX: 2, refY: 5, markerWidth: 5, markerHeight: 10, orient: "auto",
+      id: "rg-bar", viewBox: "0 0 4 10", refX: 2, refY: 5, markerWidth: 5, markerHeight: 12, markerUnits: "userSpaceOnUse", orient: "auto",
     }, svg("path", { d: "M1 0H3V10H1Z", class: "rg-tip" }))), this.canvas);
     this.controls = html("section", { class: "rg-controls", "aria-label": "inputs" });
     this.panel = html("section", { class: "rg-panel", "aria-label": "why", hidden: true });
@@ -557,7 +557,7 @@ class Explorer {
     const own = node.name.startsWith(around) ? node.name.slice(around.length) : node.name;
     const name = mark + (GLYPHS[node.type] ?? "") + plain(own);
     const spent = state?.ms == null ? [] : [time(state.ms)];
-    const words = !state ? [WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
+    const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
     const value = state ? (state.state === "error" ? plain(state.error) : plain(state.value || state.shape)) : "";
     const label = [plain(node.name), node.gradient ? "adjoint" : node.type, WORDS[look], box.mark, ...node.marks,
@@ -587,7 +587,8 @@ class Explorer {
       drawn.group.setAttribute("tabindex", 0);
     }
     const node = key == null ? null : this.known.nodes.get(key);
-    this.hovered = node && !node.gone && this.at == null ? key : null;
+    const settable = node?.type === "input" || node?.type === "param";
+    this.hovered = settable && !node.gone && this.at == null ? key : null;
     if (this.hovered == null) {
       setText(this.hint, "");
     } else {

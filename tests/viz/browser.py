@@ -90,7 +90,7 @@ class Seen:
     def text(self, css: str) -> str:
         return self.page.locator(css).inner_text()
 
-    def until(self, holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    def until(self, holds: Callable[[], bool], seconds: float = 40.0) -> None:
         """Look again and again, until it is so."""
         for _ in range(int(seconds * 20)):
             if holds():
