@@ -21,6 +21,8 @@ from . import __version__
 FINE, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 _OPTIONAL = (
+    "anywidget",
+    "pygraphviz",
     "safetensors",
     "neat",
     "scipy",

@@ -237,13 +237,13 @@ def snapshot_of_run(graph: Graph, run: Run, times: Iterable[tuple[int, float]] =
     with graph._lock:
         serial, leaf = graph._scheduler.topology.serial, graph._scheduler.leaf
         lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
-        keys = [
+        ran, cut_off, skipped, rebuilt, failed = [
             tuple([serial[slot] for slot in slots if run.serials.get(slot) == serial[slot]])
             for slots in lists
         ]
         spent = {serial[slot]: seconds for slot, seconds in times if serial[slot]}
         computed = sum(not leaf[slot] for slot in graph._slots())
-        return RunSnapshot(*keys, run.seconds, spent, computed)
+        return RunSnapshot(ran, cut_off, skipped, rebuilt, failed, run.seconds, spent, computed)
 
 
 def present(graph: Graph, var: Var) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from ._book import Book
@@ -55,8 +56,8 @@ def write_page(stocks: Sequence[Stock], seed: int, path: str | os.PathLike[str])
 def name_by_scope(book: Book, terms: Terms) -> None:
     """Name every node for the stock, and the expiry, that it belongs to, or as shared by all.
 
-    A leaf belongs where the market has it; what is computed belongs where all that it is computed from
-    belongs; a constant where all that it is used for does.
+    A leaf belongs where the market has it; what is computed where all that it is computed from belongs;
+    and what is used in one place only, there.
     """
     scopes: dict[rg.Var, Scope] = {
         var: _scope_of_leaf(leaf, terms) for leaf, var in book.leaves.items()
@@ -65,13 +66,15 @@ def name_by_scope(book: Book, terms: Terms) -> None:
     for var in nodes:
         if var.parents:
             scopes[var] = _common([scopes[parent] for parent in var.parents if parent in scopes])
-    for var in nodes:
-        if var not in scopes:
-            scopes[var] = _common([scopes[child] for child in var.children])
     titles = {book.value: "value", book.rho: "rho", book.gamma: "gamma"}
     titles |= {var: f"delta {symbol}" for symbol, var in zip(terms.symbols, book.deltas)}
     titles |= {var: f"vega {symbol}" for symbol, var in zip(terms.symbols, book.vegas)}
     leaves = set(book.leaves.values())
+    for var in reversed(nodes):
+        if var.children and var not in leaves and var not in titles:
+            used = reduce(_shared, [scopes[child] for child in var.children])
+            if _shared(used, own := scopes.get(var, ())) == own:
+                scopes[var] = used
     for var in nodes:
         scope = scopes[var] or (() if var in titles or var in leaves else ("shared",))
         title = titles.get(var) or (var.name if var in leaves else var.name.replace("_", " "))
@@ -90,7 +93,12 @@ def _common(scopes: Iterable[Scope]) -> Scope:
     found: Scope = ()
     apart = False
     for scope in scopes:
-        shared = os.path.commonprefix([found, scope])
+        shared = _shared(found, scope)
         apart |= len(shared) < min(len(found), len(scope))
-        found = tuple(shared) if apart else max(found, scope, key=len)
+        found = shared if apart else max(found, scope, key=len)
     return found
+
+
+def _shared(one: Scope, other: Scope) -> Scope:
+    """The scopes around both."""
+    return tuple(a for n, a in enumerate(one) if one[: n + 1] == other[: n + 1])

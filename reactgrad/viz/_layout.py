@@ -16,7 +16,7 @@ INCH = 72.0
 MOST_CURVES = 400
 # A box with more children, such as a constant that is used everywhere, is placed by the first of them;
 # lines to the others are straight. Graphviz takes minutes for lines that pass hundreds of ranks.
-MOST_CHILDREN = 8
+MOST_CHILDREN = 32
 
 
 def arranged(picture: Picture) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def _places(picture: Picture, index: dict[str, int]) -> dict[str, Any]:
     text = "\n".join(
         [
             "digraph {",
-            "  graph [rankdir=TB, nodesep=0.25, ranksep=0.4, fontsize=11, nslimit=2, nslimit1=2, "
-            f"splines={'true' if curves else 'line'}]",
+            "  graph [rankdir=TB, nodesep=0.25, ranksep=0.4, fontsize=11]",
+            f"  graph [nslimit=2, nslimit1=2, splines={'true' if curves else 'line'}]",
             f'  node [shape=box, fixedsize=true, label="", width={WIDTH / INCH:.3f}, height={HEIGHT / INCH:.3f}]',
             *scopes(picture.boxes, lambda box: f"    {index[box.key]}"),
             *lines,

@@ -99,7 +99,9 @@ def control(graph: Graph, var: Var, key: int, bounds: tuple[float, float] | None
     """How the page may set a leaf; ``None`` if that takes more than a number or a switch."""
     value = present(graph, var)
     if isinstance(value, np.ndarray):
-        if not (0 < value.size <= MOST_FIELDS and value.dtype.kind == "f" and np.isfinite(value).all()):
+        if not (
+            0 < value.size <= MOST_FIELDS and value.dtype.kind == "f" and np.isfinite(value).all()
+        ):
             return None
         return {"key": key, "type": "numbers", "value": value.ravel().tolist()}
     plain = value.item() if isinstance(value, np.generic) else value

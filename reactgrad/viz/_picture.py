@@ -228,9 +228,7 @@ def _folded(
             members.setdefault(key, []).append(node.key)
         box_of[node.key] = key
     for key, counts in inside.items():
-        boxes[key] = replace(
-            boxes[key], inside=tuple(counts.items()), members=tuple(members[key])
-        )
+        boxes[key] = replace(boxes[key], inside=tuple(counts.items()), members=tuple(members[key]))
     return [*boxes.values()], box_of
 
 

@@ -68,7 +68,8 @@ class Session:
         self._graph, self._send = graph, send
         self._asked_for = tuple(targets)
         self._bounds = {key_of(graph, var): pair for var, pair in (bounds or {}).items()}
-        self._former, self._layer, self._fold, self._limit = since, layer, fold, limit
+        self._layer: Layer = layer
+        self._former, self._fold, self._limit = since, fold, limit
         self._focus = ""
         self._shown: Snapshot | None = None  # what the pages know
         self._targets: dict[int, Callable[[], Var | None]] = {}
@@ -159,7 +160,7 @@ class Session:
             self._show()
         else:  # "settle": what was added is no news any more
             self._former = None
-            self._tell_all()
+            self._tell_all(edit=True)
 
     def _compute(self, sets: Mapping[int, Any]) -> None:
         """Set inputs to the latest values, and bring the targets up to date."""
@@ -195,11 +196,11 @@ class Session:
         self._send(frame_message(former, now, runs))
         self._shown = now
 
-    def _tell_all(self) -> None:
-        """Everything, for a page that has just been opened."""
+    def _tell_all(self, edit: bool = False) -> None:
+        """Everything, for a page that has just been opened; or what an edit has changed of it."""
         self._changed = self._edited = False
         now = self._shown = self._graph.snapshot(values=True)
-        self._send(self._described(now))
+        self._send(self._described(now, edit))
         self._show()
 
     def _described(self, now: Snapshot, edit: bool = False) -> Message:
@@ -224,7 +225,7 @@ class Session:
             gone=self._gone(now),
             controls=inputs,
             live=True,
-        ) | {"edit": edit, "more_controls": left}
+        ) | {"edit": edit, "compared": self._former is not None, "more_controls": left}
 
     def _show(self) -> None:
         """The part of the graph that is looked at, laid out."""

@@ -116,7 +116,8 @@ class Known {
     }
     message.runs.forEach((run, i) => {
       const last = i === message.runs.length - 1;
-      this.timeline.push({ run, states: last ? this.loose : new Map() });
+      // Of runs between two frames it is known what they did, not what all values were after them.
+      this.timeline.push({ run, states: last ? this.loose : new Map(), whole: last });
     });
     if (message.runs.length) this.loose = new Map();
     while (this.timeline.length > MOST_RUNS) {
@@ -131,7 +132,20 @@ class Known {
     for (const entry of this.timeline.slice(0, position + 1)) {
       for (const [key, state] of entry.states) states.set(key, state);
     }
+    const entry = this.timeline[position];
+    if (entry && !entry.whole) this.overlay(states, entry.run);
     return states;
+  }
+
+  /** What a run did, over the states of the frame before it. */
+  overlay(states, run) {
+    for (const [key, state] of states) states.set(key, { ...state, outcome: null });
+    for (const outcome of ["skipped", "ran", "cut_off", "rebuilt", "failed"]) {
+      for (const key of run[outcome]) {
+        const state = states.get(key);
+        if (state) states.set(key, { ...state, outcome, state: outcome === "failed" ? "error" : "clean", value: "", error: "" });
+      }
+    }
   }
 
   reach(starts, next) {
@@ -269,7 +283,7 @@ class Explorer {
         else this.known = new Known(message);
         this.live = message.live;
         this.root.classList.toggle("rg-live", message.live);
-        this.edited = message.nodes.some((node) => node.gone) || message.edit;
+        this.compared = message.compared;
         setText(this.title, plain(message.title));
         this.listControls(message);
         this.listLayers();
@@ -323,9 +337,9 @@ class Explorer {
       class: "rg-map", role: "group", "aria-label": "graph: arrow keys move along edges, Enter explains, + and - zoom",
       onpointerdown: (event) => this.drag(event), onwheel: (event) => this.wheel(event), onkeydown: (event) => this.key(event),
     }, svg("defs", {}, svg("marker", {
-      id: "rg-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse",
+      id: "rg-arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse",
     }, svg("path", { d: "M0 0L8 4L0 8Z", class: "rg-tip" })), svg("marker", {
-      id: "rg-bar", viewBox: "0 0 4 10", refX: 2, refY: 5, markerWidth: 5, markerHeight: 10, orient: "auto",
+      id: "rg-bar", viewBox: "0 0 4 10", refX: 2, refY: 5, markerWidth: 5, markerHeight: 12, markerUnits: "userSpaceOnUse", orient: "auto",
     }, svg("path", { d: "M1 0H3V10H1Z", class: "rg-tip" }))), this.canvas);
     this.controls = html("section", { class: "rg-controls", "aria-label": "inputs" });
     this.panel = html("section", { class: "rg-panel", "aria-label": "why", hidden: true });
@@ -454,7 +468,7 @@ class Explorer {
     this.shapes.replaceChildren(...this.boxes.map((drawn) => drawn.group));
     if (this.boxes.length) this.boxes[0].group.setAttribute("tabindex", 0);
     this.back.hidden = !view.focus;
-    this.settle.hidden = !this.edited || !this.live;
+    this.settle.hidden = !this.compared;
     this.moved = false;
     this.fit();
     if (this.wanted != null && this.boxOf.has(this.wanted)) this.bringUp(this.wanted);
@@ -484,7 +498,8 @@ class Explorer {
     this.scrub.value = this.at == null ? timeline.length : this.at;
     this.scrub.disabled = !timeline.length;
     const stale = this.at == null && [...states.values()].filter((state) => state.state === "stale").length;
-    setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}`
+    const partly = this.at != null && !timeline[this.at].whole ? " (values were not kept)" : "";
+    setText(this.runText, this.at != null ? `run ${count(this.at + 1 + known.dropped)} of ${count(timeline.length + known.dropped)}${partly}`
       : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
     for (const [key, field] of this.recorded) setText(field, plain(states.get(key)?.value ?? "", 40));
     this.drawPanel();
@@ -538,9 +553,11 @@ class Explorer {
     const classes = this.classesOf(box, preview, [box.node]);
     if (node.gradient) classes.push("rg-adjoint");
     const mark = { added: "+ ", removed: "− " }[box.mark] ?? "";
-    const name = mark + (GLYPHS[node.type] ?? "") + plain(node.name);
+    const around = box.scope.map((part) => `${part}/`).join(""); // stands on the frames
+    const own = node.name.startsWith(around) ? node.name.slice(around.length) : node.name;
+    const name = mark + (GLYPHS[node.type] ?? "") + plain(own);
     const spent = state?.ms == null ? [] : [time(state.ms)];
-    const words = !state ? [WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
+    const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
     const value = state ? (state.state === "error" ? plain(state.error) : plain(state.value || state.shape)) : "";
     const label = [plain(node.name), node.gradient ? "adjoint" : node.type, WORDS[look], box.mark, ...node.marks,
@@ -570,7 +587,8 @@ class Explorer {
       drawn.group.setAttribute("tabindex", 0);
     }
     const node = key == null ? null : this.known.nodes.get(key);
-    this.hovered = node && !node.gone && this.at == null ? key : null;
+    const settable = node?.type === "input" || node?.type === "param";
+    this.hovered = settable && !node.gone && this.at == null ? key : null;
     if (this.hovered == null) {
       setText(this.hint, "");
     } else {

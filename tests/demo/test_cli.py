@@ -271,3 +271,26 @@ def test_doctor_survives_a_broken_gpu(monkeypatch) -> None:
 def test_doctor_without_cupy(monkeypatch) -> None:
     monkeypatch.setattr(_cli.importlib.util, "find_spec", lambda name: None)
     assert _cli._gpu() == "none (cupy is not installed)"
+
+
+def test_the_demo_as_a_page(capsys, tmp_path) -> None:
+    pytest.importorskip("pygraphviz", reason="lays out, extra viz")
+    path = tmp_path / "book.html"
+    data = tmp_path / "prices.csv"
+    months = [f"S,2020-{month:02d}-01,{100 + month}" for month in range(1, 13)]
+    data.write_text("\n".join(["symbol,date,price", *months]))
+    assert main(["demo", "--data", str(data), "--html", str(path)]) == 0
+    assert str(path) in capsys.readouterr().out
+    page = path.read_text()
+    found = re.search(
+        r'<script type="application/json" id="recorded">(.*?)</script>', page, re.DOTALL
+    )
+    assert found
+    recorded = json.loads(found[1])
+    runs = [run for frame in recorded["frames"] for run in frame["runs"]]
+    assert len(runs) == 6  # all, and five changes
+    assert len(runs[0]["ran"]) == runs[0]["nodes"]
+    assert all(len(run["ran"]) < run["nodes"] for run in runs[1:])
+    assert not runs[-1]["ran"], "the same value again"
+    assert {box["key"] for box in recorded["views"][0]["boxes"]} >= {"S/"}
+    assert main(["demo", "--html", str(tmp_path / "no" / "book.html")]) == 1

@@ -14,9 +14,9 @@ import pytest
 import reactgrad as rg
 from reactgrad._snapshot import key_of
 from reactgrad.viz._export import as_script
-from tests.viz.browser import Seen, browser, chromium
+from tests.viz.browser import Seen, browser, chromium, need
 
-pytest.importorskip("pygraphviz", reason="lays out, extra viz")
+need("pygraphviz")
 
 NASTY = [
     "<script>document.title='broken'</script>",
@@ -228,7 +228,9 @@ def test_nothing_is_cut_off(chrome: Any, tmp_path: Path, width: int, scheme: str
         assert place["right"] <= map_["x"] + map_["width"] + 1
         assert map_["y"] <= place["top"]
         assert place["bottom"] <= map_["y"] + map_["height"] + 1
-    dark = seen.page.evaluate("getComputedStyle(document.querySelector('.rg-explorer')).backgroundColor")
+    dark = seen.page.evaluate(
+        "getComputedStyle(document.querySelector('.rg-explorer')).backgroundColor"
+    )
     assert (dark == "rgb(255, 255, 255)") is (scheme == "light")
 
 
@@ -310,3 +312,34 @@ def test_what_cannot_be_exported_says_so(tmp_path: Path) -> None:
 
 def test_chromium_is_found_or_said_to_be_missing() -> None:
     assert Path(chromium()).exists()
+
+
+def test_layers_show_values_or_adjoints(chrome: Any, tmp_path: Path) -> None:
+    g, _, log = story()
+    g.export_html(tmp_path / "page.html", log)
+    seen = opened(chrome, tmp_path / "page.html")
+    adjoints = {node.key for node in g.snapshot().nodes if node.gradient}
+    assert not adjoints & {int(key) for key in seen.looks()}
+    assert f"{len(adjoints)} adjoints in the other layer" in seen.text(".rg-note >> nth=0")
+    seen.page.get_by_label("layer", exact=True).select_option("gradients")
+    seen.until(lambda: adjoints <= {int(key) for key in seen.looks()})
+    assert seen.keys("rg-adjoint") == adjoints
+
+
+def test_what_was_added_and_removed_is_marked(chrome: Any, tmp_path: Path) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    old, new = rg.exp(x), rg.sin(x)
+    y = rg.tanh(old)
+    y.value
+    gone, before = key_of(g, old), g.snapshot()
+    y.replace_parent(0, new)
+    del old
+    added = rg.cos(y)
+    g.export_html(tmp_path / "page.html", since=before)
+    seen = opened(chrome, tmp_path / "page.html")
+    assert seen.keys("rg-removed") == {gone}
+    assert seen.keys("rg-added") == {key_of(g, added)}
+    assert "removed" in seen.box(gone).get_attribute("aria-label")
+    assert seen.page.locator(".rg-line.rg-added").count() == 2
+    assert seen.page.locator(".rg-line.rg-removed").count() == 2

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.viz.browser import Seen, browser, chromium
+from tests.viz.browser import Seen, browser, chromium, need
 
 for _module in ("anywidget", "jupyterlab", "pygraphviz", "ipykernel"):
-    pytest.importorskip(_module, reason="runs notebooks with the explorer, extras jupyter and viz")
+    need(_module)
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
@@ -59,14 +59,19 @@ class Lab:
             | {"execution_count": None}
             for i, source in enumerate((MODEL, SHOW))
         ]
-        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        kernel = {
+            "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
+        }
         notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
         (folder / "explore.ipynb").write_text(json.dumps(notebook))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.runtime = folder / "runtime"
-        places = {"JUPYTER_RUNTIME_DIR": str(self.runtime), "JUPYTER_CONFIG_DIR": str(folder / "config")}
+        places = {
+            "JUPYTER_RUNTIME_DIR": str(self.runtime),
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        }
         places |= {"JUPYTER_DATA_DIR": str(folder / "data"), "IPYTHONDIR": str(folder / "ipython")}
         places |= {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "scheduler")))}
         places |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"), "HOME": str(folder)}
@@ -77,7 +82,10 @@ class Lab:
                 *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
                 *(f"--port={port}", "--ip=127.0.0.1", "--IdentityProvider.token=t"),
                 *("--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"),
-                *("--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"),
+                *(
+                    "--LabApp.news_url=",
+                    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+                ),
             ],
             cwd=folder,
             env=os.environ | places,
@@ -92,12 +100,20 @@ class Lab:
         self._await_server(self._folder)
         self.page = chrome.new_context(viewport={"width": 1400, "height": 1000}).new_page()
         self.seen = Seen(self.page)
+        self.root = self.page.locator(".rg-explorer")
         self.page.goto(f"{self.url}/lab/tree/explore.ipynb?token=t")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=PATIENCE * 1e3)
         self._connect()
-        for cell in (0, 1):
-            self.page.locator(".jp-CodeCell .cm-content").nth(cell).click()
-            self.page.keyboard.press("Control+Enter")
+        self.run_cell(0)
+        self.show()
+
+    def run_cell(self, cell: int) -> None:
+        self.page.locator(".jp-CodeCell .cm-content").nth(cell).click()
+        self.page.keyboard.press("Control+Enter")
+
+    def show(self) -> None:
+        """Run the cell with the explorer."""
+        self.run_cell(1)
         self.page.wait_for_selector(".rg-explorer[data-draws] .rg-box", timeout=PATIENCE * 1e3)
         self.page.locator(".rg-explorer").scroll_into_view_if_needed()
 
@@ -155,7 +171,7 @@ class Lab:
         return set(self.ask(f"[key_of(g, var) for var in {expression}]"))
 
     def move(self, name: str, value: float) -> None:
-        self.page.get_by_label(name, exact=True).fill(str(value))
+        self.root.get_by_label(name, exact=True).fill(str(value))
 
     def close(self) -> None:
         if self.client is not None:
@@ -184,8 +200,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture(autouse=True)
 def clean(lab: Lab) -> None:
     """Each test begins at the present state, with everything up to date and no complaint."""
-    lab.do("gate.set(); g.set({x: 1.0, w: 2.0, flag: True}); g.forward(signed, after, inverse, slope)")
-    lab.page.get_by_label("the present state").click()
+    lab.do(
+        "gate.set(); g.set({x: 1.0, w: 2.0, flag: True}); g.forward(signed, after, inverse, slope)"
+    )
+    lab.root.get_by_label("the present state").click()
     lab.page.mouse.move(2, 2)
     lab.seen.until(lambda: not lab.seen.keys("stale") and not lab.seen.keys("error"))
 
@@ -206,14 +224,14 @@ def test_a_slider_runs_what_it_makes_stale(lab: Lab) -> None:
     shows_last_run(lab)
     assert "ran 2 of" in lab.seen.text(".rg-status")
     assert "1 cut off" in lab.seen.text(".rg-status")
-    lab.page.get_by_label("flag", exact=True).uncheck()
+    lab.root.get_by_label("flag", exact=True).uncheck()
     lab.seen.until(lambda: lab.ask("flag.value is False"))
     shows_last_run(lab)
-    lab.page.get_by_label("w, as a number").fill("7.5")
+    lab.root.get_by_label("w, as a number").fill("7.5")
     lab.seen.until(lambda: lab.ask("float(w.value)") == 7.5 and not lab.seen.keys("stale"))
     shows_last_run(lab)
     assert lab.seen.box(lab.key("signed")).locator(".rg-row1").inner_html() == "-22.5"
-    lab.page.get_by_label("flag", exact=True).check()
+    lab.root.get_by_label("flag", exact=True).check()
 
 
 def test_pointing_at_an_input_previews_the_plan(lab: Lab) -> None:
@@ -238,7 +256,7 @@ def test_a_click_says_why(lab: Lab) -> None:
     lab.seen.box(lab.key("w")).click()
     lab.seen.until(lambda: "gradient norm" in lab.seen.text(".rg-panel"))
     assert lab.ask("f'{abs(float(slope.value)):.6g}'") in lab.seen.text(".rg-panel")
-    lab.page.get_by_label("close").click()
+    lab.page.locator(".rg-close").click()
 
 
 def test_computing_is_cancelled_and_nothing_freezes(lab: Lab) -> None:
@@ -249,7 +267,7 @@ def test_computing_is_cancelled_and_nothing_freezes(lab: Lab) -> None:
     lab.do("answer = 6 * 7")
     lab.seen.box(1).hover()
     lab.seen.until(lambda: "a change of x" in lab.seen.text(".rg-preview"))
-    lab.page.get_by_label("stop computing").click()
+    lab.root.get_by_label("stop computing").click()
     lab.do("gate.set()")
     lab.seen.until(lambda: "cancelled" in lab.seen.text(".rg-problem"))
     assert lab.ask("after.is_stale")
@@ -269,7 +287,7 @@ def test_an_error_shows_on_its_node_and_the_page_lives(lab: Lab) -> None:
 
 
 def test_recorded_runs_are_scrubbed_through(lab: Lab) -> None:
-    before = int(lab.page.get_by_label("recorded runs").get_attribute("max"))
+    before = int(lab.root.get_by_label("recorded runs").get_attribute("max"))
     ran = []
     for value in (2.0, -3.0):
         lab.move("x", value)
@@ -280,6 +298,25 @@ def test_recorded_runs_are_scrubbed_through(lab: Lab) -> None:
         lab.seen.scrub(before + position)
         lab.seen.until(lambda cut_off=cut_off: lab.seen.keys("cut_off") == cut_off)
         assert lab.seen.keys("ran") == nodes - cut_off
+
+
+def test_runs_of_one_moment_are_all_there(lab: Lab) -> None:
+    before = int(lab.root.get_by_label("recorded runs").get_attribute("max"))
+    lab.do(
+        "with g.record() as log:\n"
+        "    for n in (2.0, -1.0, 3.0):\n"
+        "        x.set(n)\n"
+        "        g.forward(signed, inverse)"
+    )
+    lab.seen.until(
+        lambda: int(lab.root.get_by_label("recorded runs").get_attribute("max")) == before + 3
+    )
+    for position in range(3):
+        lab.seen.scrub(before + position)
+        cut_off = lab.keys(f"log.runs[{position}].cut_off")
+        ran = lab.keys(f"log.runs[{position}].ran")
+        assert lab.seen.keys("cut_off") == cut_off
+        assert lab.seen.keys("ran") == ran - cut_off
 
 
 def test_a_burst_of_sets_is_at_most_one_redraw_a_frame(lab: Lab) -> None:
@@ -309,11 +346,11 @@ def test_an_edit_is_marked(lab: Lab) -> None:
     lab.do("extra = rg.exp(x); extra.name = 'extra'; extra.value")
     key = lab.key("extra")
     lab.seen.until(lambda: key in lab.seen.keys("rg-added"))
-    lab.page.get_by_label("stop marking what was added and removed").click()
+    lab.root.get_by_label("stop marking what was added and removed").click()
     lab.seen.until(lambda: not lab.seen.keys("rg-added") and str(key) in lab.seen.looks())
     lab.do("del extra; g.snapshot()")
     lab.seen.until(lambda: key in lab.seen.keys("rg-removed"))
-    lab.page.get_by_label("stop marking what was added and removed").click()
+    lab.root.get_by_label("stop marking what was added and removed").click()
     lab.seen.until(lambda: str(key) not in lab.seen.looks())
 
 
@@ -323,7 +360,9 @@ def test_the_tree_names_every_node_and_nothing_complains(lab: Lab) -> None:
         assert f"{name}, " in tree
     ours = [text for text in lab.seen.complaints if "rg-" in text or "explorer" in text.lower()]
     assert ours == []
-    outside = [url for url in lab.seen.requests if not url.startswith((lab.url, "blob:", "data:", "ws:"))]
+    outside = [
+        url for url in lab.seen.requests if not url.startswith((lab.url, "blob:", "data:", "ws:"))
+    ]
     assert [url for url in outside if "127.0.0.1" not in url] == []
 
 
@@ -331,3 +370,5 @@ def test_closing_stops_watching(lab: Lab) -> None:
     assert lab.ask("type(g._scheduler).__name__") == "Watched"
     lab.do("explorer.close()")
     assert lab.ask("type(g._scheduler).__name__") == "Scheduler"
+    lab.show()  # other tests may follow
+    lab.seen.until(lambda: lab.ask("type(g._scheduler).__name__") == "Watched")

@@ -14,10 +14,13 @@ import pytest
 
 import reactgrad as rg
 from reactgrad._snapshot import key_of
+from reactgrad.viz import _explore as explore_module
+from reactgrad.viz._messages import control, wanted_value
 from reactgrad.viz._session import Session
 from reactgrad_scheduler import Scheduler
+from tests.viz.browser import need
 
-pytest.importorskip("pygraphviz", reason="lays out, extra viz")
+need("pygraphviz")
 
 PATIENCE = 30.0
 
@@ -122,7 +125,7 @@ def test_states_told_are_those_of_the_run(
 
 def test_what_others_do_shows(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, w, _, y = model(g)
+    _, w, _, y = model(g)
     page = opened(g)
     y.value
     page.until(lambda: page.states[key_of(g, y)][0] == "clean")
@@ -207,7 +210,7 @@ def test_values_that_do_not_fit_are_refused_in_words(opened: Callable[..., Page]
 
 def test_why_is_what_the_graph_says(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, w, positive, y = model(g)
+    _, w, positive, y = model(g)
     loss = rg.tanh(w)
     slope = rg.grad(loss, w)
     g.forward(y, slope)
@@ -223,7 +226,7 @@ def test_why_is_what_the_graph_says(opened: Callable[..., Page]) -> None:
 
 def test_an_edit_is_shown_as_a_difference(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, w, _, y = model(g)
+    x, w, *_ = model(g)
     old, new = w * 3.0, w * 5.0
     z = g.keep(old + x)
     z.value
@@ -244,7 +247,9 @@ def test_an_edit_is_shown_as_a_difference(opened: Callable[..., Page]) -> None:
         ),
     )
     page.session.receive({"kind": "settle"})
-    page.wait_for("view", lambda m: not any(box["mark"] in ("added", "removed") for box in m["boxes"]))
+    page.wait_for(
+        "view", lambda m: not any(box["mark"] in ("added", "removed") for box in m["boxes"])
+    )
 
 
 def test_nothing_is_watched_while_no_page_is_open() -> None:
@@ -282,12 +287,13 @@ def test_nothing_is_watched_while_no_page_is_open() -> None:
 
 def test_the_page_keeps_no_node_alive(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
-    x, *_, y = model(g)
+    x, *others = model(g)
     opened(g)
     before = len(g)
     for _ in range(50):
         rg.tanh(x).value
     assert len(g) == before
+    assert others[-1].is_stale, "these are held here"
 
 
 def test_ten_thousand_nodes_are_a_neighbourhood_or_refused(opened: Callable[..., Page]) -> None:
@@ -327,3 +333,65 @@ def test_folded_scopes_hold_all_and_open_one_by_one(opened: Callable[..., Page])
     page.session.receive({"kind": "view", "layer": "values", "focus": "block1/part2/"})
     view = page.wait_for("view", lambda m: m["focus"] == "block1/part2/")
     assert sum(box["node"] is not None for box in view["boxes"]) >= 100
+
+
+@pytest.mark.parametrize(("module", "extra"), [("anywidget", "jupyter"), ("pygraphviz", "viz")])
+def test_without_the_packages_one_line_says_what_to_install(
+    module: str, extra: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    pytest.importorskip("anywidget", reason="the other package of the two, extra jupyter")
+    monkeypatch.setitem(sys.modules, module, None)
+    explore_module._widget.cache_clear()
+    g = rg.Graph()
+    y = rg.tanh(g.input(1.0))
+    with pytest.raises(rg.MissingExtraError, match=f"reactgrad\\[{extra}\\]") as caught:
+        g.explore(y)
+    assert "\n" not in str(caught.value)
+    if extra == "viz":
+        with pytest.raises(rg.MissingExtraError, match="reactgrad\\[viz\\]"):
+            g.export_html(tmp_path / "page.html")
+    monkeypatch.undo()
+    explore_module._widget.cache_clear()
+
+
+def test_a_widget_is_made_of_any_targets_and_bounds_and_closes() -> None:
+    pytest.importorskip("anywidget", reason="widgets, extra jupyter")
+    g = rg.Graph()
+    x, *_, y = model(g)
+    widget = g.explore("y", y, bounds={"x": (-2.0, 2.0)})
+    widget._session.receive({"kind": "open"})
+    widget.close()
+    assert type(g._scheduler) is Scheduler
+    with pytest.raises(rg.VizError, match="3,000|limit"):
+        for _ in range(3001):
+            x = x + 1.0
+        g.explore(x, limit=20_000)
+    with pytest.raises(rg.VizError, match="layer"):
+        g.explore(layer="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "made"),
+    [
+        (2.0, {"type": "number", "value": 2.0, "low": 0.0, "high": 4.0}),
+        (-2.0, {"type": "number", "value": -2.0, "low": -4.0, "high": 0.0}),
+        (0.0, {"type": "number", "value": 0.0, "low": -1.0, "high": 1.0}),
+        (3, {"type": "integer", "value": 3, "low": 0.0, "high": 6.0}),
+        (True, {"type": "toggle", "value": True}),
+        (np.array([1.0, 2.0]), {"type": "numbers", "value": [1.0, 2.0]}),
+        (np.float32(0.5), {"type": "number", "value": 0.5, "low": 0.0, "high": 1.0}),
+        (np.zeros(100), None),
+        (float("nan"), None),
+        (np.array([float("inf")]), None),
+        ("text", None),
+    ],
+)
+def test_inputs_get_the_fields_that_fit_them(value: Any, made: Any) -> None:
+    g = rg.Graph()
+    x = g.input(value)
+    found = control(g, x, 1, None)
+    assert found == (None if made is None else {"key": 1} | made)
+    if found is not None:
+        kind = type(x.value)
+        x.set(wanted_value(g, json.loads(json.dumps(found["value"])), x))
+        assert type(x.value) is kind
