@@ -62,11 +62,11 @@ def cross_entropy(logits: Any, labels: Any, /, axis: int = -1) -> Any:
             f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
         ) from None
     wanted: Any = stacked(labels)
-    is_node = isinstance(wanted, Handle)
-    if not is_node:
+    graph: Any = wanted._graph if isinstance(wanted, Handle) else None
+    if graph is None:
         wanted = np.asarray(wanted)
     elif not isinstance(logits, Handle):
-        logits = wanted._graph._apply(ALIAS, (stacked(logits),), ())
+        logits = graph._apply(ALIAS, (stacked(logits),), ())
     shifted = below_max("cross_entropy", logits, axis)
     log_total = log(total(exp(shifted), axis))
     if wanted.dtype.kind in "iu":
