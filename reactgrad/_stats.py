@@ -30,7 +30,8 @@ class Stats:
         The memory budget; ``None`` if there is none.
     peak_bytes, evicted, evicted_bytes : int
         Since there is a budget: what `bytes` was at most, also within runs; values released to
-        keep to it, and their memory. 0 without one.
+        keep to it, and their memory. 0 without one: counting costs time. To count and release
+        nothing set a budget that is never reached, ``g.max_bytes = 1 << 60``.
     runs : int
         Reads that looked for stale nodes since the graph was made; clean values are handed out
         without.
