@@ -22,6 +22,7 @@ Map of the package:
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
 - ``_direct``                      steps that call a Python function
 - ``_fuse``                        steps of a plan that are computed together
+- ``_spares``                      memory of released values, for the next ones
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
 - ``_jit``                         small kernels in a row as one call
 - ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon

@@ -125,6 +125,7 @@ class BudgetedHost(Host):
 
     def open_budget(self, limit: int) -> None:
         """Begin to count."""
+        self.spares.clear()
         self.limit = limit
         self.ledger = Ledger()
         self.evicted = self.evicted_bytes = 0
@@ -238,6 +239,9 @@ class BudgetedHost(Host):
         self._costs.pop(slot, None)
         for child in self.scheduler.topology.children[slot]:
             self._costs.pop(child, None)
+
+    def reclaim(self, slots: Sequence[int]) -> None:
+        self.release(slots)  # what holds no value must not take room from those that do
 
     def release(self, slots: Sequence[int]) -> None:
         super().release(slots)

@@ -2454,7 +2454,9 @@ class Graph:
         scheduler, host = self._scheduler, self._host
         scheduler.attend()
         mark = scheduler.staleness.mark
-        host.release(
+        # A transaction that fails gives values back, and what they show must be as it was.
+        let_go = host.release if scheduler.notes else host.reclaim
+        let_go(
             [
                 slot
                 for slot in slots

@@ -24,11 +24,14 @@ class Stats:
         Memory of the arrays that hold values: each buffer once, however many views show it.
         Python objects, ``.grad`` and copies that callers hold are not counted; values shared with a
         fork are, in both.
+    spare_bytes : int
+        Memory that released values have left, which the next ones take; 32 MiB at most.
     max_bytes : int or None
         The memory budget; ``None`` if there is none.
     peak_bytes, evicted, evicted_bytes : int
         Since there is a budget: what `bytes` was at most, also within runs; values released to
-        keep to it, and their memory. 0 without one.
+        keep to it, and their memory. 0 without one: counting costs time. To count and release
+        nothing set a budget that is never reached, ``g.max_bytes = 1 << 60``.
     runs : int
         Reads that looked for stale nodes since the graph was made; clean values are handed out
         without.
@@ -57,6 +60,7 @@ class Stats:
     leaves: int
     edges: int
     bytes: int
+    spare_bytes: int
     max_bytes: int | None
     peak_bytes: int
     evicted: int
@@ -75,6 +79,7 @@ class Stats:
         rows = {
             "nodes": f"{self.nodes:,} ({self.leaves:,} of them leaves), {self.edges:,} edges",
             "values": bytes_text(self.bytes),
+            **({"spare": bytes_text(self.spare_bytes)} if self.spare_bytes else {}),
             **self._budget_rows(),
             "runs": f"{self.runs:,}: ran {self.ran:,}, cut off {self.cut_off:,}, "
             f"rebuilt {self.rebuilt:,}, failed {self.failed:,}",
@@ -113,6 +118,7 @@ def take_stats(graph: Graph) -> Stats:
             leaves=sum(map(scheduler.leaf.__getitem__, slots)),
             edges=sum(len(topology.children[slot]) for slot in slots),
             bytes=ledger.bytes,
+            spare_bytes=host.spares.bytes,
             max_bytes=host.limit if limited else None,
             peak_bytes=host.ledger.peak if limited else 0,
             evicted=host.evicted if limited else 0,

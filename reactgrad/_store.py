@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._direct import direct_step
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._fuse import fuse
+from reactgrad._spares import Spares
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
     Registers,
@@ -119,6 +120,7 @@ class Store:
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         # In a graph that was forked: slots whose memory only this store looks at.
         self._own: set[int] | None = None
+        self.spares = Spares()
         # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
         self._steps: Column[Any] = []
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
@@ -248,6 +250,35 @@ class Store:
         for slot in slots:
             self.forget(slot)
         self.scheduler.drop(slots)
+
+    def reclaim(self, slots: Sequence[int]) -> None:
+        """Release the values of computed nodes, and use their memory for others where nobody sees it."""
+        going = frozenset(slots)
+        alone = [self.data[slot] for slot in slots if self._unseen(slot, going)]
+        self.release(slots)
+        for buffer in alone:
+            self.spares.put(buffer)
+
+    def _unseen(self, slot: int, going: Set[int]) -> bool:
+        """Whether no caller, fork or view that stays may see the buffer of a computed node."""
+        found = self.specs[slot]
+        if found is None or found.kind != "cpu" or type(self.ops[slot]) is not Op:
+            return False
+        if slot in self._view_of or (self._own is not None and slot not in self._own):
+            return False
+        if any(lease() is not None for lease in self._leases.get(slot, ())):
+            return False
+        # A view of a view stays when that goes.
+        children = self.scheduler.topology.children
+        reached = [slot]
+        for one in reached:
+            for child in children[one]:
+                op = self.ops[child]
+                if type(op) is Op and op.view is not None:
+                    if child in self._view_of and child not in going:
+                        return False
+                    reached.append(child)
+        return True
 
     def let_pass(self, slots: Iterable[int], how: Transient) -> None:
         """Keep the values of these nodes only while a run reads them."""
@@ -638,7 +669,9 @@ class Store:
         return view if view is None or found.shape else view.reshape(1)
 
     def _new_buffer(self, slot: int, found: Spec) -> Any:
-        buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
+        buffer = self.spares.take(found) if self.spares.bytes else None
+        if buffer is None:
+            buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
         self.data[slot] = buffer
         if self._steps[slot] is not NEW:
             self.moved(slot)

@@ -497,7 +497,7 @@ class Program:
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
-        self.reads |= reads
+        self.reads = reads | self.reads
         self.broken = False
         wanted = [slot for slot in self._given if self._shown(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
@@ -616,6 +616,7 @@ class Program:
                 self._own,
                 self._holds,
                 self._hooks,
+                self.observed,
                 self.seen,
                 self._inner,
             ):

@@ -131,9 +131,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         # Half floats are summed in float32, as NumPy does without `out`.
         wide = np.dtype(np.float32) if out.dtype.itemsize == 2 else out.dtype
         total = xp.empty(out.shape, wide)
-        count = x.size // out.size if x.size else 0
-        if wide.kind == "f":  # an array is faster to divide by, but with other bits if complex
-            count = xp.asarray(count, wide)
+        count = xp.asarray(x.size // out.size if x.size else 0, wide)
         return InTurn(
             partial(xp.add.reduce, x, axis, wide, total, keepdims),
             partial(xp.divide, total, count, out),

@@ -52,7 +52,7 @@ class _Rows:
 
     def number(self, value: float) -> Any:
         """An operand that is the same for all rows."""
-        return np.full(1, value, self._dtype)
+        return np.full([1] if self._kept else [], value, self._dtype)
 
     def sum(self, x: Any, out: Any) -> Call:
         return partial(_add_reduce, x, self._axes, None, out, True)
@@ -178,7 +178,7 @@ def _binder(recipe: Callable[..., list[Call]]) -> Binder:
         def calls(*parts: Any) -> list[Call]:
             return recipe(_Rows(parts[-1], axes), *parts, *rest)
 
-        if out.size >= _strips.settings.threshold:
+        if _strips.is_large(out):
             return RowBlocks(calls, arrays, axes)
         return InTurn(*calls(*arrays))
 

@@ -62,11 +62,11 @@ def cross_entropy(logits: Any, labels: Any, /, axis: int = -1) -> Any:
             f"cross_entropy: axis={axis!r}; classes lie along one axis, an integer."
         ) from None
     wanted: Any = stacked(labels)
-    is_node = isinstance(wanted, Handle)
-    if not is_node:
+    graph = _graph_of(wanted)
+    if graph is None:
         wanted = np.asarray(wanted)
-    elif not isinstance(logits, Handle):
-        logits = wanted._graph._apply(ALIAS, (stacked(logits),), ())
+    elif _graph_of(logits) is None:
+        logits = graph._apply(ALIAS, (stacked(logits),), ())
     shifted = below_max("cross_entropy", logits, axis)
     log_total = log(total(exp(shifted), axis))
     if wanted.dtype.kind in "iu":
@@ -79,3 +79,7 @@ def cross_entropy(logits: Any, labels: Any, /, axis: int = -1) -> Any:
             "of the scores. The numbers of classes are integers: labels.astype(int)."
         )
     return sum(wanted * (log_total - shifted), axis)
+
+
+def _graph_of(x: Any) -> Any:
+    return x._graph if isinstance(x, Handle) else None

@@ -169,6 +169,8 @@ def test_a_number_is_a_row_of_its_own() -> None:
     x = g.param(3.0)
     y = rg.softmax(x, None)
     assert (y.value, rg.grad(y, x).value) == (1.0, 0.0)
+    z = rg.layer_norm(x, axis=None)
+    assert (z.value, rg.grad(z, x).value) == (0.0, 0.0)
     with pytest.raises(rg.AxisError, match="softmax: axis -1 does not exist"):
         rg.softmax(x)
 
@@ -235,6 +237,18 @@ def test_batch_of_unknown_length() -> None:
         g.set({x: np.zeros((batch, 3)), labels: np.zeros(batch, int)})
         assert loss.value == pytest.approx(np.log(3.0))
         np.testing.assert_allclose(dx.value, np.tile([-2 / 3, 1 / 3, 1 / 3], (batch, 1)) / batch)
+
+
+def test_one_sample() -> None:
+    g = rg.Graph()
+    x, label = g.param([1.0, 2.0, 3.0]), g.input(1)
+    loss = rg.cross_entropy(x, label)
+    dx = rg.grad(loss, x)
+    for at in (1, 2, 0):
+        label.set(at)
+        p = np.exp(x.value) / np.exp(x.value).sum()
+        np.testing.assert_allclose(loss.value, -np.log(p[at]))
+        np.testing.assert_allclose(dx.value, p - np.eye(3)[at])
 
 
 @pytest.mark.parametrize("wrong", [-1, 3, 300])
