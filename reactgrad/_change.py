@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 NOTHING_CLOSED: frozenset[int] = frozenset()
 
 
+class Refused(Lifted):
+    """What stands for a gradient that cannot be built: reading it raises its ``refusal``."""
+
+    __slots__ = ("refusal",)
+
+    def __init__(self, refusal: Exception) -> None:
+        def gradient() -> None:
+            raise refusal.with_traceback(None)
+
+        super().__init__(gradient, None, None, None, ())
+        self.refusal = refusal
+
+
 class Definition(NamedTuple):
     """What a node computes, and from what.
 
@@ -216,11 +229,7 @@ class Change:
 
     def _raising(self, error: Exception) -> Any:
         """A node that raises `error` when it is read."""
-
-        def gradient() -> None:
-            raise error.with_traceback(None)
-
-        return self._graph._call_lifted(Lifted(gradient, None, None, None, ()), [], None)
+        return self._graph._call_lifted(Refused(error), [], None)
 
     def _take_back(self, start: int) -> None:
         while len(self._back) > start:

@@ -565,7 +565,6 @@ class Graph:
 
     def _call_switch(self, op: Any, condition: Any) -> Var:
         """A new node that chooses between two others."""
-        host = self._host
         with self._lock:
             for branch in op.branches:
                 if branch._graph is not self:
@@ -1319,10 +1318,13 @@ class Graph:
             raise
         if self._observed:
             collect(self, run)
-        outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
-        if outdated and self._follow_rules():
-            return self._refresh(slots, retry=retry)
         failure = self._scheduler.error_of(slots, run) if run.failed else None
+        outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
+        if (
+            outdated and self._follow_rules()
+        ):  # else who failed may have another error to raise by now
+            del failure
+            return self._refresh(slots, retry=retry)
         if self._transient and not self._computing:
             failure = take_refusal(self._host, failure)
         try:

@@ -123,9 +123,10 @@ class State:
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
     names, scopes, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns,
     dtypes, pins, choices, dynamic
-        What some nodes have: names; the scope that they were built in; being kept alive; having to run whatever the versions say;
-        frozen; ``retain_grad``; shared constants; detached edges (``None``: all); cutoffs; a value
-        that a cutoff may have kept which is there no more (``Host.former_cutoffs``); declared
+        What some nodes have: names; the scope that they were built in; being kept alive; having to
+        run whatever the versions say; frozen; ``retain_grad``; shared constants; detached edges
+        (``None``: all); cutoffs; a value that a cutoff may have kept which is there no more
+        (``Host.former_cutoffs``); declared
         shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
         by and between; how many parents are arguments where the others were read on the way.
     """

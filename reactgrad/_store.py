@@ -249,7 +249,12 @@ class Store:
         """Forget the values of computed nodes, which are computed again when they are needed."""
         for slot in slots:
             self.forget(slot)
-        self.scheduler.drop(slots)
+        self.scheduler.drop([slot for slot in slots if not self._lies_away(slot)])
+
+    def _lies_away(self, slot: int) -> bool:
+        """Whether the present value comes back from somewhere else, and need not be computed again."""
+        away = self.away.get(slot)
+        return away is not None and away.version == self.scheduler.version(slot)
 
     def reclaim(self, slots: Sequence[int]) -> None:
         """Release the values of computed nodes, and use their memory for others where nobody sees it."""

@@ -25,7 +25,6 @@ from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._probe import connect, probe
 from reactgrad._store import MISSING
-from reactgrad._undo import Before, note_node
 from reactgrad.backend import Spec, owner, read_value
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.ops import FEED, Handle, current_graph
@@ -151,7 +150,9 @@ class Instance:
             users = host.branch_users.get(slot) if host.branch_users else None
             for child in (*children[slot], *users) if users else children[slot]:
                 if child not in seen:
-                    if owners.get(child) not in programs:
+                    owner = owners.get(child)
+                    # What a gradient has built that is gone belongs to who uses it.
+                    if owner not in programs and (owner is None or graph._programs.lives(owner)):
                         return False
                     seen.add(child)
                     stack.append(child)
@@ -262,6 +263,8 @@ class Subgraph(Generic[P, R]):
         try:
             with graph, graph._subgraphs.building(feeds, arguments):
                 result = self._function(*args, **kwargs)
+                if graph._programs.waiting:  # so that what is built now is what stays
+                    graph._follow_rules()
         except GraphError as error:
             if not any(isinstance(one, Handle) for one in arguments):
                 error.add_note(
@@ -269,6 +272,7 @@ class Subgraph(Generic[P, R]):
                     "graph. Call it inside of `with g:`, g being the graph of the nodes that it uses."
                 )
             raise
+        graph._tidy()  # what was only needed to build it is no part of it
         instance = Instance(graph, feeds, result, first)
         with graph._scheduler.notes.aside():  # a transaction that fails leaves it as any new node
             instance.feed(graph, dict(zip(instance.feeds, arguments, strict=True)))
@@ -328,7 +332,7 @@ class Pool:
         try:
             with graph._scheduler.notes.aside():
                 for feed, argument in pairs:
-                    _give(graph, feed._slot, argument)
+                    _give(graph, feed._slot, argument, lenient=True)
             yield
         finally:
             self._building = building
@@ -406,7 +410,10 @@ class Instances:
                 instances.append(instance)
                 if differing is None:
                     differing = instance.differing(graph, arguments)
-                instance.feed(graph, differing)
+                with (
+                    graph._scheduler.notes.aside()
+                ):  # as one that is new: nobody sees what it was fed
+                    instance.feed(graph, differing)
                 return instance
         return None
 
@@ -510,17 +517,15 @@ def _unset(graph: Graph, found: Spec | None) -> Var:
     return graph._handle(slot)
 
 
-def _give(graph: Graph, feed: int, argument: Any) -> None:
+def _give(graph: Graph, feed: int, argument: Any, *, lenient: bool = False) -> None:
     """Let a feed have the value of an argument, now and when that changes."""
     leaf = None if isinstance(argument, Handle) else _leaf(graph, feed)
     if leaf is not None:
         leaf.set(argument)
         return
-    if graph._scheduler.notes:
-        note_node(graph, feed, Before.of(graph, feed))
     if not isinstance(argument, Handle):
         argument = graph._new_leaf(FEED, argument, None, None, None, None)
-    connect(graph._handle(feed), argument)
+    connect(graph._handle(feed), argument, lenient=lenient)
 
 
 def _take(graph: Graph, feed: Var) -> None:
@@ -592,8 +597,11 @@ def _built(graph: Graph, ends: list[int], first: int) -> list[int]:
 
 def _programs(graph: Graph, nodes: Iterable[int]) -> dict[int, dict[int, Var]]:
     """The gradients that live with some nodes, and theirs in turn: what was given out, by number."""
-    known = graph._host.twin_programs
-    found: dict[int, dict[int, Var]] = {}
+    known, givers = graph._host.twin_programs, graph._host.givers
+    # Those that gave out one of the nodes: a gradient that the function has asked for.
+    found: dict[int, dict[int, Var]] = {
+        program.number: {} for slot in givers.keys() & nodes for program in givers[slot]
+    }
     stack = [known[slot] for slot in known.keys() & nodes]
     while stack:
         for entry in stack.pop().values():

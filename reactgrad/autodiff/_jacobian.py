@@ -70,7 +70,9 @@ class Jacobian(Program):
         """The direction follows the shape of the source."""
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
-        self._restart(redefine)
+        # What x is computed from does not matter; what its gradient passes does.
+        if respecced or changed != {self._x} or self._graph._host.hooks:
+            self._restart(redefine)
 
     def _restart(self, redefine: Redefine) -> None:
         self._note(self, "seeds", self.seeds)

@@ -20,6 +20,7 @@ from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
     ALIAS,
     PARAM,
+    Leaf,
     Op,
     Output,
     Placed,
@@ -100,6 +101,10 @@ class Programs:
     def follow_on(self, others: Programs) -> None:
         """Let the numbers of programs of a fork begin behind those of its origin."""
         self._next = others._next
+
+    def lives(self, number: int) -> bool:
+        """Whether the program with this number is there."""
+        return number in self._live
 
     def find(self, output: int, key: Any) -> Program | None:
         """The live program of this output and seed."""
@@ -410,8 +415,8 @@ class Program:
             self._graph._host.givers.get(given, set()).discard(self)
 
     def _is_last(self, slot: int) -> bool:
-        """Whether no adjoint is computed from that of this node."""
-        return not self._edges[slot]
+        """Whether no adjoint will ever be computed from that of this node."""
+        return isinstance(self._graph._host.ops[slot], Leaf)
 
     def _zero(self, slot: int) -> Any:
         """What callers get of a node whose derivative is zero everywhere."""
@@ -456,8 +461,7 @@ class Program:
         anew = {slot for slot in changed if slot in edges}
         for slot in respecced:
             anew.update(child for child in self._consumers(slot) if child in edges)
-        hooks = self._graph._host.hooks
-        totals = {slot for slot in anew if hooks.get(slot, ()) != self._hooks.get(slot, ())}
+        totals = {slot for slot in anew if self._hooks_of(slot) != self._hooks.get(slot, ())}
         gone: set[int] = set()
         reached: list[int] = []
         for slot in anew:
@@ -563,6 +567,9 @@ class Program:
     # --- which nodes -------------------------------------------------------------------------------
 
     def _open_edges(self, slot: int) -> tuple[tuple[int, int], ...]:
+        refusal = getattr(self._graph._host.ops[slot], "refusal", None)
+        if refusal is not None:  # what is derived from a gradient that raises raises, too
+            raise refusal.with_traceback(None)
         return tuple(open_edges(self._graph, slot))
 
     def _consumers(self, slot: int) -> list[int]:
@@ -755,7 +762,7 @@ class Program:
         graph, topology = self._graph, self._graph._scheduler.topology
         before: Any = self._known(slot)
         own = before is not None and slot in self._own
-        hooks = graph._host.hooks.get(slot, ())
+        hooks = self._hooks_of(slot)
         if hooks:
             self._put(self._hooks, slot, hooks)
         else:
@@ -788,6 +795,10 @@ class Program:
         # Rules take a tuple apart while they build, so another one is another gradient for them.
         several = bool(found) and found[0][3].kind is Share
         return self._enter(slot, adjoint, alone, own and not several, several, redefine)
+
+    def _hooks_of(self, slot: int) -> tuple[Any, ...]:
+        """What the adjoint of a node passes, in order."""
+        return self._graph._host.hooks.get(slot, ())
 
     def _enter(
         self, slot: int, adjoint: Any, alone: bool, own: bool, hold: bool, redefine: Redefine | None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
-from reactgrad._errors import DTypeError, GradientError
+from reactgrad._errors import DTypeError, GradientError, OutdatedRuleError
 from reactgrad.autodiff._custom import MissingRuleError
 from reactgrad.autodiff._forward import Tangents
 from reactgrad.autodiff._grad import (
@@ -88,10 +88,25 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         program = graph._programs.find(slope._slot, "hvp")
         if program is None:
             # Not that of rg.grad: this one lives as long as the products.
-            program = Program(slope, _ones(slope))
+            program = _Products(slope, _ones(slope))
             graph._programs.name(slope._slot, "hvp", program)
         found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
     return found[0] if single else found
+
+
+class _Products(Program):
+    """Products of a Hessian, as the gradient of the slope: hooks are for gradients of the output."""
+
+    __slots__ = ()
+
+    def _hooks_of(self, slot: int) -> tuple[Any, ...]:
+        if super()._hooks_of(slot):
+            name = self._graph._host.name(slot)
+            raise OutdatedRuleError(
+                f"a hook was registered on {name!r} after this product was asked for, and changes what "
+                "it is the derivative of. Ask for it again: rg.hvp(y, x, v)."
+            )
+        return ()
 
 
 def _moved(y: Any, x: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
