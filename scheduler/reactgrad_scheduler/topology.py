@@ -145,7 +145,8 @@ class Topology:
 
     def find(self, serial: int) -> int | None:
         """The slot of the node with this serial, if it lives."""
-        return next((s for s, one in enumerate(self.serial) if one == serial), None)
+        serials = [*self.serial]
+        return serials.index(serial) if serial in serials else None
 
     def slots(self) -> list[int]:
         """Slots of all live nodes in order of creation."""
