@@ -120,6 +120,7 @@ def peaks(build: Build, layers: int = 16, size: int = 100_000) -> tuple[int, int
     return forward // (size * 8), backward // (size * 8), np.asarray(x.grad)
 
 
+@pytest.mark.whole
 def test_memory_falls() -> None:
     """16 layers of 8 nodes: results, and what one layer needs, in place of all values."""
     before = peaks(plain)
