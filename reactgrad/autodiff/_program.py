@@ -179,6 +179,7 @@ class Program:
         "_own",
         "_params",
         "_parts",
+        "_room",
         "_serials",
         "_updating",
         "adjoint",
@@ -206,6 +207,7 @@ class Program:
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._asked: dict[int, int] = {}  # serials of the nodes in ``kept``
+        self._room = 8  # how many adjoints the output's handle may keep before it looks through them
         self._start()
         self.number = self._graph._programs.add(self)
 
@@ -231,6 +233,7 @@ class Program:
         program._serials = self._serials.copy()
         program.kept = weakref.WeakValueDictionary()
         program._asked = self._asked.copy()
+        program._room = self._room
         program.reads = self.reads.copy()
         program.observed = self.observed.copy()
         program.seen = self.seen.copy()
@@ -289,9 +292,17 @@ class Program:
         new = self._extend(missing)
         if held is not None:
             held.update(new)
+            if len(held) > self._room:
+                self._let_go(held)
         return [
             new.get(slot) if var is None else var for slot, var in zip(wanted, found, strict=True)
         ]
+
+    def _let_go(self, held: dict[int, Any]) -> None:
+        """Of the adjoints that the output's handle keeps, let go of those of nodes that are gone."""
+        for slot in [slot for slot, var in held.items() if self._given(slot) is not var]:
+            del held[slot]
+        self._room = 2 * len(held) + 8  # so that all this costs no more than asking
 
     def _given(self, slot: int) -> Any:
         """The Var that was given out for a node and still lives."""

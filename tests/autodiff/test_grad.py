@@ -660,3 +660,22 @@ def test_edit_of_an_operand_changes_the_gradient() -> None:
     assert rg.grad(z, a).value == 9.0
     z.backward()
     assert (a.grad, b.grad) == (9.0, 12.0)
+
+
+def test_gradients_by_params_that_are_gone_go_although_the_output_stays() -> None:
+    """Its handle kept each gradient that was ever asked for."""
+    g = rg.Graph()
+    x = g.input([1.0, 2.0])
+    y = rg.tanh(x * g.param(0.5))
+    total = y.sum()
+    sizes = []
+    for i in range(200):
+        w = g.param(0.5 + i)
+        y.replace_parent(0, x * w)
+        assert rg.grad(total, w).value == pytest.approx(
+            (x.value * (1.0 - np.tanh(x.value * (0.5 + i)) ** 2)).sum()
+        )
+        sizes.append(len(g))
+    assert max(sizes[100:]) <= max(sizes[:100])
+    first = rg.grad(total, w)
+    assert rg.grad(total, w) is first

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import os
 import random
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
+import reactgrad as rg
 from reactgrad import neat
 from tests.neat.mutations import (
     TAME,
@@ -80,3 +84,83 @@ def test_a_long_lineage_keeps_no_ancestor() -> None:
     gc.collect()
     assert sum(ref() is not None for ref in graphs) == 1
     assert len(net.graph) == len(neat.Network.create(genome, SETTINGS).graph)
+
+
+# What is in them for continuous integration; the whole, some minutes: 100_000 and 10_000.
+EDITS = int(os.environ.get("REACTGRAD_EDITS", "3000"))
+FORKS = int(os.environ.get("REACTGRAD_FORKS", "300"))
+
+
+def objects() -> int:
+    gc.collect()
+    return len(gc.get_objects())
+
+
+def slopes_of(net: Any, total: Any) -> list[Any]:
+    found = rg.grad(total, [net.genes(key) for key in (0, 1)])
+    return [one.value for one in found]
+
+
+@pytest.mark.slow
+def test_many_edits_leave_nothing_behind() -> None:
+    """Away from a genome by ten mutations and back to it, again and again; gradients follow."""
+    draw = random.Random(3)
+    home = new_genome(SETTINGS, draw)
+    mutations = Mutations(SETTINGS, draw, TAME, ("sum",))
+    for _ in range(20):
+        mutations.step(home)
+    net = neat.Network.create(home, SETTINGS)
+    total = net.outputs.sum()
+    counts = []
+    for turn in range(EDITS // 11):
+        away = copy.deepcopy(home)
+        mutations.next_key = 100  # so that nothing grows with the names
+        for _ in range(10):
+            mutations.step(away)
+            net.update(away)
+        net.activate(SAMPLES)
+        slopes_of(net, total)
+        net.update(home)
+        outputs, slopes = net.activate(SAMPLES), slopes_of(net, total)
+        if turn in (EDITS // 55, EDITS // 11 - 1):
+            counts.append((len(net.graph), len(net.graph._scheduler.topology.parents), objects()))
+    (nodes, slots, there), (nodes_after, slots_after, there_after) = counts
+    assert nodes_after - nodes <= 50  # gradients by genes that are gone go some at a time
+    assert slots_after <= slots * 2  # rows are used again
+    assert there_after - there < 1500
+    fresh = neat.Network.create(home, SETTINGS)
+    np.testing.assert_array_equal(outputs, fresh.activate(SAMPLES))
+    for ours, other in zip(slopes, slopes_of(fresh, fresh.outputs.sum()), strict=True):
+        np.testing.assert_allclose(ours, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_many_forks_of_a_family_leave_nothing_behind() -> None:
+    """Children and grandchildren are evaluated and forgotten; the first parent stays."""
+    draw = random.Random(4)
+    genome = new_genome(SETTINGS, draw)
+    mutations = Mutations(SETTINGS, draw, TAME)
+    for _ in range(20):
+        mutations.step(genome)
+    parent = neat.Network.create(genome, SETTINGS)
+    outputs = parent.activate(SAMPLES)
+    graphs = []
+    counts = []
+    for turn in range(FORKS // 2):
+        net, changed = parent, copy.deepcopy(genome)
+        mutations.next_key = 100
+        for _ in range(2):
+            for _ in range(3):
+                mutations.step(changed)
+            net = net.fork(changed)
+            graphs.append(weakref.ref(net.graph))
+            assert net.activate(SAMPLES).shape == outputs.shape
+        del net
+        if turn in (FORKS // 10, FORKS // 2 - 1):
+            counts.append((len(parent.graph), objects() - len(graphs)))
+    assert not any(ref() is not None for ref in graphs)
+    (nodes, there), (nodes_after, there_after) = counts
+    assert nodes_after == nodes
+    assert there_after - there < 300
+    parent.activate(SAMPLES)
+    assert parent.ran == ()

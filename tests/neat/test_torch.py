@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
 from functools import reduce
 from typing import Any
@@ -160,3 +161,40 @@ def test_other_losses_and_what_does_not_fit() -> None:
         neat.fit(genome, x, y[:3], two)
     with pytest.raises(rg.DTypeError, match="loss='mae'"):
         neat.fit(genome, x, y, two, loss="mae")
+
+
+STEPS = int(os.environ.get("REACTGRAD_MUTATIONS", "400"))  # the whole: 10_000, some minutes
+
+
+@pytest.mark.slow
+def test_after_each_mutation_of_a_long_sequence_gradients_are_pytorchs() -> None:
+    draw = random.Random(11)
+    genome = new_genome(SETTINGS, draw)
+    # No kinks, and slopes that are bounded: what rounds differently does not grow.
+    mutations = Mutations(SETTINGS, draw, ("sigmoid", "tanh", "elu", "softplus", "identity"))
+    net = neat.Network.create(genome, SETTINGS)
+    weights = np.linspace(-1.0, 2.0, 12).reshape(6, 2)
+    total = (rg.broadcast_to(net.outputs, weights.shape) * weights).sum()
+    net.activate(X)
+    compared = 0
+    for _ in range(STEPS):
+        mutations.step(genome)
+        net.update(genome)
+        net.activate(X)
+        keys = list(net.phenotype.neurons)
+        outputs, genes = by_torch(expressed(genome, SETTINGS), keys)
+        (outputs * torch.tensor(weights)).sum().backward()
+        slopes = rg.grad(total, [net.genes(k) for k in keys], allow_unused=True)
+        size = max(float(one.grad.abs().max()) for one in genes.values() if one.grad is not None)
+        if size > 1e6:
+            continue  # products that overflow
+        for key, slope in zip(keys, slopes, strict=True):
+            expected = genes[key].grad
+            if slope is None:
+                assert expected is None or not expected.any()
+            else:
+                slack = 1e-10 * max(1.0, size)
+                np.testing.assert_allclose(slope.value, expected, rtol=1e-10, atol=slack)
+        compared += 1
+    assert compared > STEPS / 2
+    net.graph.check_invariants()
