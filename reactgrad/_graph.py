@@ -1691,6 +1691,9 @@ class Graph:
         for all graphs, so an edit compiles nothing, and it calls what NumPy itself would call, so
         values have the same bits; versions and what runs are the same, too. Other nodes, nodes behind a
         cutoff, and reads that happen once, run as ever. The first use in a process imports numba.
+        Ops that have compiled loops of their own (``rg.extend``), such as the neurons of
+        ``reactgrad.neat``, are computed by these, with any number of elements, whether the read repeats
+        or not; they say how far results agree with NumPy's.
 
         ``True`` is 1: the thread that reads. A larger number: so many threads share the elements
         where this pays, from some 500,000 elements in a row of steps on; the bits stay the same.

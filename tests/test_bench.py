@@ -85,7 +85,7 @@ def test_the_list_names_every_workload() -> None:
     )
     named = [line.split()[0] for line in run.stdout.splitlines()]
     assert sorted(set(named)) == sorted(numbers())
-    assert "B11  later: " in run.stdout
+    assert "B15  later: " in run.stdout
 
 
 def toy(*peers: Peer, ours: Callable[[Any], Any] = lambda x: 2.0 * x) -> ModuleType:
@@ -190,7 +190,7 @@ def test_the_command_writes_what_it_prints(
 ) -> None:
     monkeypatch.setattr(command, "fix_threads", lambda: None)
     file = tmp_path / "out.json"
-    assert command.main(["b9", "B11", "--quick", "--permuted", "--json", str(file)]) == 0
+    assert command.main(["b9", "B15", "--quick", "--permuted", "--json", str(file)]) == 0
     printed = capsys.readouterr().out
     content = json.loads(file.read_text())
     assert content["machine"]["numpy"] == np.__version__
@@ -198,7 +198,7 @@ def test_the_command_writes_what_it_prints(
     assert [line["met"] for line in content["lines"]] == [None] * 6  # small sizes prove nothing
     assert "the figure above" in content["lines"][3]["note"]
     assert printed.count("\nB9 ") == 6
-    assert "B11  later: NEAT" in printed
+    assert "B15  later: on a GPU" in printed
 
 
 def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

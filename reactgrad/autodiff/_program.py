@@ -207,7 +207,9 @@ class Program:
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
         self.kept: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._asked: dict[int, int] = {}  # serials of the nodes in ``kept``
-        self._room = 8  # how many adjoints the output's handle may keep before it looks through them
+        self._room = (
+            8  # how many adjoints the output's handle may keep before it looks through them
+        )
         self._start()
         self.number = self._graph._programs.add(self)
 

@@ -6,8 +6,9 @@
 - ``_values``      from what callers write to arrays
 - ``_numpy``       kernels of NumPy and of libraries that mirror it
 - ``_in_turn``     kernels that are several calls
-- ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, as ``_instructions`` of a
-                   compiled ``_machine``, in ``_stages`` where threads share it
+- ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, and those of ops' own
+                   (``_loop_call``), as ``_instructions`` in the ``_code`` of a compiled ``_machine``, in
+                   ``_stages`` where threads share it
 - ``_parts``       where the parts of a value lie that is taken apart
 - ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
 - ``_strips``      steps that are computed by blocks, and several of them together

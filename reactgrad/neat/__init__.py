@@ -1,12 +1,23 @@
 """Networks whose topology evolves: genomes of neat-python as live graphs, evaluated and trained.
 
-``Network.create(genome, config)`` and its ``activate``, ``update``, ``fork`` for one network,
-``RecurrentNetwork.create`` for one with memory; ``evaluate(genomes, X, config)`` for a population;
-``fit`` trains a genome by gradient; ``GenomeError`` says what is wrong with one.
+``Network.create(genome, config)``
+    One network: ``activate`` it for one sample or many, ``update`` it to a mutated genome, ``fork`` it
+    for a child, ask ``net[key]`` for the node of a neuron. ``FeedForwardNetwork`` is the same with the
+    attributes of neat-python's, ``RecurrentNetwork`` has memory.
+``evaluate(genomes, X, config)``
+    A whole population on shared samples; an ``Evaluator`` also shares with the population before.
+``fit(genome, X, y, config)``
+    Trains weights, biases and responses by gradient.
+``GenomeError``
+    Says what is wrong with a genome.
+
+All takes the genomes and configs of neat-python (extra ``neat``); with numba (extra ``jit``) neurons are
+compiled loops.
 
 - ``_phenotype``                  what a genome expresses, read without neat-python
 - ``_weigh``, ``_activations``, ``_aggregations``  what neurons compute, with neat-python's formulas
-- ``_neuron``, ``_samples``       a neuron as nodes; samples as columns
+- ``_compiled``, ``_loops``       the same as loops that numba has compiled
+- ``_neuron``, ``_samples``, ``_keys``  a neuron as nodes; samples as columns; nodes by their keys
 - ``_network``                    ``Network``: a feed-forward network that follows its genome
 - ``_recurrent``                  ``RecurrentNetwork``: step by step, or unrolled over a sequence
 - ``_evaluate``                   populations, in which what relatives compute alike is computed once
@@ -25,3 +36,19 @@ from reactgrad.neat._phenotype import Neuron as Neuron
 from reactgrad.neat._phenotype import Phenotype as Phenotype
 from reactgrad.neat._recurrent import RecurrentNetwork as RecurrentNetwork
 from reactgrad.neat._recurrent import Unrolled as Unrolled
+
+# For `help`, which shows of a package what is defined in it, or named here.
+__all__ = (
+    "Evaluation",
+    "Evaluator",
+    "FeedForwardNetwork",
+    "Fit",
+    "GenomeError",
+    "Network",
+    "Neuron",
+    "Phenotype",
+    "RecurrentNetwork",
+    "Unrolled",
+    "evaluate",
+    "fit",
+)
