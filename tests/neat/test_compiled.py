@@ -12,12 +12,11 @@ import reactgrad as rg
 from reactgrad import neat
 from reactgrad.backend._loop_call import LoopCall
 from reactgrad.backend._registers import Program
-from reactgrad.neat import _loops
 from reactgrad.neat._activations import ACTIVATIONS, activation
 from reactgrad.neat._weigh import weigh
 from tests.neat.mutations import TAME, Mutations, config, new_genome
 
-pytest.importorskip("numba", reason="the register machine: the extra `jit`")
+_loops = pytest.importorskip("reactgrad.neat._loops", reason="needs numba, the extra `jit`")
 
 SIZES = (1, 2, 7, 600)  # 600: more than a block
 EDGES = [0.0, -0.0, 1.0, -1.0, 3.4, -3.4, 12.0, -12.0, 24.0, 1e-7, 1e-300, -800.0, np.nan]
