@@ -10,14 +10,14 @@ import pytest
 
 import reactgrad as rg
 from reactgrad import neat
+from reactgrad.backend import _registers
 from reactgrad.backend._loop_call import LoopCall
 from reactgrad.backend._registers import Program
-from reactgrad.neat import _loops
 from reactgrad.neat._activations import ACTIVATIONS, activation
 from reactgrad.neat._weigh import weigh
 from tests.neat.mutations import TAME, Mutations, config, new_genome
 
-pytest.importorskip("numba", reason="the register machine: the extra `jit`")
+_loops = pytest.importorskip("reactgrad.neat._loops", reason="needs numba, the extra `jit`")
 
 SIZES = (1, 2, 7, 600)  # 600: more than a block
 EDGES = [0.0, -0.0, 1.0, -1.0, 3.4, -3.4, 12.0, -12.0, 24.0, 1e-7, 1e-300, -800.0, np.nan]
@@ -126,6 +126,30 @@ def test_a_network_is_one_call_and_agrees_with_numpy_forward_and_backward(seed: 
     for other in found[1:]:
         for ours, plain in zip(found[0], other, strict=True):
             np.testing.assert_allclose(ours, plain, rtol=1e-11, atol=1e-11)
+
+
+def test_threads_that_share_the_samples_compute_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_registers, "SHARED", 1)
+    monkeypatch.setattr(_registers, "PART", 8)
+    genome, settings = network(2)
+    found = []
+    for threads in (1, 3):
+        net = neat.Network.create(genome, settings)
+        net.graph.jit = threads
+        genes = [net.genes(key) for key in net.phenotype.neurons]
+        for turn in range(5):
+            net.activate(np.random.default_rng(turn).normal(size=(100, 3)))
+            if turn == 0:
+                loss = (net.outputs * net.outputs).sum()
+                slopes = [one for one in rg.grad(loss, genes, allow_unused=True) if one is not None]
+            net.graph.forward(loss, *slopes)
+        plans = [one.plan for one in net.graph._scheduler.plans._transitions.values()]
+        codes = [call._code for plan in plans for call in plan.fused or () if type(call) is Program]
+        assert (max(map(len, codes)) > 1) is (threads > 1)  # stages
+        found.append([net.outputs.value.tolist(), *[one.value.tolist() for one in slopes]])
+    assert found[0] == found[1]
 
 
 def test_the_kernels_change_when_the_machine_is_switched() -> None:
