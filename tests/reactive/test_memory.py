@@ -145,7 +145,10 @@ def test_released_values_leave_at_most_their_share() -> None:
 def released(g: rg.Graph) -> tuple[Any, Any, Any]:
     x = g.param(np.full((200, 200), 0.5))
     hidden = rg.tanh(x)
-    return x, hidden, (hidden * hidden).sum()
+    loss = (hidden * hidden).sum()
+    loss.backward(retain_graph=False)  # from the second time on memory is used again
+    x.touch()
+    return x, hidden, loss
 
 
 def again(x: Any, loss: Any) -> None:
