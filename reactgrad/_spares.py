@@ -6,6 +6,7 @@ when they are dropped. A loop whose every step lets go of values would pay for t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from reactgrad.backend import Spec
@@ -25,18 +26,25 @@ class Spares:
         In all of them.
     """
 
-    __slots__ = ("_arrays", "bytes")
+    __slots__ = ("_arrays", "_met", "bytes")
 
     def __init__(self) -> None:
         self._arrays: dict[tuple[Any, Any], list[Any]] = {}
+        self._met: set[tuple[Any, Any]] = set()
         self.bytes = 0
 
-    def put(self, array: Any) -> None:
-        """Keep an array, if there is room."""
-        size = array.nbytes
-        if FEWEST_BYTES <= size <= MOST_BYTES - self.bytes:
-            self._arrays.setdefault((array.shape, array.dtype), []).append(array)
-            self.bytes += size
+    def keep(self, arrays: Sequence[Any]) -> None:
+        """Keep arrays, as far as there is room.
+
+        Only of shapes that were let go before: what is let go once is wanted elsewhere, what is let go
+        again is a loop.
+        """
+        for array in arrays:
+            key, size = (array.shape, array.dtype), array.nbytes
+            if key in self._met and FEWEST_BYTES <= size <= MOST_BYTES - self.bytes:
+                self._arrays.setdefault(key, []).append(array)
+                self.bytes += size
+        self._met.update([(array.shape, array.dtype) for array in arrays])
 
     def take(self, found: Spec) -> Any:
         """An array for values of this spec; ``None`` if there is none."""

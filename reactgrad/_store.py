@@ -261,8 +261,7 @@ class Store:
         going = frozenset(slots)
         alone = [self.data[slot] for slot in slots if self._unseen(slot, going)]
         self.release(slots)
-        for buffer in alone:
-            self.spares.put(buffer)
+        self.spares.keep(alone)
 
     def _unseen(self, slot: int, going: Set[int]) -> bool:
         """Whether no caller, fork or view that stays may see the buffer of a computed node."""
