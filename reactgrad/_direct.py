@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._cutoff import equal
-from reactgrad.scheduler import UNCHANGED, Step
+from reactgrad.scheduler import UNCHANGED, Column, Step
 
 if TYPE_CHECKING:
     from reactgrad._lift import Lifted
@@ -66,7 +66,7 @@ def bind(data, slot, operands, op, missing, handed):
 
 def direct_step(
     op: Lifted,
-    data: list[Any],
+    data: Column[Any],
     slot: int,
     operands: Sequence[int],
     missing: Any,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._scope import made_name, open_scopes, path_here
-from reactgrad._site import Site, scope_of, site_text
+from reactgrad._site import Site, in_scope, scope_of, site_text
 from reactgrad._sparing import meets_transient, sparing
 from reactgrad._store import MISSING, Leaf, Store
 from reactgrad.backend import Spec
@@ -106,7 +106,7 @@ class Host(Store):
         """The place of a node that is built now; gradients belong to no scope."""
         graph = self._graph()
         path = "" if graph is None or graph._programs.building is not None else path_here(graph)
-        return (*(site or (None, 0))[:2], path) if path else site
+        return in_scope(site, path) if path else site
 
     def extend(self, rows: int) -> None:
         super().extend(rows)

@@ -39,6 +39,11 @@ def user_site(above: int = 2) -> Site | None:
     return None
 
 
+def in_scope(site: Site | None, path: str) -> Site:
+    """The same place, in a scope."""
+    return (None, 0, path) if site is None else (site[0], site[1], path)
+
+
 def scope_of(site: Site | None) -> str:
     """The scope of a place, ``"block1/attention"``; empty outside of all."""
     return site[2] if site is not None and len(site) == 3 else ""

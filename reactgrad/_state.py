@@ -37,7 +37,7 @@ from reactgrad._names import UntrustedError as UntrustedError
 from reactgrad._names import find as find
 from reactgrad._names import name_of as name_of
 from reactgrad._scope import made_name
-from reactgrad._site import scope_of, user_site
+from reactgrad._site import in_scope, scope_of, user_site
 from reactgrad._store import MISSING, frozen_copy
 from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
@@ -682,7 +682,7 @@ class _Restoring:
             host.name_of[node] = name
             host.named[name] = node
         for node, path in state.scopes:
-            host.sites[node] = (*(host.sites[node] or (None, 0))[:2], path)
+            host.sites[node] = in_scope(host.sites[node], path)
         for node in (*state.kept, *(node for node, _ in state.names)):
             host.kept[node] = graph._handle(node)
         for node in state.forced:

@@ -547,7 +547,9 @@ class Store:
 
     def unbind(self) -> None:
         """All nodes are to be bound anew: their kernels may be others."""
-        self._steps[:] = [NEW if step is NEW else UNBOUND for step in self._steps]
+        steps = self._steps
+        for slot in [slot for slot, step in enumerate(steps) if step is not NEW]:
+            steps[slot] = UNBOUND
 
     def lends(self, slot: int) -> bool:
         """Whether computing this node calls a Python function."""

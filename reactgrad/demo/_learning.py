@@ -123,7 +123,8 @@ def _load(data: str) -> tuple[Any, Any]:
             'this demo needs scikit-learn, which is not installed: pip install "reactgrad[neat,data]"'
         ) from error
     load = {"breast-cancer": datasets.load_breast_cancer, "wine": datasets.load_wine}[data]
-    return load(return_X_y=True)
+    x, wanted = load(return_X_y=True)
+    return x, wanted
 
 
 def _learned(way: str, seed: int, x: Any, wanted: Any, train: Any, test: Any) -> Learned:
