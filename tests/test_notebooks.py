@@ -16,6 +16,7 @@ each = pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in
 
 def test_there_are_notebooks() -> None:
     assert [script.stem for script in SCRIPTS] == [
+        "exploring_stale_paths",
         "gradient_flow",
         "the_core_rebuilt",
         "what_if_on_an_option_book",
