@@ -18,6 +18,7 @@ def test_there_are_notebooks() -> None:
     assert [script.stem for script in SCRIPTS] == [
         "exploring_stale_paths",
         "gradient_flow",
+        "sampling_the_nile",
         "the_core_rebuilt",
         "what_if_on_an_option_book",
     ]
