@@ -16,6 +16,7 @@ each = pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in
 
 def test_there_are_notebooks() -> None:
     assert [script.stem for script in SCRIPTS] == [
+        "a_lineage",
         "exploring_stale_paths",
         "gradient_flow",
         "sampling_the_nile",
