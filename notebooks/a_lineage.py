@@ -142,11 +142,17 @@ def reweigh(genome):
 
 
 def split(genome):
-    known = set(genome.nodes)
-    while set(genome.nodes) == known:
-        genome.mutate_add_node(config.genome_config)
-    (key,) = set(genome.nodes) - known
-    return f"by neuron {key}"
+    """By neat-python, again until it has taken a connection that is switched on."""
+    before = set(expressed(genome))
+    split = set()
+    while not split:
+        trial = copy.deepcopy(genome)
+        trial.mutate_add_node(config.genome_config)
+        split = before - set(expressed(trial))
+    (new,) = set(trial.nodes) - set(genome.nodes)
+    genome.nodes, genome.connections = trial.nodes, trial.connections
+    ((source, key),) = split
+    return f"{source} -> {key}: {new}"
 
 
 # %% [markdown]
@@ -162,7 +168,7 @@ birth("Bea", "Ada", "another weight on", reweigh)
 # switched off.
 
 # %%
-birth("Cal", "Ada", "a connection was split", split)
+birth("Cal", "Ada", "a new neuron on", split)
 
 # %% [markdown]
 # ## 4. The grandchildren
