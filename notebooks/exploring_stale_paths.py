@@ -166,7 +166,7 @@ print(tills.value.astype(int).tolist(), "- Saturday takes one more till")
 
 # %%
 by_share, by_basket = rg.grad(profit, [share, basket])
-by_share.name, by_basket.name = "d profit/d share", "d profit/d basket"
+by_share.name, by_basket.name = "profit by share", "profit by basket"
 print(f"{by_share.value:,.2f} a unit of share, {by_basket.value:,.2f} a unit of basket")
 picture(g, layer="all")
 
