@@ -1,16 +1,23 @@
 """Notebooks are pairs: a script of cells, and the same cells with what they print.
 
-``python -m tests.notebook`` executes every script in ``notebooks/`` and writes the other half.
+``python -m tests.notebook`` executes every script in ``notebooks/`` and writes the other half;
+``python -m tests.notebook NAME ...`` only these.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "notebooks").glob("*.py"))
+# What differs from machine to machine: where the kernel keeps a cell's source, which pictures tell as
+# the line that built a node, and what Graphviz's fontconfig has to say about the fonts.
+CELL_FILE = re.compile(r"[^\s\"|>]*ipykernel_\d+[/\\]+\d+\.py")
+OF_FONTS = re.compile(r"^Fontconfig .*\n?", re.MULTILINE)
 
 
 def cells(notebook: Any) -> list[tuple[str, str]]:
@@ -47,15 +54,32 @@ def execute(script: Path) -> Any:
     client.execute(env={**os.environ, "PYTHONPATH": path})
     for number, cell in enumerate(notebook.cells):
         cell["id"] = str(number)  # made at random otherwise
+        if cell.cell_type == "code":
+            cell["outputs"] = [output for output in cell["outputs"] if _cleaned(output)]
     # Which interpreter it was is no part of the notebook.
     notebook.metadata.pop("language_info", None)
     return notebook
 
 
+def _cleaned(output: Any) -> bool:
+    """Take out of an output what is the machine's; say whether anything is left."""
+    if output.output_type == "stream":
+        output["text"] = OF_FONTS.sub("", output.text) if output.name == "stderr" else output.text
+        return bool(output.text)
+    for kind, text in output.get("data", {}).items():
+        if isinstance(text, str):
+            output["data"][kind] = CELL_FILE.sub("cell", text)
+    return True
+
+
 def main() -> None:
     import nbformat
 
-    for script in SCRIPTS:
+    known = {script.stem: script for script in SCRIPTS}
+    unknown = [name for name in sys.argv[1:] if name not in known]
+    if unknown:
+        sys.exit(f"no notebook {', '.join(unknown)}; there are {', '.join(known)}")
+    for script in [known[name] for name in sys.argv[1:]] or SCRIPTS:
         nbformat.write(execute(script), script.with_suffix(".ipynb"))
         print(script.with_suffix(".ipynb").relative_to(ROOT))
 

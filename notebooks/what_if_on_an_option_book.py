@@ -1,0 +1,325 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What if? An option book
+#
+# You hold a small book of options on six stocks. A quote moves, and you want to know what the book is
+# worth now, how sensitive it is to everything else, and what it would be worth if the market moved on.
+# None of these questions needs the whole book to be valued again: most of it has not changed.
+#
+# The stocks, quotes and positions are made up. Prices are Black and Scholes' ("The Pricing of Options
+# and Corporate Liabilities", 1973), without dividends. Pictures need `pip install "reactgrad[viz]"`.
+
+# %%
+import tempfile
+
+import numpy as np
+from IPython.display import SVG
+
+import reactgrad as rg
+
+
+def picture(graph, of=None, **options):
+    """The graph or a part of it, as `graph.draw` writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph.draw(f"{folder}/graph.svg", of, **options)
+        return SVG(filename=f"{folder}/graph.svg")
+
+
+def computed(graph):
+    """How many nodes have to be computed; the others are leaves."""
+    return sum(len(node.parents) > 0 for node in graph.nodes)
+
+
+# %% [markdown]
+# ## 1. The book
+#
+# Of each stock we know the spot and what an at-the-money straddle of half a year costs. The straddle
+# gives the implied volatility: it costs about `spot * vol * sqrt(2 * years / pi)` (Brenner and
+# Subrahmanyam, "A Simple Formula to Compute the Implied Standard Deviation", 1988). All options on a
+# stock, calls and puts of four strikes, are priced by one set of vector nodes.
+#
+# A trader's delta holds the volatility fixed, so the volatility uses `spot.detach()`: its value follows
+# the spot, and no gradient goes that way.
+
+# %%
+YEARS = 0.5
+SIGNS = np.array([[1.0], [-1.0]])  # calls, puts
+QUOTES = {  # spot, straddle
+    "ACME": (100.0, 12.4),
+    "BOLT": (42.0, 8.1),
+    "CRUX": (250.0, 24.0),
+    "DUNE": (18.5, 4.6),
+    "ECHO": (77.0, 11.8),
+    "FLUX": (130.0, 21.0),
+}
+
+
+class Common:
+    """What the options on all stocks have in common: rate, time, and the signs of calls and puts."""
+
+    def __init__(self, graph, rate):
+        self.rate = graph.input(rate, name="rate")
+        with graph.scope("common"):
+            self.signs = graph.const(SIGNS, name="signs")
+            self.half = graph.const(0.5, name="half")
+            self.root = graph.const(YEARS**0.5, name="root of time")
+            self.to_vol = graph.const((np.pi / 2 / YEARS) ** 0.5, name="straddle to vol")
+            self.growth = self.rate * YEARS
+            self.discount = rg.exp(-self.growth)
+        self.growth.name, self.discount.name = "common/growth", "common/discount"
+
+
+def black_scholes(spot, vol, strikes, common):
+    """The price of a call and a put for each strike."""
+    deviation = vol * common.root
+    d1 = (rg.log(spot / strikes) + common.growth) / deviation + common.half * deviation
+    d2 = d1 - deviation
+    paid = strikes * common.discount
+    first, second = (rg.norm_cdf(common.signs * d) for d in (d1, d2))
+    return common.signs * (spot * first - paid * second)
+
+
+class Book:
+    def __init__(self, quotes, rate=0.03):
+        self.graph = g = rg.Graph()
+        common = Common(g, rate)
+        self.rate = common.rate
+        self.spot, self.straddle, self.vol, self.price, worth = {}, {}, {}, {}, []
+        rng = np.random.default_rng(7)
+        for symbol, (spot, straddle) in quotes.items():
+            strikes = QUOTES[symbol][0] * np.array([0.9, 1.0, 1.1, 1.2])
+            held = rng.integers(-40, 61, size=(2, 4)).astype(float)
+            with g.scope(symbol):
+                s = self.spot[symbol] = g.input(spot, name="spot")
+                q = self.straddle[symbol] = g.input(straddle, name="straddle")
+                vol = self.vol[symbol] = q / s.detach() * common.to_vol
+                price = self.price[symbol] = black_scholes(s, vol, strikes, common)
+                total = (held * price).sum()
+            vol.name, price.name, total.name = f"{symbol}/vol", f"{symbol}/price", f"{symbol}/worth"
+            worth.append(total)
+        worths = rg.stack(worth)
+        self.value = worths.sum()
+        worths.name, self.value.name = "worths", "book value"
+
+
+book = Book(QUOTES)
+g = book.graph
+print(g)
+print("nothing has run yet:", book.value.is_stale, "- version", book.value.value_version)
+print(f"book value {book.value.value:,.2f}")
+
+# %% [markdown]
+# Each stock is a scope, and folds into one box. This is the whole book:
+
+# %%
+picture(g, fold=1)
+
+# %% [markdown]
+# ## 2. One quote moves
+#
+# BOLT trades at 43. What a read would have to do is known before anything is computed:
+
+# %%
+book.spot["BOLT"].set(43.0)
+print(f"{len(g.plan(book.value))} of {computed(g)} nodes are to run")
+picture(g, fold=1)
+
+# %% [markdown]
+# The inside of BOLT's box, with what it reaches: yellow hexagons are stale, everything else on the way is
+# as it was. The dashed edge that ends in a bar is the detached one. What depends on the rate alone, the
+# discounted strikes, is not among them.
+
+# %%
+picture(g, book.spot["BOLT"])
+
+# %% [markdown]
+# Now read. What was stale ran, each node once; and the number is the one that a new book with the new quote
+# gives, to the last bit.
+
+# %%
+before = len(g.plan(book.value))
+print(f"book value {book.value.value:,.2f}")
+run = g.last_run
+print(f"ran {len(run.ran)} of {computed(g)}, as planned: {len(run.ran) == before}")
+fresh = Book(QUOTES | {"BOLT": (43.0, 8.1)})
+print("as a new book has it:", fresh.value.value == book.value.value)
+picture(g, run)
+
+# %% [markdown]
+# ## 3. Sensitivities that stay up to date
+#
+# `rg.grad` gives nodes like any other. They are built once, and follow the quotes by the same rule: only
+# what is stale runs. Deltas and vegas of all stocks, the book's rho, and BOLT's gamma, which is the
+# gradient of a gradient:
+
+# %%
+symbols = list(QUOTES)
+delta = dict(zip(symbols, rg.grad(book.value, [book.spot[s] for s in symbols]), strict=True))
+vega = dict(zip(symbols, rg.grad(book.value, [book.vol[s] for s in symbols]), strict=True))
+rho = rg.grad(book.value, book.rate)
+gamma = rg.grad(delta["BOLT"], book.spot["BOLT"])
+greeks = [*delta.values(), *vega.values(), rho, gamma]
+
+
+def report():
+    print("stock       spot     vol      delta       vega")
+    for s in symbols:
+        row = (book.spot[s].value, book.vol[s].value, delta[s].value, vega[s].value)
+        print("{:<6}{:10.2f}{:8.3f}{:11.2f}{:11.2f}".format(s, *row))
+    print(
+        f"book value {book.value.value:,.2f}, rho {rho.value:,.2f}, BOLT's gamma {gamma.value:.3f}"
+    )
+
+
+g.forward(book.value, *greeks)
+report()
+
+# %% [markdown]
+# CRUX's straddle gets dearer. Its vega and delta are stale, and so are the book's value and its rho; the
+# sensitivities of the other stocks are not, and are not computed again.
+
+# %%
+book.straddle["CRUX"].set(25.5)
+stale = [name for name, node in delta.items() if node.is_stale]
+run = g.forward(book.value, *greeks)
+print(f"stale deltas: {stale}; ran {len(run.ran)} of {computed(g)}, gradients included")
+report()
+
+# %% [markdown]
+# Are these numbers right? A difference quotient of two what-ifs says the same, up to its own error:
+
+# %%
+h = 1e-4
+spot = book.spot["CRUX"]
+# The volatility is pinned at what it is, since that is what delta holds fixed.
+ends = []
+for shift in (h, -h):
+    with g.whatif({spot: spot.value + shift}) as w:
+        w[book.vol["CRUX"]].pin(book.vol["CRUX"].value)
+        ends.append(w[book.value].value)
+quotient = (ends[0] - ends[1]) / (2 * h)
+print(f"{quotient:.4f} and {delta['CRUX'].value:.4f}")
+
+# %% [markdown]
+# ## 4. A ladder of scenarios
+#
+# `g.whatif` is a fork for the length of a block. It shares every value with the book, and computes only
+# what its own changes reach; the book itself does not notice. Each stock alone, from 20 % down to 20 % up:
+
+# %%
+SHIFTS = np.array([-0.20, -0.15, -0.10, -0.05, 0.0, 0.05, 0.10, 0.15, 0.20])
+versions = {node: node.value_version for node in g.nodes}
+ladder, ran = {}, 0
+for s in symbols:
+    ladder[s] = []
+    for shift in SHIFTS:
+        with g.whatif({book.spot[s]: book.spot[s].value * (1 + shift)}) as w:
+            run = w.forward(book.value.name)
+            ladder[s].append(w["book value"].value - book.value.value)
+            ran += len(run.ran)
+everything = computed(fresh.graph)
+scenarios = len(symbols) * len(SHIFTS)
+print("        " + "".join(f"{shift:>+9.0%}" for shift in SHIFTS))
+for s, row in ladder.items():
+    print(f"{s:<8}" + "".join(f"{change:9.0f}" for change in row))
+print(f"{scenarios} scenarios ran {ran} nodes; from scratch it would be {scenarios * everything}")
+print("the book has noticed:", versions != {node: node.value_version for node in g.nodes})
+
+
+# %%
+def lines(xs, rows, width=640, height=300):
+    """A line for each row, labelled at its end."""
+    low, high = min(map(min, rows.values())), max(map(max, rows.values()))
+    colours = ["#1b6ca8", "#c8553d", "#3a7d44", "#8d5a97", "#b8860b", "#444444"]
+
+    def place(x, y):
+        across = (x - xs[0]) / (xs[-1] - xs[0])
+        return 50 + across * (width - 130), 20 + (high - y) / (high - low) * (height - 60)
+
+    parts = []
+    for x in xs:
+        a, _ = place(x, low)
+        parts.append(f'<path d="M{a:.1f} 20V{height - 40}" stroke="#e6e6e6"/>')
+        parts.append(f'<text x="{a:.1f}" y="{height - 20}" text-anchor="middle">{x:+.0%}</text>')
+    for y in (low, 0.0, high):
+        _, b = place(xs[0], y)
+        parts.append(f'<path d="M50 {b:.1f}H{width - 80}" stroke="#bbb"/>')
+        parts.append(f'<text x="45" y="{b + 4:.1f}" text-anchor="end">{y:,.0f}</text>')
+    ends = sorted((place(xs[-1], row[-1])[1], name) for name, row in rows.items())
+    label, labels = -20.0, {}
+    for b, name in ends:  # labels keep off each other
+        label = labels[name] = max(b, label + 14)
+    for colour, (name, row) in zip(colours, rows.items(), strict=True):
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in map(place, xs, row))
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        )
+        parts.append(
+            f'<text x="{width - 75}" y="{labels[name] + 4:.1f}" fill="{colour}">{name}</text>'
+        )
+    return SVG(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="#fff"/>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+lines(SHIFTS, ladder)
+
+# %% [markdown]
+# ## 5. Pin a volatility
+#
+# You do not believe DUNE's straddle and would rather mark its volatility at 55 %. `vol` is a computed node;
+# pinned, it has your value until you unpin it, and what it would be computed from no longer matters:
+
+# %%
+dune = book.vol["DUNE"]
+print(f"implied by the straddle: {dune.value:.3f}")
+dune.pin(0.55)
+run = g.forward(book.value, *greeks)
+print(f"pinned at {dune.value}: ran {len(run.ran)} of {computed(g)}, book {book.value.value:,.2f}")
+book.straddle["DUNE"].set(5.2)
+print("the straddle moves: to run", len(g.plan(book.value, *greeks)))
+print(g.why("DUNE/vol"))
+picture(g, dune)
+
+# %%
+dune.unpin()
+print(f"unpinned: {dune.value:.3f}, which the new straddle implies")
+run = g.forward(book.value, *greeks)
+print(f"ran {len(run.ran)} of {computed(g)}")
+report()
+
+# %% [markdown]
+# ## 6. The rate: a change that does reach everything
+#
+# Not every change is a small one. The rate is in every price, so every price runs; the volatilities, which do
+# not depend on it, are still left alone.
+
+# %%
+book.rate.set(0.035)
+run = g.forward(book.value, *greeks)
+print(
+    f"ran {len(run.ran)} of {computed(g)}; volatilities among them:",
+    sum(v in run.ran for v in book.vol.values()),
+)
+quotes = {s: (book.spot[s].value, book.straddle[s].value) for s in symbols}
+print("as a new book has it:", Book(quotes, rate=0.035).value.value == book.value.value)
+picture(g, fold=1)
+
+# %% [markdown]
+# Next: [exploring_stale_paths](exploring_stale_paths.ipynb), where the pictures are the subject.
+# `reactgrad demo` does what this notebook does for 10,000 options on real quotes, and checks every number
+# against formulas.
