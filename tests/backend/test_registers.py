@@ -688,3 +688,21 @@ def test_a_kernel_of_kind_jit_is_taken_in_graphs_with_jit_alone() -> None:
         assert y.value.tolist() == [-1.0, -2.0]
         assert made == expected
         made.clear()
+
+
+def test_the_switch_in_a_graph_that_was_forked() -> None:
+    """Steps are bound anew in both, whose columns are shared."""
+    g = rg.Graph()
+    x = g.param(0.5)
+    y = rg.tanh(x) * 2.0
+    expected = y.value
+    h = g.fork()
+    for graph in (g, h):
+        graph.jit = True
+        graph[x].set(0.25)
+        graph[x].set(0.5)
+        np.testing.assert_allclose(graph[y].value, expected, rtol=1e-12)
+        graph.jit = False
+        graph[x].set(0.25)
+        graph[x].set(0.5)
+        assert graph[y].value == expected
