@@ -2040,7 +2040,7 @@ class Graph:
         for program in self._programs.in_order():
             ref = self._host.handles[program._output]
             var = ref() if ref is not None else None
-            if var is not None:
+            if var is not None and program._output not in self._host.removed:
                 found[var._slot] = {
                     key: entry
                     for key, entry in var._programs_dict().items()

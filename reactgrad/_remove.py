@@ -114,7 +114,9 @@ def settle(graph: Graph) -> None:
     finally:
         for slot in gone:
             host.handles[slot] = None
-            host.twin_programs.pop(slot, None)
+            for entry in host.twin_programs.pop(slot, {}).values():
+                if isinstance(entry, tuple):
+                    entry[1].stay()  # in a fork only the output's node has held it so far
         graph._scheduler.release(gone)
 
 

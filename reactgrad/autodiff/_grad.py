@@ -121,7 +121,7 @@ def backward(
         shown = [
             slot
             for slot in (program.reads if retain_graph else host.retained & program.reads.keys())
-            if program.has_read(slot)
+            if program.depends_on(slot)
             and slot not in wanted
             and not graph._scheduler.leaf[slot]
             and _has_gradient(host, slot)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from reactgrad._errors import GradientError, ShapeError
+from reactgrad._errors import GradientError, OutdatedRuleError, ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
@@ -409,6 +409,13 @@ class Program:
         graph._host.givers.setdefault(var._slot, set()).add(self)
         return var
 
+    def stay(self) -> None:
+        """Live as long as what was given out."""
+        for slot in self._given:
+            given = self._shown(slot)
+            if given is not None:
+                self._graph._host.givers.setdefault(given, set()).add(self)
+
     def dismiss(self) -> None:
         """Follow nothing any more; what was given out stays what it is."""
         for _, given, _ in self._given.values():
@@ -420,7 +427,10 @@ class Program:
 
     def _zero(self, slot: int) -> Any:
         """What callers get of a node whose derivative is zero everywhere."""
-        return self._graph._zeros_like(self._graph._handle(slot))
+        try:
+            return self._graph._zeros_like(self._graph._handle(slot))
+        except OutdatedRuleError:  # of a former rule, so that no value will show its shape any more
+            return self._graph.const(0.0)
 
     # --- following a change ------------------------------------------------------------------------
 
@@ -1042,6 +1052,8 @@ class Program:
     def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
         """Nodes whose shape is not that of the derivative they were given, with both shapes."""
         for slot, given in self.seeds.items():
+            if slot in self._graph._host.removed:
+                continue  # nobody changes it any more
             var = self._graph._handle(slot)
             shape, seed = known_shape(var), known_shape(given)
             if shape is None or seed is None:

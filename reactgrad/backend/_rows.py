@@ -54,6 +54,12 @@ class _Rows:
         """An operand that is the same for all rows."""
         return np.full([1] if self._kept else [], value, self._dtype)
 
+    def times(self, a: Any, b: Any, out: Any) -> Call:
+        """The product of two arrays, in the dtype of the rows."""
+        if a.dtype == self._dtype:
+            return partial(np.multiply, a, b, out)
+        return partial(np.multiply, a, b, out, dtype=self._dtype)
+
     def sum(self, x: Any, out: Any) -> Call:
         return partial(_add_reduce, x, self._axes, None, out, True)
 
@@ -78,7 +84,7 @@ def softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
 def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
     product, total = rows.full(), rows.kept()
     return [
-        partial(np.multiply, g, ans, product),
+        rows.times(g, ans, product),
         rows.sum(product, total),
         partial(np.subtract, g, total, product),
         partial(np.multiply, product, ans, out),
@@ -118,7 +124,7 @@ def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float
     each = rows.number(1.0 / max(rows.length, 1))
     return [
         *_deviations(rows, x, a, b, std, eps),
-        partial(np.multiply, g, ans, a),
+        rows.times(g, ans, a),
         rows.sum(a, total),
         partial(np.multiply, total, each, by_std),
         rows.sum(g, total),

@@ -7,8 +7,10 @@ from typing import Any
 from reactgrad.backend import Spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._elementwise import ELEMENTWISE
+from reactgrad.ops._layout import known_shape
 from reactgrad.ops._matmul import MATMUL, first_rule, second_rule
 from reactgrad.ops._op import Attrs, Op
+from reactgrad.ops._reduce import sum_to
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -16,12 +18,21 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return ELEMENTWISE["add"].result((product, specs[2]), ())
 
 
+def _of_product(g: Any, ans: Any, x: Any, w: Any) -> Any:
+    """The gradient of ``x @ w``, which a bias may have widened."""
+    specs = x._graph._host.specs
+    operands = specs[x._slot], specs[w._slot]
+    if None not in operands and MATMUL.result(operands, ()).shape == known_shape(ans):
+        return g
+    return sum_to(g, x @ w)
+
+
 LINEAR_OP = Op(
     "linear",
     _infer,
     (
-        lambda g, ans, x, w, b: first_rule(g, ans, x, w),
-        lambda g, ans, x, w, b: second_rule(g, ans, x, w),
+        lambda g, ans, x, w, b: first_rule(_of_product(g, ans, x, w), ans, x, w),
+        lambda g, ans, x, w, b: second_rule(_of_product(g, ans, x, w), ans, x, w),
         lambda g, ans, x, w, b: g,
     ),
     (

@@ -227,3 +227,80 @@ def test_a_value_that_hooks_have_put_away_is_not_computed_again_under_a_budget(l
     t = np.tanh(values)
     slopes = (np.sin(t) + t * np.cos(t)) * (1.0 - t * t)
     np.testing.assert_allclose(a.grad, np.full(4, slopes.sum()))
+
+
+# --- removed outputs, forks, rules that change -----------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["fork", "fork of the fork"])
+def test_a_gradient_in_a_fork_follows_when_its_output_is_removed(where: str) -> None:
+    g = rg.Graph()
+    x = g.param(0.3)
+    u = rg.tanh(x)
+    y = u * 2.0
+    d = rg.grad(y, x)
+    h = g.fork()
+    h.remove(h[y])
+    k = h if where == "fork" else h.fork()
+    k[u].replace_parent(0, rg.exp(k[x]))
+    inner = np.exp(0.3)
+    np.testing.assert_allclose(k[d].value, 2.0 * (1.0 - np.tanh(inner) ** 2) * inner)
+    k[u].register_hook(lambda q: q * 10.0)
+    np.testing.assert_allclose(k[d].value, 20.0 * (1.0 - np.tanh(inner) ** 2) * inner)
+    np.testing.assert_allclose(d.value, 2.0 * (1.0 - np.tanh(0.3) ** 2))
+    for graph in (g, h, k):
+        graph.check_invariants()
+
+
+ACTS: dict[str, Callable[[rg.Graph, rg.Var, rg.Var], object]] = {
+    "edit": lambda g, x, u: u.replace_parent(0, x * 1.0),
+    "fork": lambda g, x, u: g.fork(),
+    "what-if": lambda g, x, u: g.whatif({x: 1.0}).__enter__(),
+    "hook": lambda g, x, u: u.register_hook(lambda q: q),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_follows_the_removal_of_an_output_in_one_transaction(act: str) -> None:
+    g = rg.Graph()
+    x = g.param(0.3)
+    u = rg.tanh(x)
+    y = u * 2.0
+    d = rg.grad(y, x)
+    with g.transaction():
+        g.remove(y)
+        other = ACTS[act](g, x, u)
+    np.testing.assert_allclose(d.value, 2.0 * (1.0 - np.tanh(0.3) ** 2))
+    if isinstance(other, rg.Graph):
+        t = np.tanh(1.0 if act == "what-if" else 0.3)
+        np.testing.assert_allclose(other[d].value, 2.0 * (1.0 - t**2))
+    g.check_invariants()
+
+
+class Branch(rg.Function):
+    """Its rule is another one for another sign, and its shape shows when it runs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.positive = bool(x > 0)
+        ctx.save_for_backward(x)
+        return x * 3.0 if ctx.positive else x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * 3.0 if ctx.positive else g * 3.0 * x * x
+
+
+@pytest.mark.parametrize("retain", [None, True])
+def test_gradients_of_all_that_is_between_when_a_rule_inside_changes(retain: bool | None) -> None:
+    g = rg.Graph()
+    x = g.param(0.5)
+    d = rg.grad(Branch.apply(x) * x, x)
+    y = d * x
+    for value, expected in [(-0.5, -2.0), (0.5, 6.0)] * 2:
+        x.set(value)
+        g.zero_grad()
+        y.backward(retain_graph=retain)
+        np.testing.assert_allclose([x.grad, rg.grad(y, x).value], expected)
+    g.check_invariants()

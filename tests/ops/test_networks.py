@@ -315,6 +315,36 @@ def test_linear_is_a_product_and_a_sum(shapes: list[tuple[int, ...]], dtypes: st
         np.testing.assert_allclose(a.value, c.value, rtol=16 * eps, atol=16 * eps * scale)
 
 
+@pytest.mark.parametrize(
+    "shapes",
+    [((1, 4), (4, 5), (6, 5)), ((3, 4), (4, 1), (5,)), ((4,), (4, 1), (3,)), ((1, 4), (4,), (3,))],
+    ids=str,
+)
+def test_a_bias_may_widen_the_product(shapes: list[tuple[int, ...]]) -> None:
+    rng = np.random.default_rng(1)
+    g = rg.Graph()
+    leaves = [g.param(rng.normal(size=shape)) for shape in shapes]
+    x, w, b = leaves
+    one, other = (rg.sin(y).sum() for y in (rg.linear(x, w, b), x @ w + b))
+    for leaf in leaves:
+        np.testing.assert_allclose(rg.grad(one, leaf).value, rg.grad(other, leaf).value, rtol=1e-12)
+
+
+def test_gradients_of_half_precision_do_not_overflow_on_the_way() -> None:
+    g = rg.Graph()
+    x = g.param(np.array([[0, 0, 0, 0, 5.0]], np.float16))
+    seed = np.array([[0, 0, 0, 0, 40000.0]], np.float16)
+    assert rg.grad(rg.layer_norm(x), x, gradient=seed).value.tolist() == [[0.0] * 5]
+    rows = np.random.default_rng(2).normal(size=(4, 8)).astype(np.float16)
+    up = (100.0 * np.random.default_rng(3).normal(size=(4, 8))).astype(np.float16)
+    leaf = g.param(rows)
+    found = rg.grad(rg.softmax(leaf, -1), leaf, gradient=up).value
+    e = np.exp(rows.astype(np.float64))
+    p = (e / e.sum(-1, keepdims=True)).astype(np.float16).astype(np.float64)
+    wanted = p * (up - (up * p).sum(-1, keepdims=True))
+    np.testing.assert_allclose(found, wanted, atol=0.016)
+
+
 def test_linear_says_what_does_not_fit() -> None:
     g = rg.Graph()
     with pytest.raises(rg.ShapeError, match="matmul of"):
