@@ -598,16 +598,17 @@ def _built(graph: Graph, ends: list[int], first: int) -> list[int]:
 def _programs(graph: Graph, nodes: Iterable[int]) -> dict[int, dict[int, Var]]:
     """The gradients that live with some nodes, and theirs in turn: what was given out, by number."""
     known, givers = graph._host.twin_programs, graph._host.givers
-    # Those that gave out one of the nodes: a gradient that the function has asked for.
-    found: dict[int, dict[int, Var]] = {
-        program.number: {} for slot in givers.keys() & nodes for program in givers[slot]
-    }
+    found: dict[int, dict[int, Var]] = {}
     stack = [known[slot] for slot in known.keys() & nodes]
     while stack:
         for entry in stack.pop().values():
             if isinstance(entry, tuple) and entry[1].number not in found:
                 found[entry[1].number] = entry[2]
                 stack += [getattr(var, "_programs", {}) for var in entry[2].values()]
+    # Those that gave out one of the nodes: gradients that the function has asked for.
+    for slot in givers.keys() & nodes:
+        for program in givers[slot]:
+            found.setdefault(program.number, {})
     return found
 
 
