@@ -693,6 +693,9 @@ def subgraph(function: Any = None) -> Any:
     Without a node among the arguments the nodes belong to the current graph. Of each function and graph,
     the last 16 instances that are free are kept.
 
+    Each argument is one of its own, also where two are the same node: a gradient that is asked for inside
+    is by that argument alone.
+
     Examples
     --------
     >>> import reactgrad as rg
