@@ -127,10 +127,6 @@ def _parser() -> argparse.ArgumentParser:
     evolution.add_argument(
         "--seeds", type=_count, default=30, metavar="N", help="how many populations (default: 30)"
     )
-    # Left as it is where `demo --json neat` was written.
-    evolution.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
-    )
     evolution.set_defaults(run=_evolution)
     learning = stories.add_parser(
         "neat-data",
@@ -144,10 +140,11 @@ def _parser() -> argparse.ArgumentParser:
     learning.add_argument(
         "--seeds", type=_count, default=3, metavar="N", help="how many populations (default: 3)"
     )
-    learning.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
-    )
     learning.set_defaults(run=_learning)
+    for story in (evolution, learning):  # left as it is where `demo --json neat` was written
+        story.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
+        )
 
     doctor = commands.add_parser(
         "doctor",
