@@ -2,93 +2,63 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from reactgrad import _respec
-from reactgrad._around import blocks_due, open_blocks, surrounded
+from reactgrad import _build, _nodes, _reading, _setting
 from reactgrad._budget import BudgetedHost, set_limit
-from reactgrad._change import Change, respec
-from reactgrad._cutoff import read_cutoff
+from reactgrad._change import Change
 from reactgrad._edit import Edits, edit, insert, remove
 from reactgrad._errors import (
-    Cancelled,
-    DeviceError,
     DTypeError,
     GraphError,
-    OutdatedRuleError,
-    SetError,
-    ShapeError,
-    UnsetError,
 )
 from reactgrad._events import Event, EventLog, events_of, switch_events
-from reactgrad._fork import WhatIf, computed_fork, following, fork, twin_of
-from reactgrad._host import HandleRef, Host, number_key
+from reactgrad._fork import WhatIf, fork, twin_of
+from reactgrad._host import Host
 from reactgrad._jit import set_jit
-from reactgrad._observe import announce, collect
-from reactgrad._observers import Observers, Sets
+from reactgrad._nodes import by_given_name
+from reactgrad._observe import announce
+from reactgrad._observers import Observers
 from reactgrad._plan import planned
-from reactgrad._quiet import Quiet
+from reactgrad._reading import left_to_run, raise_cancelled, read_executor, read_timeout, running_by
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
-from reactgrad._scope import Scope, open_scopes, path_here
-from reactgrad._site import user_site
+from reactgrad._scope import Scope
+from reactgrad._setting import write_plainly, write_together
 from reactgrad._snapshot import Snapshot, snapshot
-from reactgrad._sparing import take_refusal
 from reactgrad._stabilize import stabilize
 from reactgrad._stats import Stats, take_stats
-from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf, Lease, frozen_copy, unchanged
+from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._tell import held
 from reactgrad._together import FEW
-from reactgrad._undo import former_leaves, give_back, note_leaf, note_name
-from reactgrad._var import DetachedVar, Var
+from reactgrad._undo import give_back
+from reactgrad._var import Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
-from reactgrad.backend import WEAK_SPECS, Spec, device_of_kind, own_copy, read_value, spec
-from reactgrad.flow import GradMode, hooks_here, is_grad_enabled, mode_of, open_hooks
+from reactgrad.flow import GradMode, mode_of
 from reactgrad.ops import (
-    MODE,
-    Attrs,
     Handle,
-    Op,
-    Output,
-    alias,
     enter,
-    holds_handles,
     leave,
     on_default,
-    spread_to,
-    stacked,
 )
+from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import (
-    Later,
     Scheduler,
     Serial,
     Threads,
     check_invariants,
-    note_read,
 )
-from reactgrad.scheduler import Run as RawRun
-from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
-    from reactgrad._lift import Lifted as _Lifted
     from reactgrad._why import Why
-
-_UNSET = object()
-_new = object.__new__
-_slot_of: Callable[[Any], int] = attrgetter("_slot")
-_graph_of: Callable[[Any], Any] = attrgetter("_graph")
 
 
 class Graph:
@@ -185,11 +155,47 @@ class Graph:
         if host is not None:
             host.close()
 
+    # The work itself, part by part; each is a function of a graph in a module of its own.
+
+    _new_var = _nodes.new_var
+    _handle = _nodes.handle
+    _live = _nodes.live
+    _tidy = _nodes.tidy
+    _set_name = _nodes.set_name
+    _slots = _nodes.slots
+    _own = _nodes.own
+    _own_all = _nodes.own_all
+
+    _new_leaf = _build.new_leaf
+    _apply = _build.apply
+    _refuse_tuple = _build.refuse_tuple
+    _call_lifted = _build.call_lifted
+    _outputs = _build.outputs
+    _output = _build.output
+    _call_switch = _build.call_switch
+    _link_branches = _build.link_branches
+    _add_computed = _build.add_computed
+    _copy = _build.copy
+    _full = _build.full
+    _zeros_like = _build.zeros_like
+    _zeros = _build.zeros
+
+    _write_one_plainly = _setting.write_one_plainly
+    _set_many = _setting.set_many
+    _set_cutoff = _setting.set_cutoff
+
+    _refresh = _reading.refresh
+    _follow_rules = _reading.follow_rules
+    _value = _reading.value
+    _hand_out = _reading.hand_out
+    _clean_value = _reading.clean_value
+    _clean_values = _reading.clean_values
+
     # --- leaves ------------------------------------------------------------------------------
 
     def input(
         self,
-        value: Any = _UNSET,
+        value: Any = MISSING,
         name: str | None = None,
         *,
         shape: Sequence[int | None] | int | None = None,
@@ -241,7 +247,7 @@ class Graph:
 
     def param(
         self,
-        value: Any = _UNSET,
+        value: Any = MISSING,
         name: str | None = None,
         *,
         shape: Sequence[int | None] | int | None = None,
@@ -307,170 +313,7 @@ class Graph:
         """
         return self._new_leaf(CONST, value, name, None, None, None)
 
-    def _new_leaf(
-        self, kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
-    ) -> Var:
-        what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
-        pattern = _read_pattern(what, shape, dtype)
-        rule = read_cutoff(cutoff)
-        if value is _UNSET:
-            if pattern is None and kind is PARAM:
-                raise DTypeError(f"{what} needs a value, or shape= and dtype=.")
-            found: Spec | None = pattern
-            if kind is PARAM and pattern is not None and pattern.dtype.kind != "f":
-                raise _not_float(what, pattern)
-        else:
-            if isinstance(value, Handle):
-                raise DTypeError(
-                    f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
-                    "v.snapshot() for a constant; to compute from v, just use v."
-                )
-            found, value = read_value(value, what)
-            if dtype is not None:
-                if found is None:
-                    raise DTypeError(
-                        f"{what} was given {type(value).__name__} ({value!r:.60}), which is no number "
-                        f"or array and cannot have dtype={dtype!r}."
-                    )
-                value = _cast(what, value, np.dtype(dtype).newbyteorder("="))
-                found, value = read_value(value, what)
-            if kind is PARAM:
-                if found is None or found.dtype.kind != "f":
-                    raise _not_float(what, found or type(value).__name__)
-                found = spec(found.shape, found.dtype, found.device)
-            if pattern is not None:
-                _check_pattern(what, pattern, found)
-        if open_scopes and isinstance(name, str) and name and (path := path_here(self)):
-            name = f"{path}/{name}"
-        with self._lock:
-            self._scheduler.check_idle()
-            self._check_name(name, None)
-            self._tidy()
-            slot = self._scheduler.add((), leaf=True, valued=value is not _UNSET)
-            data: Any = MISSING
-            if value is not _UNSET:
-                plain = found is None or found.weak is not None
-                data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
-            self._host.add_node(slot, kind, (), found, data, user_site())
-            if shape is not None and pattern is not None:
-                self._host.patterns[slot] = pattern
-            elif dtype is not None and value is _UNSET:
-                self._host.dtypes[slot] = np.dtype(dtype).newbyteorder("=")
-            if rule is not None:
-                self._host.cutoffs[slot] = rule
-            var = self._new_var(slot)
-            if name is not None:
-                self._set_name(slot, name)
-            return var
-
-    # --- building ----------------------------------------------------------------------------
-
-    def _apply(self, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
-        """A new node that computes an op."""
-        lock = self._lock
-        # As `with lock:`, whose two calls would be a tenth of the cost of a node.
-        if not lock.acquire(False):
-            lock.visit(None)
-        elif lock.gates:
-            lock.enter_again()
-        try:
-            host = self._host
-            if host.dropped:
-                self._tidy()
-            specs = host.specs
-            slots: list[int] = []
-            found: list[Any] = []
-            constants: list[tuple[int, Spec, Any]] = []
-            detached: list[int] = []
-            for operand in operands:
-                kind = type(operand)
-                if kind is Var:
-                    if operand._graph is not self:
-                        raise self._foreign(operand, op.name)
-                    slot = operand._slot
-                    slots.append(slot)
-                    found.append(specs[slot])
-                elif kind in WEAK_SPECS:
-                    known = host.numbers.get(number_key(operand), -1)
-                    if known < 0:
-                        constants.append((len(slots), WEAK_SPECS[kind], operand))
-                    slots.append(known)
-                    found.append(WEAK_SPECS[kind])
-                elif isinstance(operand, Handle):
-                    if operand._graph is not self:
-                        raise self._foreign(operand, op.name)
-                    if kind is DetachedVar:
-                        detached.append(len(slots))
-                    slots.append(operand._slot)
-                    found.append(specs[operand._slot])
-                elif isinstance(operand, list | tuple) and holds_handles(operand):
-                    return self._apply(op, [stacked(one) for one in operands], attrs)
-                else:
-                    one, value = self._read_operand(op, len(slots), operand)
-                    constants.append((len(slots), one, value))
-                    slots.append(-1)
-                    found.append(one)
-            try:
-                result = op.known.get((tuple(found), attrs))
-            except TypeError:  # attributes that hold arrays are not looked up
-                result = None
-            if result is None:
-                result = self._infer(op, attrs, slots, found)
-            reuse = self._reuse
-            if reuse is not None and reuse.blocks:
-                return self._reused(reuse, op, attrs, slots, result, constants, detached)
-            for i, one, value in constants:
-                slots[i] = self._constant(one, value)
-            return self._add_computed(op, attrs, result, slots, detached)
-        finally:
-            if not lock.gates or lock.leave_gate():
-                lock.release()
-
-    def _infer(
-        self, op: Op, attrs: Attrs, slots: Sequence[int], specs: Sequence[Spec | None]
-    ) -> Spec | None:
-        """What is known of the result of an op; ``None``, if that shows only in values."""
-        known = [one for one in specs if one is not None]
-        if len(known) == len(specs):
-            return op.result(tuple(known), attrs)
-        for slot in slots:
-            if slot >= 0:
-                self._refuse_tuple(slot, op.name)
-        return None
-
-    def _read_operand(self, op: Op, position: int, operand: Any) -> tuple[Spec, Any]:
-        """An operand that is no node: a number or an array, with its spec."""
-        what = f"operand {position + 1} of {op.name}"
-        found, value = read_value(operand, what)
-        if found is None:
-            raise DTypeError(
-                f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
-                "Vars, numbers and arrays. Use rg.lift for other objects."
-            )
-        return found, value
-
-    def _reused(
-        self,
-        reuse: Reuse,
-        op: Op,
-        attrs: Attrs,
-        slots: list[int],
-        result: Spec | None,
-        constants: Sequence[tuple[int, Spec, Any]],
-        detached: list[int],
-    ) -> Var:
-        """The node that computes an op already, or a new one."""
-        key = None if -1 in slots else reuse.key(self, op, attrs, slots, detached)
-        var = None if key is None else reuse.find(self, key)
-        if var is not None:
-            return var
-        for i, found, value in constants:
-            slots[i] = self._constant(found, value)
-        var = self._add_computed(op, attrs, result, slots, detached)
-        key = reuse.key(self, op, attrs, slots, detached)
-        if key is not None:
-            reuse.add(self, key, var)
-        return var
+    # --- building: blocks around what is written ---------------------------------------------
 
     def reuse(self) -> ReuseBlock:
         """Let the same op on the same operands give the node that is there already, in a block.
@@ -513,210 +356,42 @@ class Graph:
         """
         return ReuseBlock(self)
 
-    def _refuse_tuple(self, slot: int, what: str) -> None:
-        """Raise ``DTypeError`` for the node of a function that has several outputs."""
-        op = self._host.ops[slot]
-        if getattr(op, "outputs", None) is not None:
-            name = self._host.name
-            children = self._scheduler.topology.children[slot]
-            outputs = [
-                name(child) for child in children if isinstance(self._host.ops[child], Output)
-            ]
-            raise DTypeError(
-                f"{what}: {name(slot)!r} is the tuple of all outputs of function {op.name!r}, which is "
-                "no array and has no gradient. Use the outputs, which are nodes of their own, "
-                f"{' and '.join(map(repr, outputs))}."
-            )
+    def scope(self, name: str) -> Scope:
+        """A block, or a decorated function, whose nodes are a named part of the model.
 
-    def _call_lifted(self, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
-        """A new node that calls a Python function; of several outputs the nodes of these."""
-        with self._lock:
-            self._tidy()
-            for operand in operands:
-                if operand._graph is not self:
-                    raise self._foreign(operand, op.name)
-            detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
-            slots = [operand._slot for operand in operands]
-            var = self._add_computed(op, (), op.declared, slots, detached)
-            several = op.outputs is not None
-            results = self._outputs(var) if several else (var,)
-            if cutoff is not None:
-                for result in results:  # no plan and no mark knows these nodes yet
-                    self._host.cutoffs[result._slot] = cutoff
-                    self._scheduler.staleness.cutoffs.add(result._slot)
-            return results if several else var
+        Pictures draw a frame around them, and fold it: ``g.draw("x.svg", fold=1)``. The names of nodes
+        that are made inside begin with the scope's: those of leaves that are given one, ``name="w"``,
+        and those that nobody has named. Scopes nest, are of their thread, and come along to forks and
+        files. A name set later, ``y.name = "h"``, is taken as it is. Nodes of gradients belong to none.
 
-    def _outputs(self, node: Var) -> tuple[Var, ...]:
-        """The nodes of all outputs of a function that has several."""
-        return tuple(
-            [self._output(node, i) for i in range(len(self._host.ops[node._slot].outputs))]
-        )
+        Parameters
+        ----------
+        name : str
+            Not empty; ``"block1/attention"`` is a scope in a scope.
 
-    def _output(self, node: Var, index: int) -> Var:
-        """The node of one output of a function, which is made anew if nobody has held it."""
-        host, slot = self._host, node._slot
-        for child in self._scheduler.topology.children[slot]:
-            op = host.ops[child]
-            if isinstance(op, Output) and op.index == index:
-                return self._handle(child)
-        function = host.ops[slot]
-        found = function.promised(index, [host.specs[p] for p in self._scheduler.operands(slot)])
-        return self._add_computed(function.output(index), (), found, [slot], [])
+        Returns
+        -------
+        context manager and decorator
 
-    def _call_switch(self, op: Any, condition: Any) -> Var:
-        """A new node that chooses between two others."""
-        with self._lock:
-            for branch in op.branches:
-                if branch._graph is not self:
-                    raise self._foreign(branch, op.name)
-            var = self._call_lifted(op, [condition], None)
-            self._link_branches(var._slot, (condition._slot, *[b._slot for b in op.branches]))
-            return var
+        Raises
+        ------
+        GraphError
+            If it is no such name.
 
-    def _link_branches(self, slot: int, operands: tuple[int, ...]) -> None:
-        self._host.branches[slot] = operands
-        for operand in operands:
-            self._host.branch_users.setdefault(operand, set()).add(slot)
-
-    def _add_computed(
-        self, op: Any, attrs: Attrs, found: Spec | None, slots: list[int], detached: list[int]
-    ) -> Var:
-        host = self._host
-        slot = self._scheduler.add(tuple(slots))
-        host.add_node(slot, op, attrs, found, MISSING, user_site(3))
-        if not is_grad_enabled(self):
-            host.closed[slot] = None
-        elif detached:
-            host.closed[slot] = frozenset(detached)
-        program = self._programs.building
-        if program is not None:
-            host.own(slot, program)
-        elif open_hooks and (hooks := hooks_here()) is not None:
-            host.let_pass([slot], hooks)
-        return self._new_var(slot)
-
-    def _copy(self, slot: int) -> Var:
-        """Another node that computes the same."""
-        host = self._host
-        operands = list(self._scheduler.operands(slot))
-        var = self._add_computed(host.ops[slot], host.attrs[slot], host.specs[slot], operands, [])
-        if slot in host.closed:
-            host.closed[var._slot] = host.closed[slot]
-        if slot in host.branches:
-            self._link_branches(var._slot, host.branches[slot])
-        return var
-
-    def _constant(self, found: Spec, value: Any) -> int:
-        """The slot of a constant; equal Python numbers share one."""
-        host = self._host
-        key = None
-        if found.weak is not None:
-            key = number_key(value)
-            slot = host.numbers.get(key)
-            if slot is not None:
-                return slot
-        slot = self._scheduler.add((), leaf=True, valued=True)
-        data = value if key is not None else own_copy(found, value)
-        host.add_node(slot, CONST, (), found, data, None)
-        if key is not None:
-            host.numbers[key] = slot
-        return slot
-
-    def _full(self, found: Spec, number: float) -> Var:
-        """A constant array of one element with the dtype and device of `found`."""
-        one = spec((1,) * len(found.shape), found.dtype, found.device)
-        with self._lock:
-            slot = self._scheduler.add((), leaf=True, valued=True)
-            self._host.add_node(slot, CONST, (), one, own_copy(one, number), None)
-            return self._new_var(slot)
-
-    def _zeros_like(self, var: Any) -> Var:
-        """Zeros for the gradient of `var`, as a node that is never leaf nor stale again."""
-        found = self._host.specs[var._slot] or spec(var.shape, var.dtype)
-        if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
-            found = spec(found.shape, np.dtype(np.float64), found.device)
-        return self._zeros(found)
-
-    def _zeros(self, found: Spec) -> Var:
-        zero = self._full(found, 0.0)
-        return spread_to(zero, found.shape) if found.shape else alias(zero)
-
-    def _foreign(self, operand: Any, op: str) -> GraphError:
-        return GraphError(
-            f"{op} was given {operand.name!r}, which belongs to another graph than the first "
-            "operand. Nodes of two graphs cannot be connected: build both in one graph (leaves "
-            "made outside of any `with graph:` belong to the default graph), or pass the value: "
-            "g.input(v.value)."
-        )
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0])
+        >>> with g.scope("layer1"):
+        ...     w = g.param([3.0, 4.0], name="w")
+        ...     y = rg.tanh(w * x)
+        >>> w.name, y.name, g["layer1/w"] is w
+        ('layer1/w', 'layer1/tanh_4', True)
+        """
+        return Scope(self, name)
 
     # --- handles, names, lifetime --------------------------------------------------------------
-
-    def _new_var(self, slot: int) -> Var:
-        var = _new(Var)
-        var._graph = self
-        var._slot = slot
-        host = self._host
-        ref = host.handles[slot] = HandleRef(var, host.on_death)
-        ref.slot = slot
-        return var
-
-    def _handle(self, slot: int) -> Var:
-        """The one Var of a node."""
-        ref = self._host.handles[slot]
-        var = ref() if ref is not None else None
-        return self._new_var(slot) if var is None else var
-
-    def _live(self, slots: Iterable[int], serials: Mapping[int, int]) -> list[Var]:
-        with self._lock:
-            serial = self._scheduler.topology.serial
-            return [self._handle(s) for s in slots if serial[s] == serials[s]]
-
-    def _tidy(self) -> None:
-        """Free the nodes whose handles have died and that nothing else keeps."""
-        dropped = self._host.dropped
-        # With the nodes that gradients gave out these go, and what they held in turn.
-        while dropped and not self._computing and self._programs.building is None:
-            slots = []
-            while dropped:
-                ref = dropped.popleft()
-                host = self._host
-                if host.anchor_refs.pop(id(ref), None) is not None:
-                    host.anchors[ref.slot] -= 1
-                    if not host.anchors[ref.slot]:
-                        del host.anchors[ref.slot]
-                        slots.append(ref.slot)
-                elif self._host.handles[ref.slot] is ref:
-                    self._host.handles[ref.slot] = None
-                    if host.together:
-                        host.part(ref.slot)
-                    slots.append(ref.slot)
-            self._scheduler.release(slots)
-
-    def _check_name(self, name: Any, slot: int | None) -> None:
-        if name is None:
-            return
-        if not isinstance(name, str) or not name:
-            raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
-        self._tidy()
-        taken = self._host.named.get(name)
-        if taken is None:
-            taken = self._by_given_name(name)
-        if taken is not None and taken != slot:
-            raise GraphError(
-                f"the name {name!r} is taken by another node of this graph; names are unique. "
-                f"Choose another one, or g[{name!r}] to get that node."
-            )
-
-    def _set_name(self, slot: int, name: str | None) -> None:
-        host = self._host
-        self._check_name(name, slot)
-        note_name(self, slot)
-        former = host.name_of.pop(slot, None)
-        if former is not None:
-            del host.named[former]
-        if name is not None:
-            host.name_of[slot] = name
-            host.named[name] = slot
 
     def __getitem__(self, name: str | Var) -> Var:
         """The node with this name; in a fork also the twin of a node."""
@@ -726,7 +401,7 @@ class Graph:
             self._tidy()
             slot = self._host.named.get(name)
             if slot is None:
-                slot = self._by_given_name(name)
+                slot = by_given_name(self, name)
             if slot is None:
                 from difflib import get_close_matches  # slow to import, and only for this
 
@@ -738,21 +413,12 @@ class Graph:
                 )
             return self._handle(slot)
 
-    def _by_given_name(self, name: Any) -> int | None:
-        """The node whose name was made of its op and number, such as ``tanh_3``."""
-        number = str(name).rpartition("_")[2]
-        if number.isdecimal() and int(number):  # free slots have the number 0
-            slot = self._scheduler.topology.find(int(number))
-            if slot is not None and self._host.name(slot) == name:
-                return slot
-        return None
-
     def __contains__(self, item: object) -> bool:
         """Whether a Var, or a node with this name, belongs to the graph."""
         with self._lock:
             self._tidy()
             if isinstance(item, str):
-                return item in self._host.named or self._by_given_name(item) is not None
+                return item in self._host.named or by_given_name(self, item) is not None
             return isinstance(item, Handle) and item._graph is self
 
     def __iter__(self) -> Iterator[Var]:
@@ -782,11 +448,6 @@ class Graph:
         with self._lock:
             self._tidy()
             return VarList([self._handle(slot) for slot in self._slots()])
-
-    def _slots(self) -> list[int]:
-        """The slots of all nodes in order of creation."""
-        removed = self._host.removed
-        return [slot for slot in self._scheduler.topology.slots() if slot not in removed]
 
     def _leaves(self, kind: Leaf) -> VarList:
         with self._lock:
@@ -824,32 +485,6 @@ class Graph:
         with self._lock:
             return f"<Graph: {len(self)} nodes; inputs {self.inputs!r}, params {self.params!r}>"
 
-    def _own(self, var: Any, what: str) -> int:
-        """The slot of a Var of this graph, or of the node of this name."""
-        if isinstance(var, str):
-            return self[var]._slot
-        if not isinstance(var, Handle):
-            several = isinstance(var, list | tuple | VarList)
-            hint = " Pass them one by one, f(*vars)." if several else ""
-            raise DTypeError(
-                f"{what} takes Vars of this graph, or names, not {type(var).__name__}.{hint} A value "
-                "becomes a node with g.input(value) or g.const(value)."
-            )
-        if var._graph is not self:
-            origin = any(ref() is var._graph for ref, _ in self._lineage)
-            hint = " Its twin in this fork is fork[var]." if origin else ""
-            raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.{hint}")  # type: ignore[attr-defined]
-        return var._slot
-
-    def _own_all(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
-        """The slots of Vars of this graph, each once."""
-        try:
-            if set(map(_graph_of, variables)) == {self}:
-                return tuple(dict.fromkeys(map(_slot_of, variables)))
-        except AttributeError:
-            pass  # what is no Var is named below
-        return tuple(dict.fromkeys(self._own(var, what) for var in variables))
-
     # --- setting -----------------------------------------------------------------------------
 
     def set(self, values: Mapping[Any, Any]) -> None:
@@ -879,125 +514,13 @@ class Graph:
                 raise DTypeError(
                     f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
                 )
-            if len(values) > FEW and self._host.together and self._write_together(values):
+            if len(values) > FEW and self._host.together and write_together(self, values):
                 return
             pairs = [(self._own(var, "set"), value) for var, value in values.items()]
-            if not pairs or not self._write_plainly(pairs):
+            if not pairs or not write_plainly(self, pairs):
                 self._set_many(pairs)
             elif len(pairs) > FEW:
                 self._host.remember(values, [slot for slot, _ in pairs])
-
-    def _write_together(self, values: Mapping[Any, Any]) -> bool:
-        """Set leaves that were set together before; ``False``: nothing done, look at each."""
-        host, scheduler = self._host, self._scheduler
-        if scheduler.notes or scheduler.computing or self._observers.calling is not None:
-            return False
-        self._tidy()  # so that no other handle has the place of one that died
-        first, given = next(iter(values)), values.values()
-        together = host.together.get(id(first))
-        if host.dropped or together is None or not together.takes(host, values, given):
-            return False
-        try:
-            host.overwrite(together.members)
-            together.write(host, given)
-        finally:
-            scheduler.changed_again(together.leaves)
-        if self._observed:
-            announce(self, together.leaves.slots)
-        return True
-
-    def _write_plainly(self, values: Sequence[tuple[int, Any]]) -> bool:
-        """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
-        host = self._host
-        if self._noted or self._computing or self._observers.calling is not None:
-            return False
-        for slot, value in values:
-            if not host.plain_write(slot, value):
-                return False
-        slots = [slot for slot, _ in values]
-        try:
-            host.overwrite(set(slots))
-            data = host.data
-            for slot, value in values:
-                buffer = data[slot]
-                if type(buffer) is np.ndarray:
-                    buffer[...] = value
-                else:
-                    host.write_plainly(slot, value)
-        finally:  # whatever interrupts this, no leaf has another value at its old version
-            self._scheduler.changed_together(tuple(slots))
-        if self._observed:
-            announce(self, slots)
-        return True
-
-    def _write_one_plainly(self, slot: int, value: Any) -> bool:
-        """As ``_write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
-        lock = self._lock
-        if not lock.acquire(False):
-            return False
-        try:
-            host = self._host
-            if (
-                self._noted
-                or self._computing
-                or lock.gates  # or an observer is called
-                or not host.plain_write(slot, value)
-            ):
-                return False
-            try:
-                host.write_plainly(slot, value)
-            finally:
-                self._scheduler.changed(slot)
-            if self._observed:
-                announce(self, (slot,))
-            return True
-        finally:
-            lock.release()
-
-    def _set_many(self, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
-        self._scheduler.check_idle()
-        if self._observers.calling is not None:
-            self._queue_sets(values)
-            return
-        ready: list[tuple[int, Spec | None, Any]] = []
-        for slot, value in values:
-            found, new = self._read_set(slot, value)
-            if not self._cut_off(slot, found, new):
-                ready.append((slot, found, new))
-        if not ready:
-            return
-        specs = self._host.specs
-        reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        former = former_leaves(self, [slot for slot, _, _ in ready])
-        if reshaped:
-            respec(self, reshaped)
-        for slot, before in former.items():
-            note_leaf(self, slot, before)
-        try:
-            for slot, found, new in ready:
-                self._host.write_leaf(slot, found, new, adopt=adopt)
-        finally:
-            self._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
-        if self._observed:
-            announce(self, [slot for slot, _, _ in ready])
-
-    def _queue_sets(self, values: Sequence[tuple[int, Any]]) -> None:
-        """Check sets that an observer asks for, and keep them until all have been called."""
-        observers, specs = self._observers, self._host.specs
-        ready = [(slot, *self._read_set(slot, value)) for slot, value in values]
-        reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
-        sets: Sets = []
-        for slot, found, new in ready:
-            if found is not None and found.weak is None:
-                new = own_copy(found, new)
-                if not found.shape:
-                    new = device_of_kind(found.kind).reshape(new, ())
-            sets.append((self._handle(slot), new))
-        if reshaped:
-            self._tidy()
-            _respec.check(self, reshaped)
-        assert observers.calling is not None
-        observers.queue.append((observers.calling, sets))
 
     def _announce(self, slots: Iterable[int] = ()) -> None:
         """Let observers hear of a change that was made; these nodes have new values by it."""
@@ -1007,107 +530,6 @@ class Graph:
     def _hold(self) -> held:
         """Hold back observers for a block; for what makes several steps."""
         return held(self)
-
-    def _read_set(self, slot: int, value: Any) -> tuple[Spec | None, Any]:
-        """A new value for a leaf, checked and in the leaf's dtype."""
-        host = self._host
-        kind, old = host.ops[slot], host.specs[slot]
-        if host.plain_write(slot, value):
-            return old, value
-        name = host.name(slot)
-        if kind is CONST:
-            raise SetError(
-                f"{name!r} is a constant and cannot be set. Make it an input, g.input(value), if "
-                "it changes."
-            )
-        if not isinstance(kind, Leaf):
-            raise SetError(
-                f"{name!r} is computed by {host.describe_op(slot)} and cannot be set: its value "
-                "follows its parents'. Set one of the inputs it depends on."
-            )
-        what = f"{kind.name} {name!r}"
-        if kind is MODE and type(value) is not bool:
-            raise SetError(f"{what} was given {value!r:.60}: write g.train() or g.eval().")
-        if isinstance(value, Handle):
-            raise DTypeError(
-                f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
-            )
-        found, new = read_value(value, what)
-        pattern = host.patterns.get(slot)
-        if old is None:  # an input of any object, or one that was never set
-            if host.data[slot] is MISSING:
-                wanted = host.dtypes.get(slot)
-                return (
-                    (found, new) if wanted is None else read_value(_cast(what, new, wanted), what)
-                )
-            return None, value if found is None or found.weak is not None else frozen_copy(new)
-        if found is None:
-            raise DTypeError(
-                f"{what} holds {old!r} and was given {type(value).__name__} ({value!r:.60}), "
-                "which is no number or array. Make another input for such objects."
-            )
-        if old.weak is not None and pattern is None:
-            # A number stays a Python number, also where NumPy's scalar types bring it.
-            if found.weak is None and not found.shape and found.kind == "cpu":
-                found, new = read_value(np.asarray(new).item(), what)
-            # Where gradients exist an integer counts as the float that it stands for.
-            integer = found is not None and found.weak in (int, bool)
-            if integer and old.weak is float and self._programs.read(slot):
-                return old, new
-            return found, new
-        if found.weak is int and abs(new) > 1 << 1023 and old.dtype.kind in "fc":
-            raise DTypeError(
-                f"{what} holds {old.dtype}, into which an integer of that size does not fit."
-            )
-        if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
-            raise DTypeError(
-                f"{what} holds {old.dtype} and was given {found!r}: that would lose what the dtype "
-                f"cannot hold. Convert it first, value.astype('{old.dtype}'), or make the "
-                f"{kind.name} with dtype='{found.dtype}'."
-            )
-        if old.dtype.kind in "iu" and found.kind == "cpu":
-            new = _cast(what, new, old.dtype)
-        if found.kind != old.kind and found.kind != "cpu":
-            raise DeviceError(
-                f"{what} lives on {old.device} and was given a value on {found.device}."
-            )
-        if old.kind != "cpu":
-            new = device_of_kind(old.kind).asarray(new, old.dtype)
-        elif found.dtype != old.dtype:
-            # Here, where nothing has changed yet; overflow to infinity is no error.
-            with np.errstate(all="ignore"):
-                new = np.asarray(new).astype(old.dtype)
-        found = spec(found.shape, old.dtype, old.device)
-        if pattern is not None:
-            _check_pattern(what, pattern, found)
-        return found, new
-
-    def _cut_off(self, slot: int, found: Spec | None, new: Any) -> bool:
-        """Whether the cutoff of a leaf calls a new value unchanged."""
-        rule = self._host.cutoffs.get(slot)
-        if rule is None or self._host.data[slot] is MISSING:
-            return False
-        if found is not None and found.weak is None and found.kind == "cpu":
-            new = np.asarray(new, found.dtype)[()]
-        try:
-            return unchanged(rule, self._host.hand_out(slot), new)
-        except Exception as error:  # no node runs here that would say so
-            error.add_note(self._host.explain(slot))
-            raise
-
-    def _set_cutoff(self, slot: int, rule: Any) -> None:
-        self._scheduler.attend()
-        if rule is None:
-            if self._host.cutoffs.pop(slot, None) is not None:
-                self._host.former_cutoffs[slot] = self._scheduler.version(slot)
-        else:
-            self._host.own_view(slot)
-            self._host.cutoffs[slot] = rule
-        self._host.moved(slot)
-        if not self._scheduler.leaf[slot]:
-            self._scheduler.cutoff_changed(slot, rule is not None)
-        if slot in self._scheduler.errors:  # its cutoff may be what raised
-            self._scheduler.invalidate(slot)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -1206,19 +628,19 @@ class Graph:
         2
         """
         slots = self._own_all(targets, "forward")
-        limit = _read_timeout(timeout)
+        limit = read_timeout(timeout)
         if executor is not None:
-            with self._lock, self._running_by(executor):
+            with self._lock, running_by(self, executor):
                 return self.forward(*targets, retry=retry, timeout=timeout)
         with self._lock:
             self._tidy()
             if limit is None:
                 return Run(self, self._refresh(slots, retry=retry))
             if limit <= 0.0:
-                left = self._left_to_run(slots, retry)
+                left = left_to_run(self, slots, retry)
                 if left:
                     self._scheduler.cancel()  # also the run that this is read in
-                    self._raise_cancelled(left)
+                    raise_cancelled(self, left)
                 return Run(self, self._refresh(slots))
             timer = threading.Timer(limit, self._scheduler.cancel)
             timer.daemon = True
@@ -1227,19 +649,6 @@ class Graph:
                 return Run(self, self._refresh(slots, retry=retry))
             finally:
                 timer.cancel()
-
-    @contextmanager
-    def _running_by(self, executor: Serial | Threads) -> Iterator[None]:
-        """Let reads of a block run in another way."""
-        if self._computing:
-            _read_executor(executor)
-            yield
-            return
-        former, self.executor = self.executor, executor
-        try:
-            yield
-        finally:
-            self.executor = former
 
     @property
     def executor(self) -> Serial | Threads:
@@ -1272,7 +681,7 @@ class Graph:
     def executor(self, executor: Serial | Threads) -> None:
         with self._lock:
             self._scheduler.check_idle()
-            self._scheduler.executor = _read_executor(executor)
+            self._scheduler.executor = read_executor(executor)
 
     def cancel(self) -> None:
         """Stop the run under way before its next node; called from another thread.
@@ -1299,189 +708,12 @@ class Graph:
         """
         return Running(self._scheduler) if self._computing else None
 
-    def _refresh(self, slots: tuple[int, ...], retry: bool = False) -> RawRun:
-        if self._observed and not self._observers.held:
-            with held(self):
-                return self._refresh(slots, retry=retry)
-        if open_blocks and not self._computing and (blocks := blocks_due(self)):
-            with surrounded(self, blocks):
-                return self._refresh(slots, retry=retry)
-        try:
-            around = self._as_fork if self._lineage else Quiet
-            run = self._scheduler.refresh(slots, retry, around)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # interrupted in the middle
-                if not self._computing and not isinstance(error, Later):
-                    self._scheduler.forget()  # versions tell how far it got
-                if self._observed:
-                    collect(self, self._scheduler.last_run)
-            raise
-        if self._observed:
-            collect(self, run)
-        failure = self._scheduler.error_of(slots, run) if run.failed else None
-        outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
-        if (
-            outdated and self._follow_rules()
-        ):  # else who failed may have another error to raise by now
-            del failure
-            return self._refresh(slots, retry=retry)
-        if self._transient and not self._computing:
-            failure = take_refusal(self._host, failure)
-        try:
-            if self._scheduler.cancelled:
-                self._check_cancelled(slots)
-            if failure is not None:
-                raise failure
-            return run
-        finally:
-            del failure  # its traceback holds this frame
-
-    @contextmanager
-    def _as_fork(self) -> Iterator[None]:
-        """What runs of a fork are inside of."""
-        with Quiet(), following(self):
-            yield
-
-    def _follow_rules(self) -> bool:
-        """Build gradients anew whose rules saw what is no more so; whether there were any."""
-        programs = self._programs
-        if self._computing or programs.under_way:
-            return False
-        if programs.waiting and self._subgraphs is not None:
-            with self._subgraphs.fed(self):
-                return self._follow_outdated()
-        return self._follow_outdated()
-
-    def _follow_outdated(self) -> bool:
-        programs = self._programs
-        outdated = [(program, program.outdated()) for program in programs.in_order()]
-        waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
-        unset: set[int] = set()
-        for slot in dict.fromkeys(waiting):
-            try:
-                self._refresh((slot,))
-            except UnsetError:  # it goes on waiting
-                unset.add(slot)
-        programs.following = True
-        try:
-            with Change(self) as change:
-                for program, slots in outdated:
-                    if slots.keys() - unset:
-                        change.update(program, slots.keys() - unset, ())
-                change.follow()
-        finally:
-            programs.following = False
-        programs.waiting = bool(unset)
-        return any(slots.keys() - unset and not program.broken for program, slots in outdated)
-
-    def _check_cancelled(self, slots: Sequence[int]) -> None:
-        """Raise if a cancelled run left one of these nodes stale."""
-        stale = self._scheduler.truly_stale(slots)
-        if not self._computing:
-            self._scheduler.cancelled = False
-        if stale:
-            self._raise_cancelled(len(stale))
-
-    def _raise_cancelled(self, left: int) -> NoReturn:
-        if not self._computing:
-            self._scheduler.cancelled = False
-        raise Cancelled(
-            f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
-            "had run is kept. Read again to go on."
-        )
-
-    def _left_to_run(self, slots: Sequence[int], retry: bool) -> int:
-        """How many nodes a read of these would run at least; runs nothing."""
-        scheduler = self._scheduler
-        left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
-        if retry:  # also what functions handled
-            ancestors = scheduler.topology.ancestors(slots)
-            left.update([slot for slot in ancestors if self._mark[slot] == FAILED])
-        else:
-            left = {slot for slot in left if self._mark[slot] != FAILED}
-        return len(left)
-
-    def _value(self, slot: int) -> Any:
-        """The clean value of a node, for callers."""
-        if self._followed:
-            fork = computed_fork(self)
-            if fork is not None:
-                return twin_of(fork, self._handle(slot)).value
-        if self._computing:
-            if slot not in self._transient and note_read(self._scheduler, slot):
-                value = self._handed.get(slot, MISSING)
-                missing = value is MISSING or type(value) is Lease
-                return self._hand_out(slot) if missing else value
-        else:
-            lock = self._lock
-            if lock.acquire(False):
-                try:
-                    stale = self._pending or self._mark[slot]
-                    if not (lock.gates or self._computing or (stale and self._observed)):
-                        if stale:
-                            self._refresh((slot,))
-                        value = self._handed.get(slot, MISSING)
-                        missing = value is MISSING or type(value) is Lease
-                        return self._hand_out(slot) if missing else value
-                finally:
-                    lock.release()
-        while True:
-            try:
-                return self._value_now(slot)
-            except Later as later:  # another thread computes what this one needs
-                self._lock.wait_after(later)
-
     def _value_for_rule(self, slot: int) -> Any:
         """The value of a function's node for a rule that is built anew when it is so no more."""
         return self._value(slot)
 
     def _rule_saw(self, program: Program) -> None:
         """Hear that a rule has read what only this program will build anew when it is so no more."""
-
-    def _value_now(self, slot: int) -> Any:
-        lock = self._lock  # as `with lock`, but it says what it reads
-        if not lock.acquire(False):
-            lock.visit(slot)
-        elif lock.gates:
-            lock.enter_again(slot)
-        try:
-            if self._computing:
-                self._scheduler.depend(slot)
-            if self._pending or self._mark[slot]:
-                if self._observed and not self._observers.held:
-                    with held(self):  # who may set what the value comes from
-                        return self._value(slot)
-                self._refresh((slot,))
-            return self._hand_out(slot)
-        finally:
-            if not lock.gates or lock.leave_gate():
-                lock.release()
-
-    def _hand_out(self, slot: int) -> Any:
-        """The value of a clean node, handed out without the lock the next time."""
-        value = self._host.hand_out(slot)
-        if value is MISSING:
-            value = self._clean_value(slot)
-        self._handed.setdefault(slot, value)
-        return value
-
-    def _clean_value(self, slot: int) -> Any:
-        """The value of a clean node, computed again if it was released."""
-        value = self._host.hand_out(slot)
-        if value is MISSING:
-            self._refresh((slot,))
-            value = self._host.hand_out(slot)
-            if value is MISSING:
-                raise Cancelled(
-                    f"the run was cancelled while the released value of {self._host.name(slot)!r} was "
-                    "computed again. Read again to go on."
-                )
-        return value
-
-    def _clean_values(self, slots: Iterable[int]) -> list[Any]:
-        """The values of clean nodes; those that were released are computed again."""
-        hand_out, again = self._host.hand_out, self._clean_value
-        return [again(slot) if (value := hand_out(slot)) is MISSING else value for slot in slots]
 
     def stabilize(self) -> int:
         """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
@@ -1885,41 +1117,6 @@ class Graph:
         remove(self, variables)
 
     # --- gradients -----------------------------------------------------------------------------
-
-    def scope(self, name: str) -> Scope:
-        """A block, or a decorated function, whose nodes are a named part of the model.
-
-        Pictures draw a frame around them, and fold it: ``g.draw("x.svg", fold=1)``. The names of nodes
-        that are made inside begin with the scope's: those of leaves that are given one, ``name="w"``,
-        and those that nobody has named. Scopes nest, are of their thread, and come along to forks and
-        files. A name set later, ``y.name = "h"``, is taken as it is. Nodes of gradients belong to none.
-
-        Parameters
-        ----------
-        name : str
-            Not empty; ``"block1/attention"`` is a scope in a scope.
-
-        Returns
-        -------
-        context manager and decorator
-
-        Raises
-        ------
-        GraphError
-            If it is no such name.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> x = g.input([1.0, 2.0])
-        >>> with g.scope("layer1"):
-        ...     w = g.param([3.0, 4.0], name="w")
-        ...     y = rg.tanh(w * x)
-        >>> w.name, y.name, g["layer1/w"] is w
-        ('layer1/w', 'layer1/tanh_4', True)
-        """
-        return Scope(self, name)
 
     def no_grad(self) -> GradMode:
         """``rg.no_grad`` for this graph only: for a ``with`` block or a decorated function.
@@ -2479,105 +1676,3 @@ class UnknownNameError(GraphError, KeyError):
 
 
 on_default(Graph)
-
-
-def _not_float(what: str, found: object) -> DTypeError:
-    return DTypeError(
-        f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
-        "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
-    )
-
-
-def _read_executor(executor: Any) -> Threads | None:
-    """Who runs nodes; ``None``: the thread that reads."""
-    if isinstance(executor, Serial):
-        return None
-    if isinstance(executor, Threads):
-        return executor
-    raise DTypeError(
-        f"executor={executor!r:.60}: write rg.Threads(n) for n threads, or rg.Serial()."
-    )
-
-
-def _read_timeout(timeout: Any) -> float | None:
-    """A time limit in seconds; ``None`` for none."""
-    if timeout is None:
-        return None
-    number = isinstance(timeout, int | float | np.integer | np.floating)
-    if not number or isinstance(timeout, bool) or math.isnan(timeout):
-        raise DTypeError(
-            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
-        )
-    return None if timeout >= threading.TIMEOUT_MAX else float(timeout)
-
-
-def _read_dtype(what: str, dtype: Any) -> Any:
-    try:
-        wanted = np.dtype(dtype).newbyteorder("=")
-    except TypeError:
-        raise DTypeError(
-            f"{what}: dtype={dtype!r} is no dtype; write for example 'float64'."
-        ) from None
-    if wanted.kind not in "biufc":
-        raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
-    return wanted
-
-
-def _read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
-    if shape is None:
-        if dtype is not None:
-            _read_dtype(what, dtype)
-        return None
-    lengths = shape if isinstance(shape, tuple | list) else (shape,)
-    for n in lengths:
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
-            raise ShapeError(
-                f"{what}: shape={shape!r} must be made of integers of at least 0, or None for a "
-                "length that may vary."
-            )
-    wanted = _read_dtype(what, np.float64 if dtype is None else dtype)
-    if wanted.kind not in "biufc":
-        raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
-    return spec(tuple(None if n is None else int(n) for n in lengths), wanted)
-
-
-def _check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
-    if (
-        found is None
-        or len(found.shape) != len(pattern.shape)
-        or any(n not in (None, m) for m, n in zip(found.shape, pattern.shape, strict=True))
-    ):
-        raise ShapeError(
-            f"{what} is declared as {pattern!r} and was given {found or 'an object'!r}. Reshape "
-            "the value, or declare None for a length that may vary."
-        )
-
-
-def _castable(found: Spec, value: Any) -> Any:
-    """What decides whether a value may be cast: Python numbers may take any width of their kind."""
-    if found.weak is float and math.isfinite(value):
-        return np.dtype(np.float16)
-    return np.dtype(np.int8) if found.weak is int else found.dtype
-
-
-def _cast(what: str, value: Any, dtype: Any) -> Any:
-    """A numeric value as an array of this dtype; only precision may be lost."""
-    array = np.asarray(value)
-    whole = array.dtype.kind in "iub" or array.dtype.kind == "O"
-    try:
-        if dtype.kind in "iu" and whole:
-            limits = np.iinfo(dtype)
-            if array.size and not (limits.min <= array.min() and array.max() <= limits.max):
-                raise DTypeError(
-                    f"{what} was given numbers from {array.min()} to {array.max()}, which do not fit "
-                    f"{dtype} ({limits.min} to {limits.max}). Choose a wider dtype."
-                )
-        elif not whole and not np.can_cast(array.dtype, dtype, "same_kind"):
-            raise DTypeError(
-                f"{what} was given {array.dtype}, which dtype={dtype} cannot hold without loss. "
-                "Convert the value yourself with .astype if that is meant."
-            )
-        with np.errstate(all="ignore"):
-            return array.astype(dtype)
-    except OverflowError as error:
-        raise DTypeError(f"{what}: {error}. Choose a wider dtype.") from None

@@ -604,6 +604,8 @@ class Machine(RuleBasedStateMachine):
         node = nodes[uid]
         shape = node.shape if node.shape is not None else code.among(SHAPES)
         value: Any = code.array(shape)
+        if code.pick(2) == 0:
+            value = value[()]  # as values of shape () are read, as a number of NumPy
         if node.op in naive.FUNCTIONS | naive.READERS and code.pick(3) == 0:
             value = float(code.pick(9))
         world.model.pin(uid, value)

@@ -1,0 +1,339 @@
+"""Building nodes: leaves, ops, Python functions with one or several outputs, choices, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad._cutoff import read_cutoff
+from reactgrad._errors import DTypeError, GraphError
+from reactgrad._fit import cast, check_pattern, not_float, read_pattern
+from reactgrad._host import number_key
+from reactgrad._nodes import check_name
+from reactgrad._reuse import Reuse
+from reactgrad._scope import open_scopes, path_here
+from reactgrad._site import user_site
+from reactgrad._store import CONST, MISSING, PARAM, Leaf
+from reactgrad._var import DetachedVar, Var
+from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_value, spec
+from reactgrad.flow import hooks_here, is_grad_enabled, open_hooks
+from reactgrad.ops import Attrs, Handle, Op, Output, alias, holds_handles, spread_to, stacked
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+    from reactgrad._lift import Lifted as _Lifted
+
+
+def new_leaf(
+    graph: Graph, kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
+) -> Var:
+    what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
+    pattern = read_pattern(what, shape, dtype)
+    rule = read_cutoff(cutoff)
+    if value is MISSING:
+        if pattern is None and kind is PARAM:
+            raise DTypeError(f"{what} needs a value, or shape= and dtype=.")
+        found: Spec | None = pattern
+        if kind is PARAM and pattern is not None and pattern.dtype.kind != "f":
+            raise not_float(what, pattern)
+    else:
+        if isinstance(value, Handle):
+            raise DTypeError(
+                f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
+                "v.snapshot() for a constant; to compute from v, just use v."
+            )
+        found, value = read_value(value, what)
+        if dtype is not None:
+            if found is None:
+                raise DTypeError(
+                    f"{what} was given {type(value).__name__} ({value!r:.60}), which is no number "
+                    f"or array and cannot have dtype={dtype!r}."
+                )
+            value = cast(what, value, np.dtype(dtype).newbyteorder("="))
+            found, value = read_value(value, what)
+        if kind is PARAM:
+            if found is None or found.dtype.kind != "f":
+                raise not_float(what, found or type(value).__name__)
+            found = spec(found.shape, found.dtype, found.device)
+        if pattern is not None:
+            check_pattern(what, pattern, found)
+    if open_scopes and isinstance(name, str) and name and (path := path_here(graph)):
+        name = f"{path}/{name}"
+    with graph._lock:
+        graph._scheduler.check_idle()
+        check_name(graph, name, None)
+        graph._tidy()
+        slot = graph._scheduler.add((), leaf=True, valued=value is not MISSING)
+        data: Any = MISSING
+        if value is not MISSING:
+            plain = found is None or found.weak is not None
+            data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
+        graph._host.add_node(slot, kind, (), found, data, user_site())
+        if shape is not None and pattern is not None:
+            graph._host.patterns[slot] = pattern
+        elif dtype is not None and value is MISSING:
+            graph._host.dtypes[slot] = np.dtype(dtype).newbyteorder("=")
+        if rule is not None:
+            graph._host.cutoffs[slot] = rule
+        var = graph._new_var(slot)
+        if name is not None:
+            graph._set_name(slot, name)
+        return var
+
+
+def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
+    """A new node that computes an op."""
+    lock = graph._lock
+    # As `with lock:`, whose two calls would be a tenth of the cost of a node.
+    if not lock.acquire(False):
+        lock.visit(None)
+    elif lock.gates:
+        lock.enter_again()
+    try:
+        host = graph._host
+        if host.dropped:
+            graph._tidy()
+        specs = host.specs
+        slots: list[int] = []
+        found: list[Any] = []
+        constants: list[tuple[int, Spec, Any]] = []
+        detached: list[int] = []
+        for operand in operands:
+            kind = type(operand)
+            if kind is Var:
+                if operand._graph is not graph:
+                    raise _foreign(graph, operand, op.name)
+                slot = operand._slot
+                slots.append(slot)
+                found.append(specs[slot])
+            elif kind in WEAK_SPECS:
+                known = host.numbers.get(number_key(operand), -1)
+                if known < 0:
+                    constants.append((len(slots), WEAK_SPECS[kind], operand))
+                slots.append(known)
+                found.append(WEAK_SPECS[kind])
+            elif isinstance(operand, Handle):
+                if operand._graph is not graph:
+                    raise _foreign(graph, operand, op.name)
+                if kind is DetachedVar:
+                    detached.append(len(slots))
+                slots.append(operand._slot)
+                found.append(specs[operand._slot])
+            elif isinstance(operand, list | tuple) and holds_handles(operand):
+                return graph._apply(op, [stacked(one) for one in operands], attrs)
+            else:
+                one, value = _read_operand(graph, op, len(slots), operand)
+                constants.append((len(slots), one, value))
+                slots.append(-1)
+                found.append(one)
+        try:
+            result = op.known.get((tuple(found), attrs))
+        except TypeError:  # attributes that hold arrays are not looked up
+            result = None
+        if result is None:
+            result = _infer(graph, op, attrs, slots, found)
+        reuse = graph._reuse
+        if reuse is not None and reuse.blocks:
+            return _reused(graph, reuse, op, attrs, slots, result, constants, detached)
+        for i, one, value in constants:
+            slots[i] = _constant(graph, one, value)
+        return graph._add_computed(op, attrs, result, slots, detached)
+    finally:
+        if not lock.gates or lock.leave_gate():
+            lock.release()
+
+
+def _infer(
+    graph: Graph, op: Op, attrs: Attrs, slots: Sequence[int], specs: Sequence[Spec | None]
+) -> Spec | None:
+    """What is known of the result of an op; ``None``, if that shows only in values."""
+    known = [one for one in specs if one is not None]
+    if len(known) == len(specs):
+        return op.result(tuple(known), attrs)
+    for slot in slots:
+        if slot >= 0:
+            graph._refuse_tuple(slot, op.name)
+    return None
+
+
+def _read_operand(graph: Graph, op: Op, position: int, operand: Any) -> tuple[Spec, Any]:
+    """An operand that is no node: a number or an array, with its spec."""
+    what = f"operand {position + 1} of {op.name}"
+    found, value = read_value(operand, what)
+    if found is None:
+        raise DTypeError(
+            f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
+            "Vars, numbers and arrays. Use rg.lift for other objects."
+        )
+    return found, value
+
+
+def _reused(
+    graph: Graph,
+    reuse: Reuse,
+    op: Op,
+    attrs: Attrs,
+    slots: list[int],
+    result: Spec | None,
+    constants: Sequence[tuple[int, Spec, Any]],
+    detached: list[int],
+) -> Var:
+    """The node that computes an op already, or a new one."""
+    key = None if -1 in slots else reuse.key(graph, op, attrs, slots, detached)
+    var = None if key is None else reuse.find(graph, key)
+    if var is not None:
+        return var
+    for i, found, value in constants:
+        slots[i] = _constant(graph, found, value)
+    var = graph._add_computed(op, attrs, result, slots, detached)
+    key = reuse.key(graph, op, attrs, slots, detached)
+    if key is not None:
+        reuse.add(graph, key, var)
+    return var
+
+
+def refuse_tuple(graph: Graph, slot: int, what: str) -> None:
+    """Raise ``DTypeError`` for the node of a function that has several outputs."""
+    op = graph._host.ops[slot]
+    if getattr(op, "outputs", None) is not None:
+        name = graph._host.name
+        children = graph._scheduler.topology.children[slot]
+        outputs = [name(child) for child in children if isinstance(graph._host.ops[child], Output)]
+        raise DTypeError(
+            f"{what}: {name(slot)!r} is the tuple of all outputs of function {op.name!r}, which is "
+            "no array and has no gradient. Use the outputs, which are nodes of their own, "
+            f"{' and '.join(map(repr, outputs))}."
+        )
+
+
+def call_lifted(graph: Graph, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
+    """A new node that calls a Python function; of several outputs the nodes of these."""
+    with graph._lock:
+        graph._tidy()
+        for operand in operands:
+            if operand._graph is not graph:
+                raise _foreign(graph, operand, op.name)
+        detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
+        slots = [operand._slot for operand in operands]
+        var = graph._add_computed(op, (), op.declared, slots, detached)
+        several = op.outputs is not None
+        results = graph._outputs(var) if several else (var,)
+        if cutoff is not None:
+            for result in results:  # no plan and no mark knows these nodes yet
+                graph._host.cutoffs[result._slot] = cutoff
+                graph._scheduler.staleness.cutoffs.add(result._slot)
+        return results if several else var
+
+
+def outputs(graph: Graph, node: Var) -> tuple[Var, ...]:
+    """The nodes of all outputs of a function that has several."""
+    return tuple([graph._output(node, i) for i in range(len(graph._host.ops[node._slot].outputs))])
+
+
+def output(graph: Graph, node: Var, index: int) -> Var:
+    """The node of one output of a function, which is made anew if nobody has held it."""
+    host, slot = graph._host, node._slot
+    for child in graph._scheduler.topology.children[slot]:
+        op = host.ops[child]
+        if isinstance(op, Output) and op.index == index:
+            return graph._handle(child)
+    function = host.ops[slot]
+    found = function.promised(index, [host.specs[p] for p in graph._scheduler.operands(slot)])
+    return graph._add_computed(function.output(index), (), found, [slot], [])
+
+
+def call_switch(graph: Graph, op: Any, condition: Any) -> Var:
+    """A new node that chooses between two others."""
+    with graph._lock:
+        for branch in op.branches:
+            if branch._graph is not graph:
+                raise _foreign(graph, branch, op.name)
+        var = graph._call_lifted(op, [condition], None)
+        graph._link_branches(var._slot, (condition._slot, *[b._slot for b in op.branches]))
+        return var
+
+
+def link_branches(graph: Graph, slot: int, operands: tuple[int, ...]) -> None:
+    graph._host.branches[slot] = operands
+    for operand in operands:
+        graph._host.branch_users.setdefault(operand, set()).add(slot)
+
+
+def add_computed(
+    graph: Graph, op: Any, attrs: Attrs, found: Spec | None, slots: list[int], detached: list[int]
+) -> Var:
+    host = graph._host
+    slot = graph._scheduler.add(tuple(slots))
+    host.add_node(slot, op, attrs, found, MISSING, user_site(3))
+    if not is_grad_enabled(graph):
+        host.closed[slot] = None
+    elif detached:
+        host.closed[slot] = frozenset(detached)
+    program = graph._programs.building
+    if program is not None:
+        host.own(slot, program)
+    elif open_hooks and (hooks := hooks_here()) is not None:
+        host.let_pass([slot], hooks)
+    return graph._new_var(slot)
+
+
+def copy(graph: Graph, slot: int) -> Var:
+    """Another node that computes the same."""
+    host = graph._host
+    operands = list(graph._scheduler.operands(slot))
+    var = graph._add_computed(host.ops[slot], host.attrs[slot], host.specs[slot], operands, [])
+    if slot in host.closed:
+        host.closed[var._slot] = host.closed[slot]
+    if slot in host.branches:
+        graph._link_branches(var._slot, host.branches[slot])
+    return var
+
+
+def _constant(graph: Graph, found: Spec, value: Any) -> int:
+    """The slot of a constant; equal Python numbers share one."""
+    host = graph._host
+    key = None
+    if found.weak is not None:
+        key = number_key(value)
+        slot = host.numbers.get(key)
+        if slot is not None:
+            return slot
+    slot = graph._scheduler.add((), leaf=True, valued=True)
+    data = value if key is not None else own_copy(found, value)
+    host.add_node(slot, CONST, (), found, data, None)
+    if key is not None:
+        host.numbers[key] = slot
+    return slot
+
+
+def full(graph: Graph, found: Spec, number: float) -> Var:
+    """A constant array of one element with the dtype and device of `found`."""
+    one = spec((1,) * len(found.shape), found.dtype, found.device)
+    with graph._lock:
+        slot = graph._scheduler.add((), leaf=True, valued=True)
+        graph._host.add_node(slot, CONST, (), one, own_copy(one, number), None)
+        return graph._new_var(slot)
+
+
+def zeros_like(graph: Graph, var: Any) -> Var:
+    """Zeros for the gradient of `var`, as a node that is never leaf nor stale again."""
+    found = graph._host.specs[var._slot] or spec(var.shape, var.dtype)
+    if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
+        found = spec(found.shape, np.dtype(np.float64), found.device)
+    return graph._zeros(found)
+
+
+def zeros(graph: Graph, found: Spec) -> Var:
+    zero = graph._full(found, 0.0)
+    return spread_to(zero, found.shape) if found.shape else alias(zero)
+
+
+def _foreign(graph: Graph, operand: Any, op: str) -> GraphError:
+    return GraphError(
+        f"{op} was given {operand.name!r}, which belongs to another graph than the first "
+        "operand. Nodes of two graphs cannot be connected: build both in one graph (leaves "
+        "made outside of any `with graph:` belong to the default graph), or pass the value: "
+        "g.input(v.value)."
+    )

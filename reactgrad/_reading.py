@@ -1,0 +1,252 @@
+"""Reading: runs of what is stale, their ends before time, and the values that readers get."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from reactgrad._around import blocks_due, open_blocks, surrounded
+from reactgrad._change import Change
+from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetError
+from reactgrad._fork import computed_fork, following, twin_of
+from reactgrad._observe import collect
+from reactgrad._quiet import Quiet
+from reactgrad._sparing import take_refusal
+from reactgrad._store import MISSING, Lease
+from reactgrad._tell import held
+from reactgrad.scheduler import Later, Serial, Threads, note_read
+from reactgrad.scheduler import Run as RawRun
+from reactgrad_scheduler.staleness import FAILED
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+@contextmanager
+def running_by(graph: Graph, executor: Serial | Threads) -> Iterator[None]:
+    """Let reads of a block run in another way."""
+    if graph._computing:
+        read_executor(executor)
+        yield
+        return
+    former, graph.executor = graph.executor, executor
+    try:
+        yield
+    finally:
+        graph.executor = former
+
+
+def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun:
+    if graph._observed and not graph._observers.held:
+        with held(graph):
+            return graph._refresh(slots, retry=retry)
+    if open_blocks and not graph._computing and (blocks := blocks_due(graph)):
+        with surrounded(graph, blocks):
+            return graph._refresh(slots, retry=retry)
+    try:
+        around = partial(_as_fork, graph) if graph._lineage else Quiet
+        run = graph._scheduler.refresh(slots, retry, around)
+    except BaseException as error:
+        if not isinstance(error, Exception):  # interrupted in the middle
+            if not graph._computing and not isinstance(error, Later):
+                graph._scheduler.forget()  # versions tell how far it got
+            if graph._observed:
+                collect(graph, graph._scheduler.last_run)
+        raise
+    if graph._observed:
+        collect(graph, run)
+    failure = graph._scheduler.error_of(slots, run) if run.failed else None
+    outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
+    if outdated and graph._follow_rules():  # else who failed may have another error to raise by now
+        del failure
+        return graph._refresh(slots, retry=retry)
+    if graph._transient and not graph._computing:
+        failure = take_refusal(graph._host, failure)
+    try:
+        if graph._scheduler.cancelled:
+            _check_cancelled(graph, slots)
+        if failure is not None:
+            raise failure
+        return run
+    finally:
+        del failure  # its traceback holds this frame
+
+
+@contextmanager
+def _as_fork(graph: Graph) -> Iterator[None]:
+    """What runs of a fork are inside of."""
+    with Quiet(), following(graph):
+        yield
+
+
+def follow_rules(graph: Graph) -> bool:
+    """Build gradients anew whose rules saw what is no more so; whether there were any."""
+    programs = graph._programs
+    if graph._computing or programs.under_way:
+        return False
+    if programs.waiting and graph._subgraphs is not None:
+        with graph._subgraphs.fed(graph):
+            return _follow_outdated(graph)
+    return _follow_outdated(graph)
+
+
+def _follow_outdated(graph: Graph) -> bool:
+    programs = graph._programs
+    outdated = [(program, program.outdated()) for program in programs.in_order()]
+    waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
+    unset: set[int] = set()
+    for slot in dict.fromkeys(waiting):
+        try:
+            graph._refresh((slot,))
+        except UnsetError:  # it goes on waiting
+            unset.add(slot)
+    programs.following = True
+    try:
+        with Change(graph) as change:
+            for program, slots in outdated:
+                if slots.keys() - unset:
+                    change.update(program, slots.keys() - unset, ())
+            change.follow()
+    finally:
+        programs.following = False
+    programs.waiting = bool(unset)
+    return any(slots.keys() - unset and not program.broken for program, slots in outdated)
+
+
+def _check_cancelled(graph: Graph, slots: Sequence[int]) -> None:
+    """Raise if a cancelled run left one of these nodes stale."""
+    stale = graph._scheduler.truly_stale(slots)
+    if not graph._computing:
+        graph._scheduler.cancelled = False
+    if stale:
+        raise_cancelled(graph, len(stale))
+
+
+def raise_cancelled(graph: Graph, left: int) -> NoReturn:
+    if not graph._computing:
+        graph._scheduler.cancelled = False
+    raise Cancelled(
+        f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
+        "had run is kept. Read again to go on."
+    )
+
+
+def left_to_run(graph: Graph, slots: Sequence[int], retry: bool) -> int:
+    """How many nodes a read of these would run at least; runs nothing."""
+    scheduler = graph._scheduler
+    left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
+    if retry:  # also what functions handled
+        ancestors = scheduler.topology.ancestors(slots)
+        left.update([slot for slot in ancestors if graph._mark[slot] == FAILED])
+    else:
+        left = {slot for slot in left if graph._mark[slot] != FAILED}
+    return len(left)
+
+
+def value(graph: Graph, slot: int) -> Any:
+    """The clean value of a node, for callers."""
+    if graph._followed:
+        fork = computed_fork(graph)
+        if fork is not None:
+            return twin_of(fork, graph._handle(slot)).value
+    if graph._computing:
+        if slot not in graph._transient and note_read(graph._scheduler, slot):
+            value = graph._handed.get(slot, MISSING)
+            missing = value is MISSING or type(value) is Lease
+            return graph._hand_out(slot) if missing else value
+    else:
+        lock = graph._lock
+        if lock.acquire(False):
+            try:
+                stale = graph._pending or graph._mark[slot]
+                if not (lock.gates or graph._computing or (stale and graph._observed)):
+                    if stale:
+                        graph._refresh((slot,))
+                    value = graph._handed.get(slot, MISSING)
+                    missing = value is MISSING or type(value) is Lease
+                    return graph._hand_out(slot) if missing else value
+            finally:
+                lock.release()
+    while True:
+        try:
+            return _value_now(graph, slot)
+        except Later as later:  # another thread computes what this one needs
+            graph._lock.wait_after(later)
+
+
+def _value_now(graph: Graph, slot: int) -> Any:
+    lock = graph._lock  # as `with lock`, but it says what it reads
+    if not lock.acquire(False):
+        lock.visit(slot)
+    elif lock.gates:
+        lock.enter_again(slot)
+    try:
+        if graph._computing:
+            graph._scheduler.depend(slot)
+        if graph._pending or graph._mark[slot]:
+            if graph._observed and not graph._observers.held:
+                with held(graph):  # who may set what the value comes from
+                    return graph._value(slot)
+            graph._refresh((slot,))
+        return graph._hand_out(slot)
+    finally:
+        if not lock.gates or lock.leave_gate():
+            lock.release()
+
+
+def hand_out(graph: Graph, slot: int) -> Any:
+    """The value of a clean node, handed out without the lock the next time."""
+    value = graph._host.hand_out(slot)
+    if value is MISSING:
+        value = graph._clean_value(slot)
+    graph._handed.setdefault(slot, value)
+    return value
+
+
+def clean_value(graph: Graph, slot: int) -> Any:
+    """The value of a clean node, computed again if it was released."""
+    value = graph._host.hand_out(slot)
+    if value is MISSING:
+        graph._refresh((slot,))
+        value = graph._host.hand_out(slot)
+        if value is MISSING:
+            raise Cancelled(
+                f"the run was cancelled while the released value of {graph._host.name(slot)!r} was "
+                "computed again. Read again to go on."
+            )
+    return value
+
+
+def clean_values(graph: Graph, slots: Iterable[int]) -> list[Any]:
+    """The values of clean nodes; those that were released are computed again."""
+    hand_out, again = graph._host.hand_out, graph._clean_value
+    return [again(slot) if (value := hand_out(slot)) is MISSING else value for slot in slots]
+
+
+def read_executor(executor: Any) -> Threads | None:
+    """Who runs nodes; ``None``: the thread that reads."""
+    if isinstance(executor, Serial):
+        return None
+    if isinstance(executor, Threads):
+        return executor
+    raise DTypeError(
+        f"executor={executor!r:.60}: write rg.Threads(n) for n threads, or rg.Serial()."
+    )
+
+
+def read_timeout(timeout: Any) -> float | None:
+    """A time limit in seconds; ``None`` for none."""
+    if timeout is None:
+        return None
+    number = isinstance(timeout, int | float | np.integer | np.floating)
+    if not number or isinstance(timeout, bool) or math.isnan(timeout):
+        raise DTypeError(
+            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
+        )
+    return None if timeout >= threading.TIMEOUT_MAX else float(timeout)

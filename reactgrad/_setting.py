@@ -1,0 +1,166 @@
+"""Setting leaves: plainly where nothing but numbers changes, else all together or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad import _respec
+from reactgrad._change import respec
+from reactgrad._fit import read_set
+from reactgrad._observe import announce
+from reactgrad._observers import Sets
+from reactgrad._store import MISSING, unchanged
+from reactgrad._undo import former_leaves, note_leaf
+from reactgrad.backend import Spec, device_of_kind, own_copy
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
+    """Set leaves that were set together before; ``False``: nothing done, look at each."""
+    host, scheduler = graph._host, graph._scheduler
+    if scheduler.notes or scheduler.computing or graph._observers.calling is not None:
+        return False
+    graph._tidy()  # so that no other handle has the place of one that died
+    first, given = next(iter(values)), values.values()
+    together = host.together.get(id(first))
+    if host.dropped or together is None or not together.takes(host, values, given):
+        return False
+    try:
+        host.overwrite(together.members)
+        together.write(host, given)
+    finally:
+        scheduler.changed_again(together.leaves)
+    if graph._observed:
+        announce(graph, together.leaves.slots)
+    return True
+
+
+def write_plainly(graph: Graph, values: Sequence[tuple[int, Any]]) -> bool:
+    """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
+    host = graph._host
+    if graph._noted or graph._computing or graph._observers.calling is not None:
+        return False
+    for slot, value in values:
+        if not host.plain_write(slot, value):
+            return False
+    slots = [slot for slot, _ in values]
+    try:
+        host.overwrite(set(slots))
+        data = host.data
+        for slot, value in values:
+            buffer = data[slot]
+            if type(buffer) is np.ndarray:
+                buffer[...] = value
+            else:
+                host.write_plainly(slot, value)
+    finally:  # whatever interrupts this, no leaf has another value at its old version
+        graph._scheduler.changed_together(tuple(slots))
+    if graph._observed:
+        announce(graph, slots)
+    return True
+
+
+def write_one_plainly(graph: Graph, slot: int, value: Any) -> bool:
+    """As ``_write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
+    lock = graph._lock
+    if not lock.acquire(False):
+        return False
+    try:
+        host = graph._host
+        if (
+            graph._noted
+            or graph._computing
+            or lock.gates  # or an observer is called
+            or not host.plain_write(slot, value)
+        ):
+            return False
+        try:
+            host.write_plainly(slot, value)
+        finally:
+            graph._scheduler.changed(slot)
+        if graph._observed:
+            announce(graph, (slot,))
+        return True
+    finally:
+        lock.release()
+
+
+def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
+    graph._scheduler.check_idle()
+    if graph._observers.calling is not None:
+        _queue_sets(graph, values)
+        return
+    ready: list[tuple[int, Spec | None, Any]] = []
+    for slot, value in values:
+        found, new = read_set(graph, slot, value)
+        if not _cut_off(graph, slot, found, new):
+            ready.append((slot, found, new))
+    if not ready:
+        return
+    specs = graph._host.specs
+    reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+    former = former_leaves(graph, [slot for slot, _, _ in ready])
+    if reshaped:
+        respec(graph, reshaped)
+    for slot, before in former.items():
+        note_leaf(graph, slot, before)
+    try:
+        for slot, found, new in ready:
+            graph._host.write_leaf(slot, found, new, adopt=adopt)
+    finally:
+        graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
+    if graph._observed:
+        announce(graph, [slot for slot, _, _ in ready])
+
+
+def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:
+    """Check sets that an observer asks for, and keep them until all have been called."""
+    observers, specs = graph._observers, graph._host.specs
+    ready = [(slot, *read_set(graph, slot, value)) for slot, value in values]
+    reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
+    sets: Sets = []
+    for slot, found, new in ready:
+        if found is not None and found.weak is None:
+            new = own_copy(found, new)
+            if not found.shape:
+                new = device_of_kind(found.kind).reshape(new, ())
+        sets.append((graph._handle(slot), new))
+    if reshaped:
+        graph._tidy()
+        _respec.check(graph, reshaped)
+    assert observers.calling is not None
+    observers.queue.append((observers.calling, sets))
+
+
+def _cut_off(graph: Graph, slot: int, found: Spec | None, new: Any) -> bool:
+    """Whether the cutoff of a leaf calls a new value unchanged."""
+    rule = graph._host.cutoffs.get(slot)
+    if rule is None or graph._host.data[slot] is MISSING:
+        return False
+    if found is not None and found.weak is None and found.kind == "cpu":
+        new = np.asarray(new, found.dtype)[()]
+    try:
+        return unchanged(rule, graph._host.hand_out(slot), new)
+    except Exception as error:  # no node runs here that would say so
+        error.add_note(graph._host.explain(slot))
+        raise
+
+
+def set_cutoff(graph: Graph, slot: int, rule: Any) -> None:
+    graph._scheduler.attend()
+    if rule is None:
+        if graph._host.cutoffs.pop(slot, None) is not None:
+            graph._host.former_cutoffs[slot] = graph._scheduler.version(slot)
+    else:
+        graph._host.own_view(slot)
+        graph._host.cutoffs[slot] = rule
+    graph._host.moved(slot)
+    if not graph._scheduler.leaf[slot]:
+        graph._scheduler.cutoff_changed(slot, rule is not None)
+    if slot in graph._scheduler.errors:  # its cutoff may be what raised
+        graph._scheduler.invalidate(slot)
