@@ -769,8 +769,9 @@ class Scheduler:
         plan = Plan.of(slots, self.topology.serial, certain=True)
         for slot in slots:
             self._journaled[slot] = 1
-        marks = tuple([(slot, CLEAN) for slot in slots])
-        run = self._replay(targets, Transition(plan, 0, marks, targets))
+        run = self._replay(targets, Transition(plan, 0, (), targets))
+        if run is plan.finished:
+            self.staleness.clean(slots)
         self.totals.resolved += 1
         self.staleness.trace = None
         if key is not None and trace is not None and run is plan.finished:
@@ -880,14 +881,14 @@ class Scheduler:
         own error again still counts.
         """
         mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
-        dynamic = {} if read else self.dynamic
+        dynamic = None if read else self.dynamic or None
         found = {target for target in targets if mark[target]}
         stack = list(found)
         while stack:
             slot = stack.pop()
             below = rank[slot]
             sources = parents[slot]
-            if slot in dynamic and self.error(slot) is None:
+            if dynamic is not None and slot in dynamic and self.error(slot) is None:
                 sources = sources[: dynamic[slot]]
             for parent in sources:
                 if mark[parent] and parent not in found:

@@ -24,7 +24,7 @@ ran is part of it, too, up to a chance of 2**-60.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from random import Random
 
 from reactgrad_scheduler.overlay import Column, share
@@ -32,6 +32,7 @@ from reactgrad_scheduler.topology import Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
 UNSETTLED = (STALE, MAYBE)
+_STALE_ONLY = frozenset((STALE,))
 DROPPED = 4  # no mark, but part of the state and of traces like one
 _KEY_BITS = 110
 
@@ -165,22 +166,52 @@ class Staleness:
 
     def push(self, changed: Iterable[int]) -> None:
         """Mark what the change of these nodes can reach."""
-        children, mark, cutoffs, put = (
-            self._topology.children,
-            self.mark,
-            self.cutoffs,
-            self.put,
-        )
+        children, mark, cutoffs = self._topology.children, self.mark, self.cutoffs
+        keys, draw = self._keys, self._draw
         certain: list[int] = []
         doubtful: list[int] = []
         for slot in changed:
             (doubtful if slot in cutoffs else certain).append(slot)
+        # As ``put``, of which clean nodes need but this, all together.
+        reached: list[int] = []
+        state = 0
         while certain:
             for child in children[certain.pop()]:
-                if mark[child] != STALE:
-                    put(child, STALE)
-                    (doubtful if child in cutoffs else certain).append(child)
+                former = mark[child]
+                if former == STALE:
+                    continue
+                if former == CLEAN:
+                    mark[child] = STALE
+                    state ^= keys[child] or draw(child)
+                    reached.append(child)
+                else:
+                    self.put(child, STALE)
+                (doubtful if child in cutoffs else certain).append(child)
+        self.state ^= state
+        self.moved_from(CLEAN, reached)
         self.doubt_below(doubtful)
+
+    def clean(self, slots: Sequence[int]) -> None:
+        """Mark these nodes ``CLEAN``, each given once; as ``put`` for all of them."""
+        mark, keys = self.mark, self._keys
+        if not _STALE_ONLY.issuperset(map(mark.__getitem__, slots)):
+            for slot in slots:
+                self.put(slot, CLEAN)
+            return
+        state = 0
+        draw = self._draw
+        for slot in slots:
+            state ^= keys[slot] or draw(slot)
+            mark[slot] = CLEAN
+        self.state ^= state
+        self.moved_from(STALE, slots)
+
+    def moved_from(self, former: int, slots: Iterable[int]) -> None:
+        """These nodes have another mark than the one that they had, which was the same for all."""
+        trace = self.trace
+        if trace is not None:
+            for slot in slots:
+                trace.setdefault(slot, former)
 
     def doubt_below(self, changed: Iterable[int]) -> None:
         """Let versions decide on what these nodes can reach: they may not have changed."""
@@ -196,6 +227,13 @@ class Staleness:
         """Mark every one of these nodes ``MAYBE``: only versions know (rule E16)."""
         for slot in slots:
             self.put(slot, MAYBE)
+        # Anew: who was interrupted while marks moved together may have left the sum of before.
+        self.state = self.salt
+        for slot in self._topology.slots():
+            if self.mark[slot] != STALE:
+                self.state ^= self.key(slot, self.mark[slot])
+        for slot in self.dropped:
+            self.state ^= self.key(slot, DROPPED)
         self.renew()
 
 
@@ -208,6 +246,10 @@ class Heeding(Staleness):
         if slot in self.heeded and self.mark[slot] != mark:
             self.moved.add(slot)
         super().put(slot, mark)
+
+    def moved_from(self, former: int, slots: Iterable[int]) -> None:
+        self.moved.update(filter(self.heeded.__contains__, slots))
+        super().moved_from(former, slots)
 
 
 def _become(staleness: Staleness, kind: type[Staleness]) -> None:

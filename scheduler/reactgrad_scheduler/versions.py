@@ -135,11 +135,11 @@ class Versions:
             counted.clear()
             self._grow(event, 1)
             if isinstance(event, Plan):
-                record, current = self.record, self.current
+                record, parents, now = self.record, self._topology.parents, version.__getitem__
                 same: dict[tuple[int, ...], tuple[int, ...]] = {}  # nodes alike share a record
                 for slot in event.slots:
-                    now = current(slot)
-                    record[slot] = same.setdefault(now, now)
+                    current = tuple(map(now, parents[slot]))
+                    record[slot] = same.setdefault(current, current)
         journal.clear()
         self._kept = 0
 

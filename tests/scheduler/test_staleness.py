@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -14,15 +14,20 @@ from reactgrad_scheduler.staleness import Staleness
 
 @pytest.fixture
 def marks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Every mark that is put, as the slot it is put on."""
+    """Every mark that is put, alone or with others, as the slot it is put on."""
     seen: list[int] = []
-    put = Staleness.put
+    put, moved_from = Staleness.put, Staleness.moved_from
 
-    def counting(self: Staleness, slot: int, mark: int) -> None:
+    def one(self: Staleness, slot: int, mark: int) -> None:
         seen.append(slot)
         put(self, slot, mark)
 
-    monkeypatch.setattr(Staleness, "put", counting)
+    def several(self: Staleness, former: int, slots: Sequence[int]) -> None:
+        seen.extend(slots)
+        moved_from(self, former, slots)
+
+    monkeypatch.setattr(Staleness, "put", one)
+    monkeypatch.setattr(Staleness, "moved_from", several)
     return seen
 
 

@@ -291,17 +291,13 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
         plan.moves_seen = len(moves)  # those that it makes are its own
         return plan.steps
     if known is None:
-        known = list[Step]()
-        step_slots: list[int] = []
         with CollectorPause():
-            for slot in turns:
-                step = bind(slot) or spare
-                if step is not None:
-                    if slot in readings:
-                        step = _reading(scheduler.frames, slot, step)
-                    known.append(step)
-                    step_slots.append(slot)
-        plan.step_slots = step_slots
+            pairs = [(slot, step) for slot in turns if (step := bind(slot) or spare) is not None]
+            known = [
+                _reading(scheduler.frames, slot, step) if slot in readings else step
+                for slot, step in pairs
+            ]
+            plan.step_slots = step_slots = [slot for slot, _ in pairs]
         plan.lends = any(map(scheduler.host.lends, step_slots))
         plan.moves_seen = len(moves)
     elif plan.moves_seen != len(moves):
