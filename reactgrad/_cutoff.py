@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import copysign
+from math import copysign, inf
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,8 @@ class Tolerance:
     def __call__(self, old: Any, new: Any) -> bool:
         if not _told_by_elements(old, new):
             return False
+        if type(old) is type(new) is int:
+            return self._close_number(old, new)
         a, b = np.asarray(old), np.asarray(new)
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
@@ -124,6 +126,13 @@ class Tolerance:
         close = self._close if a.dtype.kind in "fc" else self._close_integers
         with np.errstate(all="ignore"):
             return all(close(x, y).all() for x, y in _blocks(a, b))
+
+    def _close_number(self, old: int, new: int) -> bool:
+        """For Python integers, which are as large as they like: in whole numbers."""
+        if inf in (self.rtol, self.atol):
+            return True
+        (r, by_r), (a, by_a) = self.rtol.as_integer_ratio(), self.atol.as_integer_ratio()
+        return abs(new - old) * by_r * by_a <= a * by_r + r * by_a * abs(old)
 
     def _close(self, old: Any, new: Any) -> Any:
         return np.isclose(new, old, rtol=self.rtol, atol=self.atol, equal_nan=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -26,7 +25,14 @@ from reactgrad._nodes import by_given_name
 from reactgrad._observe import announce
 from reactgrad._observers import Observers
 from reactgrad._plan import planned
-from reactgrad._reading import left_to_run, raise_cancelled, read_executor, read_timeout, running_by
+from reactgrad._reading import (
+    left_to_run,
+    raise_cancelled,
+    read_executor,
+    read_timeout,
+    running_by,
+    within,
+)
 from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
@@ -642,13 +648,8 @@ class Graph:
                     self._scheduler.cancel()  # also the run that this is read in
                     raise_cancelled(self, left)
                 return Run(self, self._refresh(slots))
-            timer = threading.Timer(limit, self._scheduler.cancel)
-            timer.daemon = True
-            timer.start()
-            try:
+            with within(limit, self._scheduler.cancel):
                 return Run(self, self._refresh(slots, retry=retry))
-            finally:
-                timer.cancel()
 
     @property
     def executor(self) -> Serial | Threads:

@@ -225,7 +225,9 @@ class Host(Store):
         name = self.name_of.get(slot)
         if name is None:
             scope = scope_of(self.sites[slot])
-            return made_name(self.ops[slot], self.scheduler.topology.serial[slot], scope)
+            name = made_name(self.ops[slot], self.scheduler.topology.serial[slot], scope)
+            while name in self.named:  # somebody has chosen it for another node
+                name += "_"
         return name
 
     def living(self, slots: Sequence[int]) -> Callable[[], tuple[Any, ...]]:

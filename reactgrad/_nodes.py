@@ -96,7 +96,7 @@ def set_name(graph: Graph, slot: int, name: str | None) -> None:
 
 def by_given_name(graph: Graph, name: Any) -> int | None:
     """The node whose name was made of its op and number, such as ``tanh_3``."""
-    number = str(name).rpartition("_")[2]
+    number = str(name).rstrip("_").rpartition("_")[2]
     if number.isdecimal() and int(number):  # free slots have the number 0
         slot = graph._scheduler.topology.find(int(number))
         if slot is not None and graph._host.name(slot) == name:

@@ -50,7 +50,8 @@ def unpin(graph: Graph, var: Var) -> None:
         if held is None:
             return
         before = Before.of(graph, slot)
-        link = Link(tuple([parent._slot for parent in held.parents]), held.fixed)
+        # What it had read it finds anew: it runs in any case, and may read something else by now.
+        link = Link(Link(tuple([parent._slot for parent in held.parents]), held.fixed).operands)
         with Change(graph, "unpin") as change:
             change.define({slot: before.definition._replace(link=link, pin=None)})
             change.put(slot, MISSING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -40,6 +40,27 @@ def running_by(graph: Graph, executor: Serial | Threads) -> Iterator[None]:
         yield
     finally:
         graph.executor = former
+
+
+@contextmanager
+def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
+    """Call `cancel` if the block takes longer than so many seconds, and never when it has ended."""
+    guard, ended = threading.Lock(), False
+
+    def late() -> None:
+        with guard:
+            if not ended:
+                cancel()
+
+    timer = threading.Timer(limit, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with guard:
+            ended = True
+        timer.cancel()
 
 
 def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun:
@@ -164,7 +185,7 @@ def value(graph: Graph, slot: int) -> Any:
         lock = graph._lock
         if lock.acquire(False):
             try:
-                stale = graph._pending or graph._mark[slot]
+                stale = graph._pending or graph._mark[slot] or _untold(graph)
                 if not (lock.gates or graph._computing or (stale and graph._observed)):
                     if stale:
                         graph._refresh((slot,))
@@ -180,6 +201,11 @@ def value(graph: Graph, slot: int) -> Any:
             graph._lock.wait_after(later)
 
 
+def _untold(graph: Graph) -> bool:
+    """Whether somebody looked at a change before a read could tell observers of it."""
+    return bool(graph._observed and graph._scheduler.staleness.flushed)
+
+
 def _value_now(graph: Graph, slot: int) -> Any:
     lock = graph._lock  # as `with lock`, but it says what it reads
     if not lock.acquire(False):
@@ -189,7 +215,7 @@ def _value_now(graph: Graph, slot: int) -> Any:
     try:
         if graph._computing:
             graph._scheduler.depend(slot)
-        if graph._pending or graph._mark[slot]:
+        if graph._pending or graph._mark[slot] or _untold(graph):
             if graph._observed and not graph._observers.held:
                 with held(graph):  # who may set what the value comes from
                     return graph._value(slot)

@@ -71,10 +71,14 @@ def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
         if users:
             name, shown = host.name(slot), ", ".join(repr(user.name) for user in users[:8])
             more = f" and {len(users) - 8} more" if len(users) > 8 else ""
+            first = users[0].name
+            if slot in host.branches.get(users[0]._slot, ())[1:]:
+                way = f"A choice keeps its branches: build another one in place of {first!r}"
+            else:
+                way = f"Let these take it from elsewhere first, {first}.replace_parent(...)"
             raise EditError(
-                f"{name!r} cannot be removed: {shown}{more} would lose an operand. Let these take it "
-                f"from elsewhere first, {users[0].name}.replace_parent(...), or remove them too: "
-                f"g.remove({users[0].name}, {name}). Nothing was changed."
+                f"{name!r} cannot be removed: {shown}{more} would lose an operand. {way}, or remove "
+                f"them too: g.remove({first}, {name}). Nothing was changed."
             )
 
 

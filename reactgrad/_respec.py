@@ -10,6 +10,7 @@ from reactgrad._errors import ReactgradError
 from reactgrad._lift import Lifted
 from reactgrad._site import site_text
 from reactgrad._store import Leaf
+from reactgrad._switch import Switch, common
 from reactgrad.backend import Spec
 from reactgrad.ops import Op, Output
 
@@ -41,7 +42,12 @@ def check(
     edited = set(relinked)
     new = dict(sources)
     queue = [(rank[slot], slot) for slot in edited]
-    queue += [(rank[child], child) for source in sources for child in children[source]]
+
+    def users(slot: int) -> Iterable[int]:
+        """Its children, and choices that may become that."""
+        return (*children[slot], *host.branch_users.get(slot, ()))
+
+    queue += [(rank[child], child) for source in sources for child in users(source)]
     heapify(queue)
     last = -1
     while queue:
@@ -55,19 +61,26 @@ def check(
                 heappush(queue, (rank[child], child))
             continue
         function = parents[slot][0] if isinstance(op, Output) else slot
-        if not isinstance(op, Op) and not (
-            isinstance(host.ops[function], Lifted) and function != slot and parents[function]
+        choice = isinstance(op, Switch)
+        if (
+            not isinstance(op, Op)
+            and not choice
+            and not (
+                isinstance(host.ops[function], Lifted) and function != slot and parents[function]
+            )
         ):
             continue
         # Nodes of gradient programs follow with their program.
         if slot in host.owners and slot not in edited:
             continue
-        operands = graph._scheduler.operands(function)
+        operands = host.branches[slot][1:] if choice else graph._scheduler.operands(function)
         specs = [new.get(operand, host.specs[operand]) for operand in operands]
         found = None
         if None not in specs:
             try:
-                if isinstance(op, Output):
+                if choice:
+                    found = common(specs)
+                elif isinstance(op, Output):
                     found = host.ops[function].promised(op.index, specs)
                 else:
                     found = op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
@@ -77,7 +90,7 @@ def check(
                     raise
         if found is not host.specs[slot]:
             new[slot] = found
-            for child in children[slot]:
+            for child in users(slot):
                 heappush(queue, (rank[child], child))
     return {slot: found for slot, found in new.items() if slot not in sources}
 

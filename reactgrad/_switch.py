@@ -7,6 +7,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError
 from reactgrad._lift import Lifted
+from reactgrad.backend import Spec
 from reactgrad.ops import Handle, current_graph
 
 
@@ -23,8 +24,7 @@ class Switch(Lifted):
     __slots__ = ("branches",)
 
     def __init__(self, branches: tuple[Any, Any]) -> None:
-        specs = [branch._graph._host.specs[branch._slot] for branch in branches]
-        declared = specs[0] if specs[0] is specs[1] else None
+        declared = common([branch._graph._host.specs[branch._slot] for branch in branches])
         super().__init__(self._choose, declared, _vjp, None, (), _jvp)
         self.branches = branches
         self.name = "switch"
@@ -40,6 +40,17 @@ class Switch(Lifted):
         """The same choice between the same nodes of a fork."""
         first, second = (graph._handle(branch._slot) for branch in self.branches)
         return Switch((first, second))
+
+
+def common(branches: Sequence[Spec | None]) -> Spec | None:
+    """What is known of a choice between values of these specs, whichever is taken.
+
+    Nothing of numbers, which stay what they are.
+    """
+    first, second = branches
+    if first is not second or first is None or first.weak is not None or None in first.shape:
+        return None
+    return first
 
 
 def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
@@ -69,8 +80,8 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
     condition : Var or bool
         A single truth value.
     first, second : Var or value
-        Any values; if both are arrays, of the same shape and dtype, the shape of the result is
-        known before it is computed.
+        Any values; as long as both are arrays of the same shape and dtype, the shape of the result
+        is known before it is computed.
 
     Returns
     -------

@@ -616,7 +616,7 @@ class Var(Value):
         Raises
         ------
         SetError
-            If this is a constant, a pinned node, or a leaf without a value.
+            If this is a constant, a pinned node or an output of one, or a leaf without a value.
         """
         graph = self._graph
         with graph._lock:
@@ -630,11 +630,14 @@ class Var(Value):
                     raise SetError(f"{self.name!r} has no value yet; set it first.")
                 graph._scheduler.touched(self._slot)
                 graph._announce((self._slot,))
-            elif self.pinned:
-                raise SetError(f"{self.name!r} is pinned: pin it to another value, or unpin it.")
             else:
-                output = isinstance(op, ops.Output)  # its function is what runs again
-                graph._scheduler.invalidate(self.parents[0]._slot if output else self._slot)
+                # Of one output the function is what runs again.
+                node = self.parents[0] if isinstance(op, ops.Output) and not self.pinned else self
+                if node.pinned:
+                    raise SetError(
+                        f"{node.name!r} is pinned: pin it to another value, or unpin it."
+                    )
+                graph._scheduler.invalidate(node._slot)
                 graph._announce()
 
     @contextmanager

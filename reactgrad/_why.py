@@ -75,7 +75,8 @@ class Cause:
     ----------
     kind : str
         What was done to the node: ``"set"`` (or touched, or given back by a rollback, if ``g.events``
-        was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"rollback"``; or what it is:
+        was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"`` (or unpinned, if ``g.events``
+        was off), ``"rollback"``; or what it is:
         ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
         another read computed it since;
         ``"unknown"``: a change before an earlier read.
@@ -102,7 +103,7 @@ class Cause:
             "touch": "was touched",
             "pin": "was pinned",
             "unpin": "was unpinned",
-            "edit": "was edited",
+            "edit": "was edited" if self.line is not None else "was edited or unpinned",
             "rollback": "was given back by a transaction that failed",
             "new": "is new: it had never been computed",
             "retry": "had raised and was run again",
@@ -416,8 +417,9 @@ class _Search:
                 return Cause(event.kind, name, line=event.line)  # type: ignore[arg-type]
         if not self._scheduler.versions.version[slot]:
             return Cause("new", name)
-        # An array op is stale on its own account only after an edit; a function may be touched.
-        return Cause("edit" if hasattr(self._host.ops[slot], "infer") else "touch", name)
+        # What was computed from other operands, or none, was computed from nothing that counts now.
+        known = self._scheduler.versions.record[slot] is not None
+        return Cause("touch" if known else "edit", name)
 
     def _follow_versions(self) -> None:
         """Explain the versions that came up, back to where they were given."""

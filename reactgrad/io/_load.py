@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -89,29 +90,37 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     """The manifest and the tensors of a file, whole and undamaged."""
     path = os.fspath(path)  # else an integer would be a file that the caller has open
     package = import_safetensors()
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise LoadError("it is no regular file")
     _read_header(path)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     try:
         with package.safe_open(path, "np") as file:
             metadata = dict(file.metadata() or {})
             _check_format(metadata)
-            for name in file.keys():  # noqa: SIM118 - not a mapping
+            names = list(file.keys())
+            stored = metadata.get("manifest")
+            if (stored is None) is not ("manifest" in names):
+                raise LoadError("it has not one manifest")
+            if stored is None:
+                names.remove("manifest")
+                content = file.get_tensor("manifest").tobytes()
+            else:
+                content = stored.encode()
+            # Before the arrays, which may be large.
+            manifest = record(_strict_json(content), "the manifest")
+            for name in names:
                 tensors[name] = file.get_tensor(name)
     except package.SafetensorError as error:
         raise LoadError(f"it is damaged, or no safetensors file: {error}") from error
-    stored = metadata.get("manifest")
-    if stored is None and "manifest" in tensors:
-        content = tensors.pop("manifest").tobytes()
-    elif stored is not None and "manifest" not in tensors:
-        content = stored.encode()
-    else:
-        raise LoadError("it has not one manifest")
+    except MemoryError as error:
+        raise LoadError("it is damaged, or larger than the memory of this machine") from error
     if checksum(content, tensors) != metadata.get("checksum"):
         raise LoadError("it is damaged: its checksum is not that of its content")
     for name, array in tensors.items():
         if array.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
             raise LoadError(f"tensor {name!r:.60} holds booleans that are neither true nor false")
-    return record(_strict_json(content), "the manifest"), tensors
+    return manifest, tensors
 
 
 def _read_header(path: str | os.PathLike[str]) -> None:
@@ -144,8 +153,9 @@ def _strict_json(content: bytes) -> Any:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(
+            name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+        )
         raise LoadError(f"the name {twice!r:.60} stands twice where names are unique")
     return found
 

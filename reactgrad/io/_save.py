@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections import defaultdict
@@ -263,16 +264,21 @@ def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tenso
 
 
 def _write(target: Path, package: Any, tensors: Tensors, metadata: dict[str, str]) -> None:
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise SaveError(f"{target} is no regular file, and would be replaced by one: name another.")
     # A folder of our own beside the target: safetensors, too, puts its file in place by renaming.
-    folder = Path(
-        tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
-    )
+    start = os.fsdecode(os.fsencode(target.name)[:100])  # names have a limit in bytes
+    folder = Path(tempfile.mkdtemp(prefix=f".{start}.", suffix=".tmp", dir=target.parent))
     try:
         made = folder / "graph"
         mode = _mode(target, folder / "mode")
         try:
             package.numpy.save_file(tensors, made, metadata)
         except package.SafetensorError as error:
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            if number is not None:  # such as a full disk
+                code = int(number[1])
+                raise OSError(code, os.strerror(code), str(target)) from error
             raise SaveError(f"{target} cannot be written: {error}.") from error
         os.chmod(made, mode)
         _sync(made)

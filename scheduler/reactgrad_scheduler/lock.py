@@ -11,7 +11,8 @@ So whoever calls code of the user *opens a gate* first, and closes it afterwards
 - Somebody inside may compute functions, too, and open the next gate.
 
 Neither threads nor pools know who waits for them. A thread belongs to a function if it has its context
-variables (``asyncio.to_thread``, ``contextvars.copy_context``). It may belong to one if somebody waits
+variables (``asyncio.to_thread``, ``contextvars.copy_context``), or if the function is seen to wait in
+``Thread.join`` for it. It may belong to one if somebody waits
 for the future that it computes, or if the lock is not free for a long time (``GRACE``): then it comes in,
 too, and what it reads counts as read by every function that is under way. One parent too many costs a
 run and no more, until the function has run again; one too few would be an old value. To change the
@@ -26,6 +27,7 @@ but whoever opens a gate gives up the lock meanwhile, so that functions and kern
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from inspect import currentframe
@@ -51,6 +53,8 @@ PATIENCE = 5.0
 _number: ContextVar[int] = ContextVar("reactgrad_gate", default=0)
 _set_number, _reset_number = _number.set, _number.reset
 _numbers = count(1)
+
+_JOIN = Thread.join.__code__
 
 
 class Gate:
@@ -408,7 +412,12 @@ class GraphLock:
             if crew is None:
                 return False
             lanes = [*dict.fromkeys(crew.lanes.values())]
-            own = [lane for lane in lanes if lane.gates and lane.gates[-1].number == number]
+            own = [
+                lane
+                for lane in lanes
+                if lane.gates
+                and (lane.gates[-1].number == number or is_joined_by(lane.gates[-1].owner))
+            ]
             if own:
                 lanes, sure = own, True
             elif awaited or waited > GRACE:
@@ -441,7 +450,11 @@ class GraphLock:
         if admit is None:
             return None
         last, awaited = self.gates[-1], is_awaited()
-        if last.number == _number.get() or (awaited and waited > PATIENCE):
+        if (
+            last.number == _number.get()
+            or is_joined_by(last.owner)
+            or (awaited and waited > PATIENCE)
+        ):
             sure = True
         elif awaited or waited > GRACE:
             sure = False
@@ -543,6 +556,21 @@ def finish(
             interrupted = interrupted or error
             if stop is not None:
                 stop()
+
+
+def is_joined_by(waiter: int) -> bool:
+    """Whether that thread waits in ``Thread.join`` for the calling one, or for one that waits for it."""
+    me, frames = get_ident(), sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    for _ in range(len(frames)):
+        frame = frames.get(waiter)
+        while frame is not None and frame.f_code is not _JOIN:
+            frame = frame.f_back
+        if frame is None:
+            return False
+        waiter = frame.f_locals["self"].ident
+        if waiter == me:
+            return True
+    return False
 
 
 def is_awaited() -> bool:

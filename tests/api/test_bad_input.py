@@ -277,6 +277,18 @@ def test_names() -> None:
         g["z"]
 
 
+def test_a_made_name_gives_way_to_a_given_one() -> None:
+    g = graph()
+    x = g.input(1.0)
+    chosen = g.input(2.0, name="tanh_3")
+    y = rg.tanh(x)
+    assert y.name == "tanh_3_"
+    assert g["tanh_3_"] is y
+    assert g["tanh_3"] is chosen
+    chosen.name = None
+    assert g[y.name] is y
+
+
 def test_refused_name_leaves_no_node() -> None:
     g = graph()
     x = g.input(1.0, name="x")

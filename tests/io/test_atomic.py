@@ -241,6 +241,31 @@ def test_saving_where_there_is_no_folder_is_an_error_of_the_system(tmp_path: Pat
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize("name", ["字" * 85, "😀" * 63, "x" * 255])
+def test_a_name_may_be_as_long_as_names_may_be(name: str, tmp_path: Path) -> None:
+    graph_of(3).save(tmp_path / name)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert rg.load(tmp_path / name)["x"].value[0] == 3
+
+
+def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "g"
+    graph_of(1).save(path)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="g'"):
+            graph_of(2).save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["g"]
+
+
 def test_signals_are_named_here() -> None:
     """The program above is text: what it uses exists."""
     assert hasattr(signal, "SIGKILL") or os.name == "nt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
 import tracemalloc
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad._state import capture
-from reactgrad.io._format import checksum
+from reactgrad.io._format import FORMAT, checksum
 from tests.io import functions
 from tests.io.files import assert_same_state, forged, packed
 from tests.io.test_round_trip import a_bit_of_everything
@@ -405,6 +406,44 @@ def test_booleans_of_other_bits_are_refused(tmp_path: Path) -> None:
     with pytest.raises(rg.LoadError, match="neither true nor false"):
         rg.load(forged(tmp_path / "g", manifest, tensors))
     assert x.value[0]
+
+
+def test_a_name_that_stands_twice_among_many_is_found_in_one_pass(tmp_path: Path) -> None:
+    """Comparing each with each would take hours."""
+    names = [*range(300_000), 299_999]
+    header = ("{" + ",".join(f'"t{i}":0' for i in names) + "}").encode()
+    path = tmp_path / "g"
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(rg.LoadError, match="'t299999' stands twice"):
+        rg.load(path)
+
+
+def test_a_manifest_is_looked_at_before_arrays_are_read(tmp_path: Path) -> None:
+    length = 1 << 28
+    entry = {"dtype": "U8", "shape": [length], "data_offsets": [0, length]}
+    metadata = {"format": FORMAT, "format_version": "1", "manifest": "no", "checksum": ""}
+    header = json.dumps({"__metadata__": metadata, "large": entry}).encode()
+    path = tmp_path / "g"
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + length)  # no place on the disk is taken for it
+    tracemalloc.start()
+    try:
+        with pytest.raises(rg.LoadError, match="what should be JSON is none"):
+            rg.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_neither_waited_for_nor_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(rg.LoadError, match="no regular file"):
+        rg.load(tmp_path / "pipe")
+    with pytest.raises(rg.SaveError, match="no regular file"):
+        small().save(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_files_that_cannot_be_read_are_errors_of_the_system(tmp_path: Path) -> None:

@@ -389,3 +389,63 @@ def test_other_threads_wait_with_their_changes_until_an_observer_has_ended(
     assert log == [("read", 0, 2), ("told", 0), ("set", 5)]
     assert other.value == 5
     g.check_invariants()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of which nobody knows who waits for them would wait for hours."""
+    monkeypatch.setattr(lock, "GRACE", 1e4)
+    monkeypatch.setattr(lock, "PATIENCE", 1e4)
+
+
+def joined(work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises in a thread that the caller joins."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_thread_that_a_function_joins_belongs_to_it(depth: int, g: rg.Graph) -> None:
+    x, other = g.input(1), g.input(10)
+
+    def through(work: Callable[[], Any], levels: int) -> Any:
+        return work() if not levels else joined(lambda: through(work, levels - 1))
+
+    y = rg.lift(lambda v: v + through(lambda: other.value, depth))(x)
+    assert y.value == 11
+    other.set(20)
+    assert y.value == 21
+    assert g.last_run.ran == [y]
+    refused = rg.lift(lambda v: through(lambda: other.set(0), depth))(x)
+    assert isinstance(refused.value, rg.BusyError)
+    assert other.value == 20
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_a_thread_does_that_an_observer_joins_counts_as_done_by_it(g: rg.Graph) -> None:
+    x, total = g.input(1), g.input(0)
+    y = x * 2
+    seen: list[Any] = []
+
+    def told(old: Any, new: Any) -> None:
+        joined(lambda: total.set(total.value + int(new)))
+        seen.append(joined(lambda: total.value))  # sets of observers are made when all were called
+
+    y.observe(told)
+    g.stabilize()
+    x.set(5)
+    g.stabilize()
+    assert total.value == 12
+    assert seen == [0, 2]
+    g.check_invariants()

@@ -252,6 +252,21 @@ def test_a_lineage_of_forks_keeps_nothing_of_its_ancestors() -> None:
     line[0].check_invariants()
 
 
+def test_a_lineage_is_as_long_as_those_who_live() -> None:
+    line = rg.Graph()
+    x = line.input(1.0, name="x")
+    line.keep(x)
+    del x
+    for _ in range(50):
+        line = line.fork()
+    gc.collect()
+    line = line.fork()
+    assert len(line._lineage) == 1  # the graph before, which was there when this one was made
+    child = line.fork()
+    assert child[line["x"]].value == 1.0
+    assert child.fork()[line["x"]].value == 1.0
+
+
 def test_edits_keep_nothing_of_what_was() -> None:
     g, _, outputs = cones(1_000, length=10)
     gradient = rg.grad(sum(y.sum() for y in outputs), outputs[0].parents[0])

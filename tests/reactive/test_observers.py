@@ -753,3 +753,32 @@ def test_attaching_to_telling_and_dropping_from_many_nodes_is_linear_work(kind: 
         return work
 
     assert all_of_it(2_000) <= 10.5 * all_of_it(200)
+
+
+@pytest.mark.parametrize("look", ["nothing", "is_stale", "value_version", "why", "stats", "plan"])
+def test_looking_at_a_change_takes_no_news_away(look: str, g: rg.Graph) -> None:
+    looks: dict[str, Callable[[rg.Var], object]] = {
+        "nothing": lambda y: None,
+        "is_stale": lambda y: y.is_stale,
+        "value_version": lambda y: y.value_version,
+        "why": g.why,
+        "stats": lambda y: g.stats(),
+        "plan": g.plan,
+    }
+    log: list[object] = []
+    x = g.input(1)
+    y = plus(x)
+    x.observe(logged(log, "x"))
+    y.observe(logged(log, "y"))
+    g.stabilize()
+    log.clear()
+    x.set(9)
+    looks[look](y)
+    x.value
+    assert log == [("x", 1, 9)]
+    y.value
+    y.pin(3)
+    looks[look](y)
+    log.clear()
+    y.value
+    assert log == [("y", 10, 3)]

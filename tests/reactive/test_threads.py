@@ -842,3 +842,28 @@ def test_runs_are_cancelled_at_any_moment_and_the_graph_stays_consistent() -> No
     assert cancelled[0]
     g.check_invariants()
     assert [v.value for v in chain] == [1_499 + n for n in range(61)]
+
+
+def test_a_time_limit_stops_no_later_read(g: rg.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Callable[[], None]] = []
+
+    class Late(threading.Timer):
+        """One that calls when it is told to, as on a machine that is busy."""
+
+        def run(self) -> None:
+            calls.append(self.function)
+
+    monkeypatch.setattr(threading, "Timer", Late)
+    x = g.input(0)
+    quick = x + 1
+    g.forward(quick, timeout=60.0)
+    while not calls:
+        time.sleep(0.001)
+
+    def slowly(value: int) -> int:
+        calls[0]()
+        return value
+
+    end = rg.lift(slowly)(x) + 1
+    assert end.value == 1
+    assert not g._scheduler.cancelled

@@ -1,0 +1,158 @@
+"""Choices: what they give is what the branch taken gives, of whatever type, shape and dtype that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reactgrad as rg
+
+NUMBERS: list[tuple[Any, Any]] = [
+    (5, 7),
+    (2.5, -0.0),
+    (1j, 2 + 1j),
+    (True, False),
+    (2**70, 3),
+    (1, 2.5),
+    (None, "text"),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), NUMBERS, ids=str)
+def test_numbers_and_objects_stay_what_they_are(first: Any, second: Any, g: rg.Graph) -> None:
+    condition = g.input(True)
+    y = rg.switch(condition, g.input(first), g.input(second))
+    seen = rg.lift(lambda v: v)(y)
+    for taken, wanted in ((True, first), (False, second)):
+        condition.set(taken)
+        assert type(y.value) is type(seen.value) is type(wanted)
+        assert y.value == seen.value == wanted
+
+
+def test_a_choice_between_numbers_counts_as_a_number_in_ops(g: rg.Graph) -> None:
+    condition, x = g.input(True), g.input(np.float32([1, 2]))
+    y = x * rg.switch(condition, 2.0, g.input(3))
+    assert y.value.dtype == np.float32  # as `x * 2.0`
+    assert y.value.tolist() == [2.0, 4.0]
+    condition.set(False)
+    assert y.value.tolist() == [3.0, 6.0]
+
+
+def test_gradients_pass_to_numbers(g: rg.Graph) -> None:
+    condition, a, b = g.input(True), g.input(2.0), g.input(3.0)
+    y = rg.switch(condition, a, b)
+    da, db = rg.grad(y * y, [a, b])
+    assert (da.item(), db.item()) == (4.0, 0.0)
+    condition.set(False)
+    assert (da.item(), db.item()) == (0.0, 6.0)
+
+
+def test_train_and_eval_choose_between_numbers(g: rg.Graph) -> None:
+    y = g.input(np.ones(2)) * rg.switch(g.mode, 1.0, 0.5)
+    assert y.value.tolist() == [1.0, 1.0]
+    g.eval()
+    assert y.value.tolist() == [0.5, 0.5]
+
+
+def test_a_choice_follows_its_branches_to_other_shapes(g: rg.Graph) -> None:
+    x = g.input(np.arange(3.0))
+    y = rg.switch(g.input(True), x * 1.0, x + 1.0)
+    total = (y * y).sum()
+    gradient = rg.grad(total, x)
+    assert gradient.value.tolist() == [0.0, 2.0, 4.0]
+    x.set(np.ones(4))
+    assert y.shape == (4,)
+    assert y.value.tolist() == [1.0] * 4
+    assert total.item() == 4.0
+    assert gradient.value.tolist() == [2.0] * 4
+    g.check_invariants()
+
+
+def test_it_knows_its_shape_as_long_as_both_branches_have_it(g: rg.Graph) -> None:
+    condition, x, z = g.input(True), g.input(np.arange(3.0)), g.input(np.arange(3.0))
+    y = rg.switch(condition, x * 1.0, z + 1.0)
+    y.value
+    version = y.value_version
+    z.set(np.ones(5))  # of the branch that is not taken
+    run = g.forward(y)
+    assert not run.ran
+    assert y.value.tolist() == [0.0, 1.0, 2.0]
+    assert y.value_version == version
+    condition.set(False)
+    assert y.value.tolist() == [2.0] * 5
+    with pytest.raises(rg.ShapeError):
+        rg.add(y, x).value  # only running shows it
+    z.set(np.zeros(3))
+    assert (y.shape, y.dtype) == ((3,), np.float64)
+    with pytest.raises(rg.ShapeError):
+        y + np.ones(4)
+    g.check_invariants()
+
+
+def test_it_follows_an_edit_of_a_branch_and_its_rollback(g: rg.Graph) -> None:
+    branch = g.input(np.arange(3.0)) * 1.0
+    y = rg.switch(g.input(False), np.arange(3.0), branch)
+    end = y + 1.0
+    end.value
+    with pytest.raises(ZeroDivisionError), g.transaction():
+        branch.replace_parent(0, g.input(np.zeros(2)))
+        assert end.value.tolist() == [1.0, 1.0]
+        raise ZeroDivisionError
+    assert end.value.tolist() == [1.0, 2.0, 3.0]
+    branch.replace_parent(0, g.input(np.zeros(2)))
+    assert end.value.tolist() == [1.0, 1.0]
+    g.check_invariants()
+
+
+def test_what_does_not_fit_below_refuses_the_shape(g: rg.Graph) -> None:
+    x = g.input(np.arange(3.0))
+    y = rg.switch(g.input(True), x * 1.0, x + 1.0) + g.input(np.ones(3))
+    with pytest.raises(rg.ShapeError):
+        x.set(np.ones(2))
+    assert y.value.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_branch_cannot_be_removed_and_the_error_says_what_can(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    branch = x * 2.0
+    y = rg.switch(g.input(True), branch, x)
+    with pytest.raises(rg.EditError, match="build another one in place of") as caught:
+        g.remove(branch)
+    assert f"g.remove({y.name}, {branch.name})" in str(caught.value)
+    g.remove(y, branch)
+
+
+values = st.one_of(
+    st.integers(-5, 5),
+    st.floats(-2, 2),
+    st.integers(1, 4).map(lambda n: np.arange(float(n))),
+    st.integers(1, 3).map(lambda n: np.arange(n)),
+)
+
+
+@given(
+    first=values,
+    second=values,
+    steps=st.lists(st.tuples(st.sampled_from("fsc"), values), max_size=6),
+)
+def test_a_choice_is_that_of_a_graph_built_anew(first: Any, second: Any, steps: Any) -> None:
+    g = rg.Graph()
+    state: dict[str, Any] = {"f": first, "s": second, "c": True}
+    leaves = {name: g.input(value) for name, value in state.items()}
+    y = rg.switch(leaves["c"], leaves["f"] * 2, leaves["s"] + 1)
+    end = y - 1
+    for name, value in steps:
+        value = bool(np.sum(value) > 1) if name == "c" else value
+        try:
+            leaves[name].set(value)
+        except rg.DTypeError:
+            continue  # an array leaf keeps its dtype
+        state[name] = value
+        wanted = (state["f"] * 2 if state["c"] else state["s"] + 1) - 1
+        assert np.array_equal(end.value, wanted)
+        assert np.shape(end.value) == np.shape(wanted)
+        g.check_invariants()
