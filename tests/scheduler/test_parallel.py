@@ -879,3 +879,33 @@ def test_steps_that_one_thread_computes_together_are_computed_alone_by_several(
             )
             g.check_invariants()
         assert found[0] == found[1]
+
+
+def test_what_ran_behind_a_node_without_value_is_told_in_its_place(always: None) -> None:
+    """Who reads a node that an operand's error keeps from running has asked for its other operands."""
+
+    def told(executor: rg.Serial | rg.Threads) -> tuple[list[str], list[str]]:
+        g = rg.Graph(executor=executor)
+        zero, x = g.input(1), g.input(1)
+        inverse = rg.lift(lambda v: 1 // v)(zero)
+        behind = rg.lift(lambda v: v + 1)(x)
+        total = rg.lift(lambda a, b: a + b)(inverse, behind)
+
+        def careful() -> int:
+            try:
+                return total.value
+            except ZeroDivisionError:
+                return -1
+
+        with g:
+            reader = rg.lift(careful)()
+        last = rg.lift(lambda v: v)(x)
+        g.forward(reader, last)
+        zero.set(0)
+        x.set(2)
+        with pytest.raises(ZeroDivisionError):
+            g.forward(inverse, last, reader)
+        run = g.last_run
+        return [var.name for var in run.ran], [var.name for var in run.failed]
+
+    assert told(rg.Threads(3)) == told(rg.Serial())

@@ -587,6 +587,7 @@ class Crew:
         """All nodes of the run in the order in which ``serial`` would have come to them."""
         scheduler = self.scheduler
         operands, sort = scheduler.operands, scheduler.topology.sort
+        mark = scheduler.staleness.mark
         again = set(run.rebuilt)
         met = {*run.ran, *run.skipped, *run.failed, *again}
         order: dict[int, None] = {}
@@ -607,13 +608,18 @@ class Crew:
                 continue
             entered.add(slot)
             todo.append(slot)
-            needed = {target} & met
-            stack = [*needed]
+            # Also behind nodes that an operand's error kept from running, which no list names.
+            reached = {one for one in (target,) if one in met or mark[one] == FAILED}
+            stack = [*reached]
             while stack:
-                found = met.intersection(operands(stack.pop())) - needed
-                needed |= found
+                found = [
+                    one
+                    for one in operands(stack.pop())
+                    if one not in reached and (one in met or mark[one] == FAILED)
+                ]
+                reached.update(found)
                 stack += found
-            todo.extend(reversed(sort(needed.difference(order, entered))))
+            todo.extend(reversed(sort(reached.intersection(met).difference(order, entered))))
         for slot in sort(met.difference(order)):
             order[slot] = None
         return [*order]
