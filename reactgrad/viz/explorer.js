@@ -2,13 +2,17 @@
 //
 // in:  graph  nodes, edges, states, controls     view   boxes, lines and frames, laid out
 //      frame  states that differ, runs           why    facts of one node
-//      busy   whether something is computed      problem  a line of text, or ""
-// out: open, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
+//      busy   whether something is computed,     running  nodes that are being computed
+//             and what is to run for it          problem  a line of text, or ""
+// out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
+//
+// What answers one page's open has its number, and is nothing to the other pages of the same widget.
 //
 // All text that comes in is shown by textContent, after `plain`; nothing is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 156, HEIGHT = 60; // of a box, as in _layout.py
+const QUIET = 500; // milliseconds after which somebody moves a field no more
 const MOST_RUNS = 200; // that may be looked at again
 const MOST_HITS = 12, MOST_INPUTS = 60;
 const WORDS = {
@@ -253,19 +257,25 @@ class Explorer {
     this.hovered = null;
     this.trail = []; // focuses to go back to
     this.pending = new Map(); // values to send
+    this.fields = new Map(); // of inputs that may be set here, by key
+    this.values = new Map(); // what was told of these since
     this.busy = false;
+    this.planned = new Set(); // of what is being computed, what is still to run
+    this.running = new Set();
+    this.page = Math.random();
     this.due = 0;
     this.draws = 0;
     this.place = { x: 0, y: 0, scale: 1 };
     this.build(el);
     this.hear = (message) => this.receive(message);
     model.on("msg:custom", this.hear);
-    this.say({ kind: "open" });
+    this.say({ kind: "open", page: this.page });
   }
 
   close() {
     this.model.off("msg:custom", this.hear);
     cancelAnimationFrame(this.due);
+    this.fields.forEach(({ later }) => clearTimeout(later));
     this.sizes.disconnect();
     this.say({ kind: "shut" });
   }
@@ -277,6 +287,7 @@ class Explorer {
   // --- what comes in
 
   receive(message) {
+    if (message.page != null && message.page !== this.page) return;
     switch (message.kind) {
       case "graph":
         if (message.edit && this.known) this.known.learn(message);
@@ -294,6 +305,10 @@ class Explorer {
         break;
       case "frame":
         this.known.frame(message);
+        for (const told of message.controls ?? []) {
+          this.values.set(told.key, told);
+          this.follow(told.key);
+        }
         if (this.chosen != null && this.live && this.at == null) this.say({ kind: "why", key: this.chosen });
         break;
       case "why":
@@ -301,6 +316,11 @@ class Explorer {
         break;
       case "busy":
         this.busy = message.busy;
+        this.planned = new Set(message.planned);
+        this.running = new Set();
+        break;
+      case "running":
+        this.running = new Set(message.keys);
         break;
       case "problem":
         setText(this.problem, plainLines(message.text));
@@ -346,7 +366,7 @@ class Explorer {
     this.scrub = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "recorded runs", oninput: () => this.goTo(+this.scrub.value) });
     this.runText = html("output", { class: "rg-run" });
     this.legend = html("ul", { class: "rg-legend", "aria-label": "legend" });
-    for (const look of ["clean", "stale", "ran", "cut_off", "error", "unset"]) {
+    for (const look of ["clean", "stale", "running", "ran", "cut_off", "error", "unset"]) {
       this.legend.append(html("li", {}, svg("svg", { viewBox: "-40 -32 80 64", "aria-hidden": "true", class: "rg-key" },
         svg("path", { d: outline(look, 72, 48), class: `rg-shape rg-${look}` })), WORDS[look]));
     }
@@ -372,6 +392,8 @@ class Explorer {
   }
 
   listControls(message) {
+    this.values.clear();
+    this.fields.clear();
     const made = message.controls.map((control) => this.control(control, this.known.nodes.get(control.key)));
     this.controls.replaceChildren(html("h3", {}, "inputs"), ...made);
     const tell = (text) => this.controls.append(html("p", { class: "rg-note" }, text));
@@ -392,17 +414,23 @@ class Explorer {
     else if (!made.length) tell("No input is a number or a switch: set them in code.");
   }
 
+  /** The fields of one input, and how they show a value that somebody else has set. */
   control({ key, type, value, low, high }, node) {
-    const name = plain(node.name);
+    const name = plain(node.name), fields = [];
+    const made = { type, size: value.length, touched: -Infinity, later: 0 };
     const send = (next) => {
+      made.touched = performance.now();
       this.pending.set(key, next);
       this.draw();
     };
-    const fields = [];
+    const put = (field, shown) => {
+      if (field !== document.activeElement && field.value !== String(shown)) field.value = shown; // nobody types there
+    };
     if (type === "toggle") {
       fields.push(html("input", { type: "checkbox", "aria-label": name, checked: value, onchange: (event) => send(event.target.checked) }));
+      made.show = (told) => { fields[0].checked = told.value; };
     } else if (type === "numbers") {
-      const values = [...value];
+      let values = [...value];
       values.forEach((part, i) => fields.push(html("input", {
         type: "number", step: "any", value: part, "aria-label": `${name}, element ${i}`,
         oninput: (event) => {
@@ -411,6 +439,10 @@ class Explorer {
           send([...values]);
         },
       })));
+      made.show = (told) => {
+        values = [...told.value];
+        values.forEach((part, i) => put(fields[i], part));
+      };
     } else {
       const step = type === "integer" ? 1 : "any";
       const slider = html("input", { type: "range", min: low, max: high, value, step: type === "integer" ? 1 : (high - low) / 400, "aria-label": name });
@@ -422,11 +454,29 @@ class Explorer {
         send(+field.value);
       });
       fields.push(slider, field);
+      made.show = (told) => {
+        if (told.value < +slider.min || told.value > +slider.max) [slider.min, slider.max] = [told.low, told.high];
+        slider.value = told.value;
+        put(field, told.value);
+      };
     }
-    return html("div", {
+    made.element = html("div", {
       class: `rg-control rg-${type}`, "data-key": key, onpointerenter: () => this.hover(key), onpointerleave: () => this.hover(null),
-      onfocusin: () => this.hover(key), onfocusout: () => this.hover(null),
+      onfocusin: () => this.hover(key), onfocusout: () => { this.hover(null); this.follow(key); },
     }, html("span", { class: "rg-name", title: name, dir: "auto" }, plain(node.name, 60)), ...fields);
+    this.fields.set(key, made);
+    return made.element;
+  }
+
+  /** Fields show what their input holds, whoever has set it; who is moving one is left alone. */
+  follow(key) {
+    const made = this.fields.get(key), told = this.values.get(key);
+    if (!made || !told) return;
+    clearTimeout(made.later);
+    const wait = QUIET - (performance.now() - made.touched);
+    if (wait > 0) made.later = setTimeout(() => this.follow(key), wait);
+    else if (made.type === told.type && made.size === told.value.length) made.show(told);
+    else made.element.replaceWith(this.control(told, this.known.nodes.get(key)));
   }
 
   listLayers() {
@@ -487,10 +537,10 @@ class Explorer {
     for (const [key, value] of this.pending) this.say({ kind: "set", key, value });
     this.pending.clear();
     const { known } = this, { timeline } = known;
-    const states = this.states = this.at == null ? known.now : known.statesAfter(this.at);
+    const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
     const run = timeline.at(this.at ?? -1)?.run;
     this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
-    setText(this.status, this.busy ? "computing …" : run ? headline(run, states, known.nodes) : `nothing has run yet; ${some(known.computed, "node")}`);
+    setText(this.status, this.busy || this.running.size ? this.computingText() : run ? headline(run, states, known.nodes) : `nothing has run yet; ${some(known.computed, "node")}`);
     setText(this.note, this.view ? this.noteText() : "");
     this.stop.hidden = !this.busy;
     this.root.classList.toggle("rg-busy", this.busy);
@@ -503,6 +553,27 @@ class Explorer {
       : stale ? `now: ${count(stale)} stale` : timeline.length ? `now, after run ${count(timeline.length + known.dropped)}` : "no runs yet");
     for (const [key, field] of this.recorded) setText(field, plain(states.get(key)?.value ?? "", 40));
     this.drawPanel();
+  }
+
+  /** What is known of the present state, and of what is being computed. */
+  present() {
+    const { now } = this.known;
+    if (!this.planned.size && !this.running.size) return now;
+    const states = new Map(now);
+    for (const [keys, state] of [[this.planned, "stale"], [this.running, "running"]]) {
+      for (const key of keys) {
+        const before = now.get(key);
+        if (before) states.set(key, { ...before, state, outcome: null, value: "", error: "" });
+      }
+    }
+    return states;
+  }
+
+  computingText() {
+    const { nodes } = this.known, names = [...this.running].map((key) => nodes.get(key)).filter(Boolean).map((node) => plain(node.name, 60));
+    const parts = names.length ? [names.slice(0, 3).join(", ")] : [];
+    if (this.planned.size) parts.push(`${count(this.planned.size)} to run`);
+    return parts.length ? `computing … ${parts.join("; ")}` : "computing …";
   }
 
   noteText() {

@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Literal, Protocol, cast
 
 from reactgrad_scheduler.edit import Former
+from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.scheduler import Around, Scheduler
@@ -160,6 +161,20 @@ def unwatch(scheduler: Scheduler, listener: Listener) -> None:
         scheduler.listeners = tuple(one for one in scheduler.listeners if one is not listener)
         if not scheduler.listeners:
             _become(scheduler, Scheduler)
+
+
+def at_work(scheduler: Scheduler) -> list[int]:
+    """Slots of the nodes that are being computed, for another thread, which does not wait for the lock.
+
+    A moment later it may be others; of threads that compute together some are missed.
+    """
+    computing, frames, crew = [*scheduler.computing], [*scheduler.frames], scheduler.lock.crew
+    found = [slot for slot in computing if slot != UNKNOWN]
+    if crew is not None:
+        found += crew.others()
+    elif len(found) < len(computing) and frames and frames[-1].begun:
+        found.append(frames[-1].under_way())
+    return found
 
 
 def _become(scheduler: Scheduler, kind: type[Scheduler]) -> None:
