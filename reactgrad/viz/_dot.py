@@ -35,11 +35,8 @@ def dot_text(picture: Picture, title: str = "") -> str:
     title
         Stands above it.
     """
-    left_out = picture.total - sum(
-        sum(count for _, count in box.inside) if box.node is None else 1 for box in picture.boxes
-    )
-    if left_out:
-        title = f"{title}  ({left_out:,} of {picture.total:,} nodes are not shown)".strip()
+    if picture.hidden:
+        title = f"{title}  ({picture.hidden:,} of {picture.total:,} nodes are not shown)".strip()
     lines = [
         "digraph {",
         f"  graph [rankdir=TB, labelloc=t, fontname={FONT}, fontsize=12, label={quoted(title)}]",

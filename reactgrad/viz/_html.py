@@ -99,7 +99,7 @@ def _(thing: Var) -> str:
 def abbreviated(value: Any) -> str:
     """A value as NumPy abbreviates it; of more than two axes some slices, each with its label."""
     if not isinstance(value, np.ndarray):
-        return shown(repr(value), 2000)
+        return shown(str(value) if isinstance(value, np.generic) else repr(value), 2000)
     with np.printoptions(threshold=100, edgeitems=3, linewidth=96, precision=6):
         if value.ndim <= 2:
             return _first_lines(str(value))

@@ -18,6 +18,7 @@ from reactgrad._follow import Follower
 from reactgrad._graph import Graph
 from reactgrad._snapshot import NodeSnapshot, Snapshot, computing, key_of, vars_of
 from reactgrad._var import Var
+from reactgrad.scheduler import CollectorPause
 from reactgrad.viz._messages import (
     Message,
     control,
@@ -132,7 +133,8 @@ class Session:
                 sets, self._sets = self._sets, {}
             try:
                 for ask in asks:
-                    self._answer(ask)
+                    with CollectorPause():  # of a large graph very many small things are told
+                        self._answer(ask)
                 if sets:
                     self._compute(sets)
                 if self._shown is not None and (self._changed or sets):

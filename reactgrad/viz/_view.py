@@ -50,24 +50,20 @@ def view_message(
         found = picture(now, only=inside | beside, opened=path, **options)
     else:
         found = picture(now, fold=fold, **options)
-        if fold is None and _hides(found) and any(node.scope for node in now.nodes):
+        if fold is None and found.hidden and any(node.scope for node in now.nodes):
             found = picture(now, opened=(), **options)
     return {
         "kind": "view",
         "layer": options["layer"],
         "focus": focus,
         **arranged(found),
-        "hidden": _hides(found),
+        "hidden": found.hidden,
     }
 
 
 def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
     """The scopes that a view shows folded: what may be opened from there."""
     return [box["key"] for box in view["boxes"] if box["node"] is None]
-
-
-def _hides(found: Picture) -> int:
-    return found.total - sum(len(box.members) for box in found.boxes)
 
 
 def _around(now: Snapshot, key: int) -> set[int]:

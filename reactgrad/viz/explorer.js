@@ -12,6 +12,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 156, HEIGHT = 60; // of a box, as in _layout.py
+const READABLE = 0.65; // the smallest scale that is chosen for a reader
 const QUIET = 500; // milliseconds after which somebody moves a field no more
 const MOST_RUNS = 200; // that may be looked at again
 const MOST_HITS = 12, MOST_INPUTS = 60;
@@ -259,7 +260,7 @@ class Explorer {
     this.pending = new Map(); // values to send
     this.fields = new Map(); // of inputs that may be set here, by key
     this.values = new Map(); // what was told of these since
-    this.busy = false;
+    this.busy = this.stopping = false;
     this.planned = new Set(); // of what is being computed, what is still to run
     this.running = new Set();
     this.page = Math.random();
@@ -316,6 +317,7 @@ class Explorer {
         break;
       case "busy":
         this.busy = message.busy;
+        this.stopping = false;
         this.planned = new Set(message.planned);
         this.running = new Set();
         break;
@@ -375,9 +377,9 @@ class Explorer {
       html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
         html("span", { class: "rg-search" }, this.search, this.hits), this.layer,
         button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
-        button("fit", "show all", () => this.fit()), this.back, this.settle, this.stop),
+        button("fit", "show all", () => this.fit(true)), this.back, this.settle, this.stop),
       this.controls,
-      html("div", { class: "rg-stage" }, this.map, this.hint, this.legend),
+      html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.legend, this.hint)),
       this.panel,
       html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), this.scrub,
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
@@ -504,11 +506,11 @@ class Explorer {
       const rows = [-13, 4, 20].map((y, row) => svg("text", { y, class: `rg-row${row}` }));
       const drawn = { box, shape, rows, told: "" };
       drawn.group = svg("g", {
-        class: "rg-box", transform: `translate(${box.x} ${box.y})`, role: "button", tabindex: -1, "data-key": box.key,
+        class: "rg-box", transform: `translate(${box.x} ${box.y})`, role: "button", tabindex: -1, "data-key": box.node ?? box.key,
         onclick: () => this.choose(drawn), onpointerenter: () => this.hover(box.node, drawn), onpointerleave: () => this.hover(null),
         onfocus: () => this.hover(box.node, drawn), onblur: () => this.hover(null),
       }, shape, ...rows);
-      for (const [side, y, word] of [["parents", -HEIGHT / 2 - 4, "↑"], ["children", HEIGHT / 2 + 12, "↓"]]) {
+      for (const [side, y, word] of [["parents", -HEIGHT / 2 - 4, view.across ? "←" : "↑"], ["children", HEIGHT / 2 + 12, view.across ? "→" : "↓"]]) {
         const more = view.more[side][i];
         if (more) drawn.group.append(setSvgText(svg("text", { y, x: 52, class: "rg-more" }), `${word} +${count(more)}`));
       }
@@ -572,6 +574,7 @@ class Explorer {
   computingText() {
     const { nodes } = this.known, names = [...this.running].map((key) => nodes.get(key)).filter(Boolean).map((node) => plain(node.name, 60));
     const parts = names.length ? [names.slice(0, 3).join(", ")] : [];
+    if (this.stopping) return `cancelling …${names.length ? ` once ${parts[0]} has ended` : ""}`;
     if (this.planned.size) parts.push(`${count(this.planned.size)} to run`);
     return parts.length ? `computing … ${parts.join("; ")}` : "computing …";
   }
@@ -580,7 +583,7 @@ class Explorer {
     const { view } = this, shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
     const parts = [view.hidden ? `shows ${count(shown)} of ${some(view.total, "node")}: ${count(view.hidden)} are hidden, search finds them`
       : `shows ${view.focus ? "a part: " : "all "}${some(view.total, "node")}`];
-    if (folded.length) parts.push(`${some(folded.reduce((sum, { box }) => sum + box.members.length, 0), "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
+    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
     if (view.layer !== "all") {
       const other = [...this.known.nodes.values()].filter((node) => node.gradient === (view.layer === "values")).length;
       if (other) parts.push(`${count(other)} ${view.layer === "values" ? "adjoints" : "values"} in the other layer`);
@@ -591,6 +594,7 @@ class Explorer {
   drawBoxes(states, preview) {
     for (const drawn of this.boxes) {
       const { box } = drawn;
+      if (box.node != null && !this.known.nodes.has(box.node)) continue; // removed; the view without it is on its way
       const told = box.node == null ? this.ofScope(box, states, preview) : this.ofNode(box, states.get(box.node), preview);
       const signature = JSON.stringify(told);
       if (signature === drawn.told) continue;
@@ -602,7 +606,7 @@ class Explorer {
       drawn.group.setAttribute("class", `rg-box ${told.classes.join(" ")}`);
       drawn.group.setAttribute("aria-label", told.label);
       told.rows.forEach((text, i) => {
-        setText(drawn.rows[i], fitted(text, i ? "11px system-ui, sans-serif" : "600 12px system-ui, sans-serif", WIDTH - 26));
+        setText(drawn.rows[i], fitted(text, i ? "12px system-ui, sans-serif" : "600 13px system-ui, sans-serif", WIDTH - 26));
       });
     }
   }
@@ -768,7 +772,9 @@ class Explorer {
   }
 
   cancel() {
+    this.stopping = true;
     this.say({ kind: "cancel" });
+    this.draw();
   }
 
   goTo(position) {
@@ -838,7 +844,7 @@ class Explorer {
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
     if (event.key === "+" || event.key === "=") this.zoom(1.3);
     else if (event.key === "-") this.zoom(1 / 1.3);
-    else if (event.key === "0") this.fit();
+    else if (event.key === "0") this.fit(true);
     else if ((event.key === "Enter" || event.key === " ") && drawn) this.choose(drawn);
     else if (steps[event.key]) this.step(drawn ?? this.boxes[0], ...steps[event.key]);
     else return;
@@ -846,16 +852,18 @@ class Explorer {
     event.stopPropagation();
   }
 
-  /** To the nearest box in a direction; along edges upwards and downwards. */
+  /** To the nearest box in a direction; along edges where that is how these lead. */
   step(from, dx, dy) {
     if (!from) return;
     const here = this.boxes.indexOf(from);
+    const along = this.view.across ? dx : dy;
     const joined = new Set(this.view.lines.flatMap((line) => (line.from === here ? [line.to] : line.to === here ? [line.from] : [])));
+    const leads = [...joined].some((j) => (this.boxes[j].box.x - from.box.x) * dx + (this.boxes[j].box.y - from.box.y) * dy > 0);
     let best = null, least = Infinity;
     this.boxes.forEach((other, i) => {
       const x = other.box.x - from.box.x, y = other.box.y - from.box.y;
       const ahead = x * dx + y * dy, aside = Math.abs(x * dy) + Math.abs(y * dx);
-      if (other === from || ahead < 1 || (dy && joined.size && !joined.has(i) && [...joined].some((j) => (this.boxes[j].box.y - from.box.y) * dy > 0))) return;
+      if (other === from || ahead < 1 || (along && !joined.has(i) && leads)) return;
       const far = ahead + 2 * aside;
       if (far < least) [best, least] = [other, far];
     });
@@ -869,13 +877,13 @@ class Explorer {
     this.canvas.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
   }
 
-  /** All of it, if that can be read; else the part that matters. */
-  fit() {
+  /** All of it, if that can be read; else the part that matters, unless all is wanted. */
+  fit(all = false) {
     const { width, height } = this.map.getBoundingClientRect();
     if (!width || !this.view || !this.boxes.length) return;
-    const pad = 24, over = 40; // above, the preview has its line
-    const whole = Math.min((width - 2 * pad) / this.view.width, (height - 2 * over) / this.view.height, 1.25);
-    const scale = Math.max(whole, 0.5);
+    const pad = 20;
+    const whole = Math.min((width - 2 * pad) / this.view.width, (height - 2 * pad) / this.view.height, 1.25);
+    const scale = all ? whole : Math.max(whole, READABLE);
     this.place = { scale, x: (width - this.view.width * scale) / 2, y: (height - this.view.height * scale) / 2 };
     if (whole < scale) {
       const states = this.known.now;

@@ -250,7 +250,7 @@ def test_two_thousand_nodes_are_folded_and_open(chrome: Any, tmp_path: Path) -> 
         g.forward(ends[3])
     g.export_html(tmp_path / "page.html", log)
     seen = opened(chrome, tmp_path / "page.html")
-    assert "2,000 nodes in 20 folded scopes" in seen.text(".rg-note >> nth=0")
+    assert "2,001 nodes in 20 folded scopes" in seen.text(".rg-note >> nth=0")
     assert seen.looks()["block3/"] == "ran"
     assert seen.looks()["block4/"] == "stale"
     seen.box("block3/").click()

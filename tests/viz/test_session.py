@@ -325,7 +325,7 @@ def test_folded_scopes_hold_all_and_open_one_by_one(opened: Callable[..., Page])
     assert {box["key"] for box in page.view["boxes"]} >= {f"block{n}/" for n in range(5)}
     assert page.view["hidden"] == 0
     assert len(page.view["boxes"]) < 20
-    assert {len(box["members"]) for box in page.view["boxes"] if box["node"] is None} == {400}
+    assert {len(box["members"]) for box in page.view["boxes"] if box["node"] is None} == {401}
     page.session.receive({"kind": "view", "layer": "values", "focus": "block1/"})
     view = page.wait_for("view", lambda m: m["focus"] == "block1/")
     folded = {box["key"] for box in view["boxes"] if box["node"] is None}
