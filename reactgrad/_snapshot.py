@@ -58,7 +58,7 @@ class NodeSnapshot(NamedTuple):  # tens of thousands are made at a time
     seconds : float or None
         Mean duration in recorded runs; ``None`` if ``Graph.record`` never saw it run.
     line : str
-        The user's line that built it.
+        The user's line that built it; empty if that is not known.
     error : str
         What it raised; empty if it did not.
     value : str
@@ -325,8 +325,8 @@ class _Texts:
 
     def line(self, site: Site | None) -> str:
         """The user's line."""
-        if site is None:
-            return site_text(site)
+        if site is None or site[0] is None:
+            return ""
         key = id(site[0]), site[1]  # a code object takes long to hash
         if key not in self._lines:
             self._lines[key] = site_text(site)

@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from reactgrad.viz._dot import WORDS, scopes, shown
+from reactgrad.viz._dot import MOST_LETTERS, WORDS, scopes
 from reactgrad.viz._draw import laid_out
 from reactgrad.viz._picture import Box, Picture
+from reactgrad.viz._text import key_of_scope, sent, shown
 
 WIDTH, HEIGHT = 156, 60  # of each box, in points; its text is cut to fit
 INCH = 72.0
@@ -140,12 +141,14 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
 
 def _described(box: Box) -> dict[str, Any]:
     return {
-        "key": box.key,
-        "label": "" if box.node is not None else shown(box.key.rstrip("/").rsplit("/", 1)[-1]),
+        "key": box.key if box.node is not None else key_of_scope(tuple(box.key[:-1].split("/"))),
+        "label": ""
+        if box.node is not None
+        else shown(box.key[:-1].rsplit("/", 1)[-1], MOST_LETTERS),
         "node": None if box.node is None else box.node.key,
         "members": box.members,
         "mark": box.mark,
-        "scope": box.scope,
+        "scope": [sent(part) for part in box.scope],
         "x": 0.0,
         "y": 0.0,
     }

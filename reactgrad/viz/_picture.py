@@ -239,7 +239,7 @@ def _folded(
         for number, scope in enumerate(homes[node.key]):
             depth = fold if opened is None else _shared(scope, opened) + 1
             if depth is None or len(scope) < depth:
-                key = f"{node.key} in {'/'.join(scope)}" if number else str(node.key)
+                key = f"{node.key}.{number}" if number else str(node.key)
                 mark = marks.get(node.key, "")
                 boxes[key] = Box(key, node, look(node), mark, scope, members=(node.key,))
             else:

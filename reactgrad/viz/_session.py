@@ -22,13 +22,13 @@ from reactgrad.scheduler import CollectorPause
 from reactgrad.viz._messages import (
     Message,
     control,
-    cut,
     frame_message,
     graph_message,
     wanted_value,
     why_message,
 )
 from reactgrad.viz._picture import Layer
+from reactgrad.viz._text import sent
 from reactgrad.viz._view import view_message
 
 FRAME = 1 / 30  # seconds between two messages about states, at least
@@ -279,7 +279,7 @@ class Session:
         self._send(view | {"page": page})
 
     def _say(self, text: str) -> None:
-        self._send({"kind": "problem", "text": cut(text)})
+        self._send({"kind": "problem", "text": sent(text)})
 
     # --- the graph -------------------------------------------------------------------------------
 

@@ -238,7 +238,7 @@ function outline(look, w, h) {
     case "cut_off": return octagon(0);
     case "error": return octagon(0) + octagon(4);
     case "running": return `M${-x} ${-y}H${x - c}L${x} 0L${x - c} ${y}H${-x}L${-x + c} 0Z`;
-    case "folded": return `M${-x} ${-y + 7}V${-y}H${-x + 46}L${-x + 52} ${-y + 7}H${x}V${y}H${-x}Z`;
+    case "folded": return `M${-x} ${-y}H${-x + 46}L${-x + 50} ${-y + 4}H${x}V${y}H${-x}Z`;
     default: return round(6);
   }
 }

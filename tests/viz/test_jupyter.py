@@ -298,7 +298,7 @@ def test_fields_follow_what_a_cell_sets(lab: Lab) -> None:
     lab.do("g.set({x: -3.5, flag: False})")
     x = lab.root.get_by_label("x, as a number")
     lab.seen.until(lambda: x.input_value() == "-3.5")
-    assert not lab.root.get_by_label("flag", exact=True).is_checked()
+    lab.seen.until(lambda: not lab.root.get_by_label("flag", exact=True).is_checked())
     assert float(lab.root.get_by_label("x", exact=True).input_value()) == -3.5
     lab.do("w.set(40.0)")  # above the bounds that its slider was given
     lab.seen.until(lambda: lab.root.get_by_label("w, as a number").input_value() == "40")
