@@ -250,13 +250,13 @@ def _folded(
                 inside.setdefault(key, {})[node.key] = node
             box_of[node.key, scope] = key
     for key, members in inside.items():
-        looks = Counter([look(node) for node in members.values()])
-        mark, *others = {marks.get(member, "") for member in members}
+        looks: Counter[Look] = Counter([look(node) for node in members.values()])
+        found: set[Mark] = {marks.get(member, "") for member in members}
         boxes[key] = Box(
             key,
             None,
             max(looks, key=ORDER.index),
-            "changed" if others else mark,
+            found.pop() if len(found) == 1 else "changed",
             boxes[key].scope,
             tuple(looks.items()),
             tuple(members),

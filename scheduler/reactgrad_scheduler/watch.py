@@ -166,15 +166,15 @@ def unwatch(scheduler: Scheduler, listener: Listener) -> None:
 def at_work(scheduler: Scheduler) -> list[int]:
     """Slots of the nodes that are being computed, for another thread, which does not wait for the lock.
 
-    A moment later it may be others; of threads that compute together some are missed.
+    A moment later it may be others.
     """
-    computing, frames, crew = [*scheduler.computing], [*scheduler.frames], scheduler.lock.crew
-    found = [slot for slot in computing if slot != UNKNOWN]
+    found = [slot for slot in [*scheduler.computing] if slot != UNKNOWN]
+    crew = scheduler.lock.crew
     if crew is not None:
         found += crew.others()
-    elif len(found) < len(computing) and frames and frames[-1].begun:
-        found.append(frames[-1].under_way())
-    return found
+    for frame in [*scheduler.frames][-1:]:  # nodes that no table knows
+        found += frame.at_work()
+    return list(dict.fromkeys(found))
 
 
 def _become(scheduler: Scheduler, kind: type[Scheduler]) -> None:

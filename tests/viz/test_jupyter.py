@@ -253,6 +253,7 @@ def test_a_click_says_why(lab: Lab) -> None:
     lab.seen.box(lab.key("signed")).click()
     first, *_ = lab.ask("str(g.why(signed))").splitlines()
     lab.seen.until(lambda: first in lab.seen.text(".rg-panel"))
+    assert "In [1], line 8: signed = rg.lift(" in lab.seen.text(".rg-panel")
     lab.seen.box(lab.key("w")).click()
     lab.seen.until(lambda: "gradient norm" in lab.seen.text(".rg-panel"))
     assert lab.ask("f'{abs(float(slope.value)):.6g}'") in lab.seen.text(".rg-panel")
