@@ -48,7 +48,7 @@ def graph_message(
         Whether a graph answers; else the page replays what was recorded.
     """
     lines: dict[str, int] = {}  # many nodes are built by one
-    nodes = [_fixed(node, lines) | {"gone": True} for node in gone]
+    nodes = [_fixed(node, lines, gone=True) for node in gone]
     nodes += [_fixed(node, lines) for node in now.nodes]
     return {
         "kind": "graph",
@@ -137,17 +137,19 @@ def _around(value: float) -> tuple[float, float]:
     return min(0.0, 2.0 * value), max(0.0, 2.0 * value)
 
 
-def _fixed(node: NodeSnapshot, lines: dict[str, int]) -> Message:
-    return {
-        "key": node.key,
-        "name": sent(node.name),
-        "type": node.kind,
-        "op": sent(node.op),
-        "gradient": node.gradient,
-        "marks": [mark for mark in ("frozen", "pinned", "kept") if getattr(node, mark)],
-        "cutoff": node.cutoff,
-        "line": lines.setdefault(node.line, len(lines)),
-    }
+def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> list[Any]:
+    """Key, name, type, op, whether it is of a gradient, marks, whether it has a cutoff, line, whether it is gone."""
+    return [
+        node.key,
+        sent(node.name),
+        node.kind,
+        sent(node.op),
+        node.gradient,
+        [mark for mark in ("frozen", "pinned", "kept") if getattr(node, mark)],
+        node.cutoff,
+        lines.setdefault(node.line, len(lines)),
+        gone,
+    ]
 
 
 def _state(node: NodeSnapshot) -> list[Any]:

@@ -191,6 +191,10 @@ class Known {
 
 const isLeaf = (node) => node.type !== "op" && node.type !== "function";
 
+function asNode([key, name, type, op, gradient, marks, cutoff, line, gone]) {
+  return { key, name, type, op, gradient, marks, cutoff, line, gone };
+}
+
 function asState([state, outcome, version, shape, value, ms, error]) {
   return { state, outcome, version, shape, value, ms, error };
 }
@@ -291,6 +295,7 @@ class Explorer {
     if (message.page != null && message.page !== this.page) return;
     switch (message.kind) {
       case "graph":
+        message = { ...message, nodes: message.nodes.map(asNode) };
         if (message.edit && this.known) this.known.learn(message);
         else this.known = new Known(message);
         this.live = message.live;
