@@ -111,10 +111,10 @@ def _node(box: Box, name: str) -> str:
 def _label(box: Box) -> Iterator[str]:
     node = box.node
     if node is None:
-        yield shown(box.key, MOST_LETTERS)
+        yield shown(box.label, MOST_LETTERS)
         yield ", ".join([f"{count:,} {WORDS[seen]}" for seen, count in box.inside])
         return
-    yield KINDS.get(node.kind, "") + shown(node.name, MOST_LETTERS)
+    yield KINDS.get(node.kind, "") + shown(box.label, MOST_LETTERS)
     yield shown(f"v{node.version}  {node.shape}", MOST_LETTERS)
     badges = [
         *([box.mark] if box.mark else []),

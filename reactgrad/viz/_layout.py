@@ -6,12 +6,13 @@ import json
 from collections import Counter
 from typing import Any
 
-from reactgrad.viz._dot import MOST_LETTERS, WORDS, scopes
+from reactgrad.viz._dot import WORDS, scopes
 from reactgrad.viz._draw import laid_out
 from reactgrad.viz._picture import Box, Picture
-from reactgrad.viz._text import key_of_scope, sent, shown
+from reactgrad.viz._text import key_of_scope, shown
 
 WIDTH, HEIGHT = 156, 60  # of each box, in points; its text is cut to fit
+MOST_OF_LABEL = 80  # letters
 INCH = 72.0
 # Beyond, curves take Graphviz longer than a reader waits.
 MOST_CURVES = 400
@@ -28,7 +29,7 @@ def arranged(picture: Picture) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``boxes`` with ``key``, ``node`` (its key; None: a folded scope), ``members``, ``mark``, ``scope``
+        ``boxes`` with ``key``, ``label``, ``node`` (its key; None: a folded scope), ``members``, ``mark``
         and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``), ``path``
         (of an SVG path), ``detached``, ``read`` and ``mark``; ``frames`` of scopes with ``label``, ``x``,
         ``y``, ``width``, ``height``; ``more``: how many neighbours of a box are left out;
@@ -142,13 +143,10 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
 def _described(box: Box) -> dict[str, Any]:
     return {
         "key": box.key if box.node is not None else key_of_scope(tuple(box.key[:-1].split("/"))),
-        "label": ""
-        if box.node is not None
-        else shown(box.key[:-1].rsplit("/", 1)[-1], MOST_LETTERS),
+        "label": shown(box.label, MOST_OF_LABEL),
         "node": None if box.node is None else box.node.key,
         "members": box.members,
         "mark": box.mark,
-        "scope": [sent(part) for part in box.scope],
         "x": 0.0,
         "y": 0.0,
     }

@@ -51,6 +51,15 @@ class Box(NamedTuple):
     inside: tuple[tuple[str, int], ...] = ()
     members: tuple[int, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """Its name, without the scopes around it where these stand on their frames."""
+        if self.node is None:
+            return self.key[:-1].rpartition("/")[2]
+        if not self.node.named:
+            return self.node.name.rpartition("/")[2]
+        return self.node.name.removeprefix("/".join((*self.scope, "")))
+
 
 class Line(NamedTuple):
     """An edge between two boxes.

@@ -633,9 +633,7 @@ class Explorer {
     const classes = this.classesOf(box, preview, [box.node]);
     if (node.gradient) classes.push("rg-adjoint");
     const mark = { added: "+ ", removed: "− " }[box.mark] ?? "";
-    const around = box.scope.map((part) => `${part}/`).join(""); // stands on the frames
-    const own = node.name.startsWith(around) ? node.name.slice(around.length) : node.name;
-    const name = mark + (GLYPHS[node.type] ?? "") + plain(own);
+    const name = mark + (GLYPHS[node.type] ?? "") + plain(box.label);
     const spent = state?.ms == null ? [] : [time(state.ms)];
     const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
