@@ -368,7 +368,10 @@ class Graph:
         Pictures draw a frame around them, and fold it: ``g.draw("x.svg", fold=1)``. The names of nodes
         that are made inside begin with the scope's: those of leaves that are given one, ``name="w"``,
         and those that nobody has named. Scopes nest, are of their thread, and come along to forks and
-        files. A name set later, ``y.name = "h"``, is taken as it is. Nodes of gradients belong to none.
+        files. A name set later, ``y.name = "h"``, is taken as it is; with slashes, ``"layer1/h"``, it puts
+        the node into that scope, in pictures, if all of its parts are non-empty (so ``"https://a.b"`` is in
+        none). A constant that nobody has named, the 2.0 of ``2.0 * x``, is drawn in each scope that uses it.
+        Nodes of gradients belong to none.
 
         Parameters
         ----------
@@ -1400,7 +1403,8 @@ class Graph:
         A node's shape and colour say whether it is clean, stale, running, has run, was cut off, has
         failed, or is unset; its label has its version, dtype and shape, its marks, and the time it
         takes if ``record`` has measured it. A dashed edge that ends in a bar is detached; a dotted
-        one a function found by reading. Names that hold slashes, ``"layer1/w"``, are in scopes.
+        one a function found by reading. Names that hold slashes, ``"layer1/w"``, are in scopes; see
+        ``scope``.
 
         Parameters
         ----------

@@ -59,3 +59,15 @@ def made_name(op: Any, serial: int, scope: str) -> str:
     """The name of a node that was given none."""
     name = f"{op.name}_{serial}"
     return f"{scope}/{name}" if scope else name
+
+
+def scopes_in(name: str) -> tuple[str, ...]:
+    """The scopes that a given name puts a node in, by its slashes; none if a part of it is empty.
+
+    Examples
+    --------
+    >>> scopes_in("net/layer1/w"), scopes_in("w"), scopes_in("https://example.org")
+    (('net', 'layer1'), (), ())
+    """
+    *scopes, _ = parts = name.split("/")
+    return tuple(scopes) if all(parts) else ()

@@ -59,7 +59,7 @@ def user_level() -> int:
 
 
 def site_text(site: Site | None) -> str:
-    """File, line and text of a place: ``model.py:12: y = rg.log(x)``."""
+    """File, line and text of a place, ``model.py:12: y = rg.log(x)``; of a notebook's cell its number."""
     if site is None or site[0] is None:
         return "unknown place"
     code, offset = site[0], site[1]
@@ -68,4 +68,16 @@ def site_text(site: Site | None) -> str:
         code.co_firstlineno,
     )
     text = linecache.getline(code.co_filename, line).strip()
-    return f"{code.co_filename}:{line}" + (f": {text}" if text else "")
+    cell = _cell(code.co_filename)
+    place = f"{cell}, line {line}" if cell else f"{code.co_filename}:{line}"
+    return place + (f": {text}" if text else "")
+
+
+def _cell(filename: str) -> str:
+    """``In [3]``, if IPython has compiled a cell under this name; the name itself says nothing."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    # What IPython's own tracebacks use since version 8: ("Cell", "In[3]"), or None of a file.
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    kind, name = (named and named(filename)) or ("", "")
+    return name.replace("[", " [") if kind == "Cell" else ""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from reactgrad._brief import brief
+from reactgrad._scope import made_name, scopes_in
 from reactgrad._site import Site, scope_of, site_text
 from reactgrad._store import MISSING, Leaf
+from reactgrad.scheduler import CollectorPause, at_work
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -23,8 +25,7 @@ State = Literal["clean", "stale", "running", "unset", "error"]
 Outcome = Literal["ran", "cut_off", "rebuilt", "skipped", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSnapshot:
+class NodeSnapshot(NamedTuple):  # tens of thousands are made at a time
     """One node, as a snapshot found it.
 
     Attributes
@@ -57,7 +58,7 @@ class NodeSnapshot:
     seconds : float or None
         Mean duration in recorded runs; ``None`` if ``Graph.record`` never saw it run.
     line : str
-        The user's line that built it.
+        The user's line that built it; empty if that is not known.
     error : str
         What it raised; empty if it did not.
     value : str
@@ -65,7 +66,9 @@ class NodeSnapshot:
         that is not clean.
     scope : tuple of str
         The parts of its name before the last slash, or else the scope that it was built in, from the
-        outermost on.
+        outermost on; see ``Graph.scope``.
+    named : bool
+        Whether somebody has given it its name.
     """
 
     key: int
@@ -87,10 +90,10 @@ class NodeSnapshot:
     error: str
     value: str = ""
     scope: tuple[str, ...] = ()
+    named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeSnapshot:
+class EdgeSnapshot(NamedTuple):
     """One edge: that a node is computed from another one.
 
     Attributes
@@ -199,7 +202,7 @@ class RunSnapshot:
 
 def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snapshot:
     """The present state of a graph, with what a run did; runs nothing, see ``Graph.snapshot``."""
-    with graph._lock:
+    with graph._lock, CollectorPause():
         graph._tidy()
         scheduler, host = graph._scheduler, graph._host
         topology, serial = scheduler.topology, scheduler.topology.serial
@@ -267,6 +270,22 @@ def key_of(graph: Graph, var: Var) -> int:
         return graph._scheduler.topology.serial[graph._own(var, "a picture")]
 
 
+def vars_of(graph: Graph, keys: Collection[int]) -> dict[int, Var]:
+    """The nodes that snapshots call so, those of them that are still there."""
+    wanted = set(keys)
+    with graph._lock:
+        graph._tidy()
+        serial = graph._scheduler.topology.serial
+        found = {serial[slot]: slot for slot in graph._slots() if serial[slot] in wanted}
+        return {key: graph._handle(found[key]) for key in keys if key in found}
+
+
+def computing(graph: Graph) -> list[int]:
+    """Keys of the nodes that are being computed, for another thread; waits for nobody."""
+    serial = graph._scheduler.topology.serial
+    return [serial[slot] for slot in at_work(graph._scheduler)]
+
+
 def adjoint_of(graph: Graph, var: Var) -> Var | None:
     """The adjoint of a node that some live gradient has built; ``None``: none has."""
     with graph._lock:
@@ -302,11 +321,12 @@ class _Texts:
     def __init__(self) -> None:
         self._lines: dict[tuple[int, int], str] = {}
         self._specs: dict[int, str] = {}
+        self._scopes: dict[str, tuple[str, ...]] = {"": ()}
 
     def line(self, site: Site | None) -> str:
         """The user's line."""
-        if site is None:
-            return site_text(site)
+        if site is None or site[0] is None:
+            return ""
         key = id(site[0]), site[1]  # a code object takes long to hash
         if key not in self._lines:
             self._lines[key] = site_text(site)
@@ -321,12 +341,18 @@ class _Texts:
             self._specs[key] = host.describe_value(slot)
         return self._specs[key]
 
+    def scopes(self, built: str) -> tuple[str, ...]:
+        """The scopes that a node was built in, outermost first."""
+        if built not in self._scopes:
+            self._scopes[built] = tuple(built.split("/"))
+        return self._scopes[built]
+
 
 def _node(
     graph: Graph, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
 ) -> NodeSnapshot:
     scheduler, host = graph._scheduler, graph._host
-    op, key = host.ops[slot], scheduler.topology.serial[slot]
+    op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.serial[slot]
     leaf = isinstance(op, Leaf)
     error = scheduler.error(slot) if not leaf else None
     state: State = "stale" if stale else "clean"
@@ -336,34 +362,29 @@ def _node(
         state = "error"
     elif leaf and stale:
         state = "unset"
+    built, given = scope_of(site), host.name_of.get(slot)
     return NodeSnapshot(
-        key=key,
-        name=host.name(slot),
-        kind=op.name if leaf else "op" if hasattr(op, "infer") else "function",
-        op=op.name,
-        state=state,
-        outcome=outcome,
-        version=scheduler.version(slot),
-        shape=texts.shape(host, slot),
-        gradient=slot in host.owners,
-        frozen=slot in host.frozen,
-        pinned=slot in host.pins,
-        kept=slot in host.kept,
-        released=slot in scheduler.dropped,
-        cutoff=slot in host.cutoffs,
-        seconds=graph._measured.mean(slot, key),
-        line=texts.line(host.sites[slot]),
-        error="" if error is None else f"{type(error).__name__}: {error}",
-        value=_value(graph, slot) if values and state == "clean" else "",
-        scope=_scope(host, slot),
+        key,
+        made_name(op, key, built) if given is None else given,
+        op.name if leaf else "op" if hasattr(op, "infer") else "function",
+        op.name,
+        state,
+        outcome,
+        scheduler.version(slot),
+        texts.shape(host, slot),
+        slot in host.owners,
+        slot in host.frozen,
+        slot in host.pins,
+        slot in host.kept,
+        slot in scheduler.dropped,
+        slot in host.cutoffs,
+        graph._measured.mean(slot, key),
+        texts.line(site),
+        "" if error is None else f"{type(error).__name__}: {error}",
+        _value(graph, slot) if values and state == "clean" else "",
+        (given is not None and scopes_in(given)) or texts.scopes(built),
+        given is not None,
     )
-
-
-def _scope(host: Host, slot: int) -> tuple[str, ...]:
-    """What a name says of the scope, or else where the node was built."""
-    *scope, _ = host.name(slot).split("/")
-    built = scope_of(host.sites[slot])
-    return tuple(scope or (built.split("/") if built else ()))
 
 
 def _value(graph: Graph, slot: int) -> str:

@@ -24,6 +24,7 @@ from reactgrad_scheduler import Step as Step
 from reactgrad_scheduler import Stopwatch as Stopwatch
 from reactgrad_scheduler import Threads as Threads
 from reactgrad_scheduler import Timed as Timed
+from reactgrad_scheduler import at_work as at_work
 from reactgrad_scheduler import check_invariants as check_invariants
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import share as share

@@ -14,9 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "notebooks").glob("*.py"))
-# What differs from machine to machine: where the kernel keeps a cell's source, which pictures tell as
-# the line that built a node, and what Graphviz's fontconfig has to say about the fonts.
-CELL_FILE = re.compile(r"[^\s\"|>]*ipykernel_\d+[/\\]+\d+\.py")
+# What differs from machine to machine: what Graphviz's fontconfig has to say about the fonts.
 OF_FONTS = re.compile(r"^Fontconfig .*\n?", re.MULTILINE)
 
 
@@ -66,9 +64,6 @@ def _cleaned(output: Any) -> bool:
     if output.output_type == "stream":
         output["text"] = OF_FONTS.sub("", output.text) if output.name == "stderr" else output.text
         return bool(output.text)
-    for kind, text in output.get("data", {}).items():
-        if isinstance(text, str):
-            output["data"][kind] = CELL_FILE.sub("cell", text)
     return True
 
 

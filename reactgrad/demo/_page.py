@@ -77,7 +77,10 @@ def name_by_scope(book: Book, terms: Terms) -> None:
                 scopes[var] = used
     for var in nodes:
         scope = scopes[var] or (() if var in titles or var in leaves else ("shared",))
-        title = titles.get(var) or (var.name if var in leaves else var.name.replace("_", " "))
+        # Of "volatility MSFT 3m" the scope says the rest.
+        title = titles.get(var) or (
+            var.name.split()[0] if var in leaves else var.name.replace("_", " ")
+        )
         var.name = "/".join((*[part.replace("/", "-") for part in scope], title))
 
 

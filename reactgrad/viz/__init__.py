@@ -1,6 +1,7 @@
 """Pictures of graphs, drawn from snapshots, and the explorer: a page that shows one as it changes.
 
 - ``_ask``, ``_picture``   what a picture shows; ``_dot``, ``_draw``: how it looks, and Graphviz
+- ``_text``                names and values, which may hold anything, made fit to be shown
 - ``_html``                what notebooks show of graphs, runs, plans
 - ``_view``, ``_layout``   which part the page shows at a time, and where Graphviz puts it
 - ``_messages``            what the page is told; ``explorer.js`` and ``.css`` are the page

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count as counting
 
 from reactgrad.viz._picture import Box, Line, Look, Picture
+from reactgrad.viz._text import shown
 
 # Each look has a shape and an outline of its own, so that it is known in grey, too: shape, fill, style.
 LOOKS: dict[Look, tuple[str, str, str]] = {
@@ -35,19 +36,21 @@ def dot_text(picture: Picture, title: str = "") -> str:
     title
         Stands above it.
     """
-    left_out = picture.total - sum(
-        sum(count for _, count in box.inside) if box.node is None else 1 for box in picture.boxes
-    )
-    if left_out:
-        title = f"{title}  ({left_out:,} of {picture.total:,} nodes are not shown)".strip()
+    # Of a node its key; names stand in labels only.
+    ids = {
+        box.key: box.key if box.key.isdecimal() else f"box {position}"
+        for position, box in enumerate(picture.boxes)
+    }
+    if picture.hidden:
+        title = f"{title}  ({picture.hidden:,} of {picture.total:,} nodes are not shown)".strip()
     lines = [
         "digraph {",
         f"  graph [rankdir=TB, labelloc=t, fontname={FONT}, fontsize=12, label={quoted(title)}]",
         f'  node [fontname={FONT}, fontsize=10, margin="0.08,0.04"]',
         '  edge [arrowsize=0.6, color="#555555"]',
-        *scopes(picture.boxes, _node),
-        *[_edge(line) for line in picture.lines],
-        *_left_out(picture),
+        *scopes(picture.boxes, lambda box: _node(box, ids[box.key])),
+        *[_edge(line, ids) for line in picture.lines],
+        *_left_out(picture, ids),
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -60,37 +63,31 @@ def quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def shown(text: str, most: int = MOST_LETTERS) -> str:
-    """A text on one line, cut where it gets long; without letters that steer how others are shown."""
-    text = "".join(
-        "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co") else letter
-        for letter in " ".join(text[: 4 * most].split())
-    ) + ("..." if len(text) > 4 * most else "")
-    return text if len(text) <= most else text[: most - 3] + "..."
-
-
 def scopes(
-    boxes: Iterable[Box], node: Callable[[Box], str], path: tuple[str, ...] = ()
+    boxes: Iterable[Box],
+    node: Callable[[Box], str],
+    depth: int = 0,
+    numbers: Iterator[int] | None = None,
 ) -> Iterator[str]:
     """The boxes, those of each scope in a frame. Scopes are as deep as the code that named them."""
+    numbers = counting() if numbers is None else numbers
     inner: dict[str, list[Box]] = {}
     for box in boxes:
-        if len(box.scope) > len(path):
-            inner.setdefault(box.scope[len(path)], []).append(box)
+        if len(box.scope) > depth:
+            inner.setdefault(box.scope[depth], []).append(box)
         else:
             yield node(box)
     for name, members in inner.items():
-        where = (*path, name)
-        yield f"  subgraph {quoted('cluster ' + '/'.join(where))} {{"
-        yield f'    label={quoted(shown(name))}; color="#bbbbbb"; style=rounded'
-        if len(where) < MOST_FRAMES:
-            yield from scopes(members, node, where)
+        yield f'  subgraph "cluster {next(numbers)}" {{'
+        yield f'    label={quoted(shown(name, MOST_LETTERS))}; color="#bbbbbb"; style=rounded'
+        if depth + 1 < MOST_FRAMES:
+            yield from scopes(members, node, depth + 1, numbers)
         else:
             yield from map(node, members)
         yield "  }"
 
 
-def _node(box: Box) -> str:
+def _node(box: Box, name: str) -> str:
     shape, fill, style = LOOKS[box.look]
     attributes = {
         "shape": shape,
@@ -107,18 +104,18 @@ def _node(box: Box) -> str:
         attributes["peripheries"] = "2" if box.look != "error" else "3"
     if box.mark:
         attributes["penwidth"] = "2.5"
-    listed = ", ".join([f"{name}={quoted(value)}" for name, value in attributes.items()])
-    return f"    {quoted(box.key)} [{listed}]"
+    listed = ", ".join([f"{word}={quoted(value)}" for word, value in attributes.items()])
+    return f"    {quoted(name)} [{listed}]"
 
 
 def _label(box: Box) -> Iterator[str]:
     node = box.node
     if node is None:
-        yield shown(box.key)
+        yield shown(box.label, MOST_LETTERS)
         yield ", ".join([f"{count:,} {WORDS[seen]}" for seen, count in box.inside])
         return
-    yield KINDS.get(node.kind, "") + shown(node.name)
-    yield shown(f"v{node.version}  {node.shape}")
+    yield KINDS.get(node.kind, "") + shown(box.label, MOST_LETTERS)
+    yield shown(f"v{node.version}  {node.shape}", MOST_LETTERS)
     badges = [
         *([box.mark] if box.mark else []),
         *([WORDS[box.look]] if box.look != "clean" else []),
@@ -139,7 +136,7 @@ def _tooltip(box: Box) -> str:
     return shown(" | ".join(words), MOST_OF_TOOLTIP)
 
 
-def _edge(line: Line) -> str:
+def _edge(line: Line, ids: dict[str, str]) -> str:
     attributes: dict[str, str] = {}
     if line.detached:  # no gradient passes
         attributes |= {"style": "dashed", "arrowhead": "tee"}
@@ -148,15 +145,17 @@ def _edge(line: Line) -> str:
     if line.mark:
         attributes |= {"color": MARKS[line.mark], "penwidth": "2"}
     listed = ", ".join([f"{name}={quoted(value)}" for name, value in attributes.items()])
-    return f"  {quoted(line.parent)} -> {quoted(line.child)}" + (f" [{listed}]" if listed else "")
+    return f"  {quoted(ids[line.parent])} -> {quoted(ids[line.child])}" + (
+        f" [{listed}]" if listed else ""
+    )
 
 
-def _left_out(picture: Picture) -> Iterator[str]:
+def _left_out(picture: Picture, ids: dict[str, str]) -> Iterator[str]:
     """Where the picture ends, how much goes on there."""
     sides = (("parents", picture.more_parents), ("children", picture.more_children))
     for side, counts in sides:
         for key, count in counts.items():
-            stub = quoted(f"more {side} {key}")
+            stub = quoted(f"more {side} {ids[key]}")
             yield f'  {stub} [shape=plaintext, fontcolor="#777777", label="+{count:,}"]'
-            ends = (stub, quoted(key)) if side == "parents" else (quoted(key), stub)
+            ends = (stub, quoted(ids[key])) if side == "parents" else (quoted(ids[key]), stub)
             yield f'  {ends[0]} -> {ends[1]} [style=dotted, arrowhead=none, color="#aaaaaa"]'

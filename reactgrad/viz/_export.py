@@ -18,6 +18,7 @@ from reactgrad._var import Var
 from reactgrad.viz._ask import checked
 from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
 from reactgrad.viz._picture import ORDER, Layer, look
+from reactgrad.viz._text import shown
 from reactgrad.viz._view import focuses, view_message
 
 MOST_VIEWS = 60  # a page holds no more of the parts that may be opened
@@ -36,7 +37,7 @@ PAGE = """<!doctype html>
 {style}
 html {{ color-scheme: light dark; }}
 body {{ margin: 0; background: light-dark(#fff, #16181d); }}
-.rg-explorer {{ height: 100vh; border: 0; border-radius: 0; }}
+.rg-explorer {{ height: 100vh; min-height: 100vh; border: 0; border-radius: 0; }}
 </style>
 <div id="page"></div>
 <script type="application/json" id="recorded">{recorded}</script>
@@ -113,7 +114,7 @@ def page(recorded: Message, title: str) -> str:
     assert module.count("export default {") == 1
     return PAGE.format(
         policy=POLICY,
-        title=escape(" ".join(title.split())[:200]),
+        title=escape(shown(title, 200)),
         style=_read("explorer.css"),
         recorded=as_script(recorded),
         module=module.replace("export default {", "const explorer = {"),

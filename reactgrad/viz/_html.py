@@ -19,9 +19,10 @@ from reactgrad._stats import Stats
 from reactgrad._var import Var
 from reactgrad._why import Why
 from reactgrad.viz._ask import asked
-from reactgrad.viz._dot import WORDS, dot_text, shown
+from reactgrad.viz._dot import MOST_LETTERS, WORDS, dot_text
 from reactgrad.viz._draw import laid_out
 from reactgrad.viz._picture import look
+from reactgrad.viz._text import shown, shown_lines
 
 MOST_BOXES = 60  # in a picture inside of a page
 MOST_ROWS = 12
@@ -67,7 +68,7 @@ def _(thing: Plan) -> str:
 @html.register
 def _(thing: Why) -> str:
     first, *rest = str(thing).splitlines()
-    return _card(first, _text("\n".join(rest)) if rest else "")
+    return _card(first, _text(shown_lines("\n".join(rest), 300)) if rest else "")
 
 
 @html.register
@@ -85,9 +86,9 @@ def _(thing: Var) -> str:
     rows = {
         "state": ", ".join([WORDS[look(node)], *marks]),
         "version": str(node.version),
-        "value": node.shape,
+        "value": shown(node.shape, 80),
         **({"error": shown(node.error, 300)} if node.error else {}),
-        "computed by": node.op if node.kind in ("op", "function") else "",
+        "computed by": shown(node.op, 80) if node.kind in ("op", "function") else "",
         "from": shown(", ".join(parent.name for parent in thing.parents[:MOST_ROWS]), 300),
         "built at": shown(node.line, 300),
     }
@@ -99,7 +100,7 @@ def _(thing: Var) -> str:
 def abbreviated(value: Any) -> str:
     """A value as NumPy abbreviates it; of more than two axes some slices, each with its label."""
     if not isinstance(value, np.ndarray):
-        return shown(repr(value), 2000)
+        return shown(str(value) if isinstance(value, np.generic) else repr(value), 2000)
     with np.printoptions(threshold=100, edgeitems=3, linewidth=96, precision=6):
         if value.ndim <= 2:
             return _first_lines(str(value))
@@ -116,7 +117,8 @@ def abbreviated(value: Any) -> str:
 def _first_lines(text: str) -> str:
     lines = text.splitlines()
     more = len(lines) - MOST_LINES
-    return "\n".join([*lines[:MOST_LINES], f"... {more} more lines"]) if more > 0 else text
+    text = "\n".join([*lines[:MOST_LINES], f"... {more} more lines"]) if more > 0 else text
+    return shown_lines(text, 2000)
 
 
 def _reached(run: Run) -> bool:
@@ -137,7 +139,13 @@ def _seen(graph: Graph, of: Any = None) -> str:
 
 def _nodes(nodes: Sequence[NodeSnapshot], total: int) -> str:
     rows = [
-        (shown(node.name), node.op, WORDS[look(node)], f"v{node.version}", node.shape)
+        (
+            shown(node.name, MOST_LETTERS),
+            shown(node.op, MOST_LETTERS),
+            WORDS[look(node)],
+            f"v{node.version}",
+            shown(node.shape, MOST_LETTERS),
+        )
         for node in nodes[:MOST_ROWS]
     ]
     more = f"<div>... {total - len(rows):,} more</div>" if total > len(rows) else ""
@@ -159,4 +167,6 @@ def _text(text: str) -> str:
 
 
 def _card(title: str, *parts: str) -> str:
-    return f"<div style='{_CARD}'><div><b>{escape(title)}</b></div>{''.join(parts)}</div>"
+    return (
+        f"<div style='{_CARD}'><div><b>{escape(shown(title, 300))}</b></div>{''.join(parts)}</div>"
+    )

@@ -6,17 +6,21 @@ import json
 from collections import Counter
 from typing import Any
 
-from reactgrad.viz._dot import WORDS, scopes, shown
+from reactgrad.viz._dot import WORDS, scopes
 from reactgrad.viz._draw import laid_out
 from reactgrad.viz._picture import Box, Picture
+from reactgrad.viz._text import key_of_scope, shown
 
 WIDTH, HEIGHT = 156, 60  # of each box, in points; its text is cut to fit
+MOST_OF_LABEL = 80  # letters
 INCH = 72.0
 # Beyond, curves take Graphviz longer than a reader waits.
 MOST_CURVES = 400
 # A box with more children, such as a constant that is used everywhere, is placed by the first of them;
 # lines to the others are straight. Graphviz takes minutes for lines that pass hundreds of ranks.
 MOST_CHILDREN = 32
+NODESEP, RANKSEP = 0.2, 0.4  # inches between boxes of one rank, and between ranks
+PAGE = 1.5  # width by height of where it is shown, about
 
 
 def arranged(picture: Picture) -> dict[str, Any]:
@@ -25,11 +29,12 @@ def arranged(picture: Picture) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``boxes`` with ``key``, ``node`` (its key; None: a folded scope), ``members``, ``mark``, ``scope``
+        ``boxes`` with ``key``, ``label``, ``node`` (its key; None: a folded scope), ``members``, ``mark``
         and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``), ``path``
         (of an SVG path), ``detached``, ``read`` and ``mark``; ``frames`` of scopes with ``label``, ``x``,
         ``y``, ``width``, ``height``; ``more``: how many neighbours of a box are left out;
-        ``width``, ``height`` of all; ``total``: nodes that there were to show.
+        ``width``, ``height`` of all; ``across``: whether parents are left of their children, not above;
+        ``total``: nodes that there were to show.
 
     Raises
     ------
@@ -39,7 +44,8 @@ def arranged(picture: Picture) -> dict[str, Any]:
         If the package pygraphviz is not installed.
     """
     index = {box.key: position for position, box in enumerate(picture.boxes)}
-    placed = _places(picture, index)
+    across = _fits_across(picture, index)
+    placed = _places(picture, index, across)
     left, bottom, right, top = map(float, placed["bb"].split(","))
     boxes = [_described(box) for box in picture.boxes]
     frames: list[dict[str, Any]] = []
@@ -86,12 +92,27 @@ def arranged(picture: Picture) -> dict[str, Any]:
         },
         "width": right - left,
         "height": top - bottom,
+        "across": across,
         "total": picture.total,
         "looks": WORDS,
     }
 
 
-def _places(picture: Picture, index: dict[str, int]) -> dict[str, Any]:
+def _fits_across(picture: Picture, index: dict[str, int]) -> bool:
+    """Whether a page shows it larger with its ranks side by side: boxes are wider than they are high."""
+    rank = [0] * len(index)
+    for line in sorted(picture.lines, key=lambda line: index[line.parent]):
+        parent, child = index[line.parent], index[line.child]
+        if parent < child:  # folded scopes may need each other
+            rank[child] = max(rank[child], rank[parent] + 1)
+    deep, broad = max(rank, default=0) + 1, max(Counter(rank).values(), default=0)
+    gap, step = INCH * NODESEP, INCH * RANKSEP
+    down = max(broad * (WIDTH + gap) / PAGE, deep * (HEIGHT + step))
+    across = max(deep * (WIDTH + step) / PAGE, broad * (HEIGHT + gap))
+    return across < 0.8 * down  # downwards is what readers expect
+
+
+def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, Any]:
     if not picture.boxes:
         return {"bb": "0,0,0,0"}
     children = Counter(line.parent for line in picture.lines)
@@ -108,7 +129,7 @@ def _places(picture: Picture, index: dict[str, int]) -> dict[str, Any]:
     text = "\n".join(
         [
             "digraph {",
-            "  graph [rankdir=TB, nodesep=0.25, ranksep=0.4, fontsize=11]",
+            f"  graph [rankdir={'LR' if across else 'TB'}, nodesep={NODESEP}, ranksep={RANKSEP}, fontsize=11]",
             f"  graph [nslimit=2, nslimit1=2, splines={'true' if curves else 'line'}]",
             f'  node [shape=box, fixedsize=true, label="", width={WIDTH / INCH:.3f}, height={HEIGHT / INCH:.3f}]',
             *scopes(picture.boxes, lambda box: f"    {index[box.key]}"),
@@ -121,12 +142,11 @@ def _places(picture: Picture, index: dict[str, int]) -> dict[str, Any]:
 
 def _described(box: Box) -> dict[str, Any]:
     return {
-        "key": box.key,
-        "label": "" if box.node is not None else shown(box.key.rstrip("/").rsplit("/", 1)[-1]),
+        "key": box.key if box.node is not None else key_of_scope(tuple(box.key[:-1].split("/"))),
+        "label": shown(box.label, MOST_OF_LABEL),
         "node": None if box.node is None else box.node.key,
         "members": box.members,
         "mark": box.mark,
-        "scope": box.scope,
         "x": 0.0,
         "y": 0.0,
     }

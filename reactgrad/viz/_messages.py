@@ -15,8 +15,7 @@ from reactgrad._graph import Graph
 from reactgrad._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad._var import Var
 from reactgrad.viz._html import abbreviated
-
-MOST_LETTERS = 2000  # of any text that a user's data may make as long as it likes
+from reactgrad.viz._text import sent
 
 Message = dict[str, Any]
 
@@ -49,14 +48,14 @@ def graph_message(
         Whether a graph answers; else the page replays what was recorded.
     """
     lines: dict[str, int] = {}  # many nodes are built by one
-    nodes = [_fixed(node, lines) | {"gone": True} for node in gone]
+    nodes = [_fixed(node, lines, gone=True) for node in gone]
     nodes += [_fixed(node, lines) for node in now.nodes]
     return {
         "kind": "graph",
-        "title": cut(title),
+        "title": sent(title),
         "live": live,
         "nodes": nodes,
-        "lines": [cut(line) for line in lines],
+        "lines": [sent(line) for line in lines],
         "edges": [[e.parent, e.child, e.detached, e.read] for e in now.edges],
         "targets": [*targets],
         "controls": [*controls],
@@ -87,11 +86,11 @@ def why_message(graph: Graph, key: int, var: Var) -> Message:
     return {
         "kind": "why",
         "key": key,
-        "text": cut(str(graph.why(var))),
-        "value": "" if value is None else cut(abbreviated(value)),
+        "text": sent(str(graph.why(var))),
+        "value": "" if value is None else sent(abbreviated(value)),
         "cutoff": _cutoff_text(var.cutoff),
         "gradient": _norm_text(gradient),
-        "parents": [[cut(name), version] for name, version in _parents(var)],
+        "parents": [[sent(name), version] for name, version in _parents(var)],
     }
 
 
@@ -132,28 +131,25 @@ def wanted_value(graph: Graph, value: Any, var: Var) -> Any:
     return type(now)(value) if isinstance(now, bool | int | float) else value
 
 
-def cut(text: str, most: int = MOST_LETTERS) -> str:
-    """A text that is not endless; what steers letters is made harmless by the page."""
-    return text if len(text) <= most else text[: most - 3] + "..."
-
-
 def _around(value: float) -> tuple[float, float]:
     if value == 0.0:
         return -1.0, 1.0
     return min(0.0, 2.0 * value), max(0.0, 2.0 * value)
 
 
-def _fixed(node: NodeSnapshot, lines: dict[str, int]) -> Message:
-    return {
-        "key": node.key,
-        "name": cut(node.name),
-        "type": node.kind,
-        "op": cut(node.op),
-        "gradient": node.gradient,
-        "marks": [mark for mark in ("frozen", "pinned", "kept") if getattr(node, mark)],
-        "cutoff": node.cutoff,
-        "line": lines.setdefault(node.line, len(lines)),
-    }
+def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> list[Any]:
+    """Key, name, type, op, whether it is of a gradient, marks, whether it has a cutoff, line, whether it is gone."""
+    return [
+        node.key,
+        sent(node.name),
+        node.kind,
+        sent(node.op),
+        node.gradient,
+        [mark for mark in ("frozen", "pinned", "kept") if getattr(node, mark)],
+        node.cutoff,
+        lines.setdefault(node.line, len(lines)),
+        gone,
+    ]
 
 
 def _state(node: NodeSnapshot) -> list[Any]:
@@ -163,10 +159,10 @@ def _state(node: NodeSnapshot) -> list[Any]:
         node.state,
         node.outcome,
         node.version,
-        cut(node.shape, 200),
-        cut(node.value, 200),
+        sent(node.shape, 200),
+        sent(node.value, 200),
         spent,
-        cut(node.error),
+        sent(node.error),
     ]
 
 
@@ -193,7 +189,7 @@ def _cutoff_text(rule: Any) -> str:
         return ""
     if isinstance(rule, str | Tolerance):
         return str(rule)
-    return cut(getattr(rule, "__qualname__", type(rule).__name__), 200)
+    return sent(getattr(rule, "__qualname__", type(rule).__name__), 200)
 
 
 def _norm_text(gradient: Any) -> str:

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from reactgrad._snapshot import EdgeSnapshot, NodeSnapshot, Snapshot
 
 Layer = Literal["values", "gradients", "all"]
 Look = Literal["clean", "stale", "running", "ran", "cut_off", "error", "unset"]
 Mark = Literal["", "added", "removed", "changed"]
+Scope = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """One thing drawn: a node, or a folded scope.
 
     Attributes
     ----------
     key : str
-        Of the node, its number; of a scope, its path.
+        Of the node, its number; of a scope, its path. A constant that nobody has named is drawn in each
+        scope that uses it, and has a key for each of these boxes.
     node : NodeSnapshot or None
         ``None``: this is a scope.
     look : str
@@ -50,9 +51,17 @@ class Box:
     inside: tuple[tuple[str, int], ...] = ()
     members: tuple[int, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """Its name, without the scopes around it where these stand on their frames."""
+        if self.node is None:
+            return self.key[:-1].rpartition("/")[2]
+        if not self.node.named:
+            return self.node.name.rpartition("/")[2]
+        return self.node.name.removeprefix("/".join((*self.scope, "")))
 
-@dataclass(frozen=True, slots=True)
-class Line:
+
+class Line(NamedTuple):
     """An edge between two boxes.
 
     Attributes
@@ -92,6 +101,11 @@ class Picture:
     more_parents: dict[str, int]
     more_children: dict[str, int]
     total: int
+
+    @property
+    def hidden(self) -> int:
+        """How many nodes are in none of its boxes."""
+        return self.total - len({key for box in self.boxes for key in box.members})
 
 
 # From the least to the most remarkable: what a folded scope looks like.
@@ -142,8 +156,9 @@ def picture(
     shown = _wanted(nodes, edges, only, layer)
     nodes = [node for node in nodes if node.key in shown]
     edges = [edge for edge in edges if edge.parent in shown and edge.child in shown]
-    boxes, box_of = _folded(nodes, marks, fold, opened)
-    lines = _lines(edges, box_of, edge_marks)
+    homes = _homes(nodes, edges)
+    boxes, box_of = _folded(nodes, homes, marks, fold, opened)
+    lines = _lines(edges, homes, box_of, edge_marks)
     if len(boxes) <= limit:
         return Picture(tuple(boxes), tuple(lines), {}, {}, len(nodes))
     return _neighbourhood(boxes, lines, limit, len(nodes))
@@ -201,34 +216,60 @@ def _compared_edges(
     return [*now, *gone], marks
 
 
+def _homes(nodes: Iterable[NodeSnapshot], edges: Iterable[EdgeSnapshot]) -> dict[int, list[Scope]]:
+    """In which scopes each node stands: in its own; a constant that nobody has named, where it is used.
+
+    The 2.0 of ``2.0 * x`` is one node wherever it is written. Drawn as one box, it would join scopes that
+    have nothing to do with each other.
+    """
+    homes = {node.key: [node.scope] for node in nodes}
+    users: dict[int, dict[Scope, None]] = {
+        node.key: {} for node in nodes if node.kind == "const" and not node.named
+    }
+    for edge in edges:
+        if edge.parent in users:
+            users[edge.parent][homes[edge.child][0]] = None
+    homes.update({key: [*scopes] for key, scopes in users.items() if scopes})
+    return homes
+
+
 def _folded(
-    nodes: Sequence[NodeSnapshot],
+    nodes: Iterable[NodeSnapshot],
+    homes: dict[int, list[Scope]],
     marks: dict[int, Mark],
     fold: int | None,
     opened: Sequence[str] | None,
-) -> tuple[list[Box], dict[int, str]]:
-    """A box for each node, or for each scope at the depth where they are folded."""
-    box_of: dict[int, str] = {}
+) -> tuple[list[Box], dict[tuple[int, Scope], str]]:
+    """A box for each node, or for each scope at the depth where they are folded; and whose is which."""
+    box_of: dict[tuple[int, Scope], str] = {}
     boxes: dict[str, Box] = {}
-    inside: dict[str, Counter[str]] = {}
-    members: dict[str, list[int]] = {}
+    inside: dict[str, dict[int, NodeSnapshot]] = {}
     for node in nodes:
-        scope, seen, mark = node.scope, look(node), marks.get(node.key, "")
-        depth = fold if opened is None else _shared(scope, opened) + 1
-        if depth is None or len(scope) < depth:
-            key = str(node.key)
-            boxes[key] = Box(key, node, seen, mark, scope, members=(node.key,))
-        else:
-            path = scope[:depth]
-            key = "/".join(path) + "/"
-            box = boxes.setdefault(key, Box(key, None, seen, mark, path[:-1]))
-            looks = max(box.look, seen, key=ORDER.index)
-            boxes[key] = replace(box, look=looks, mark=mark if mark == box.mark else "changed")
-            inside.setdefault(key, Counter())[seen] += 1
-            members.setdefault(key, []).append(node.key)
-        box_of[node.key] = key
-    for key, counts in inside.items():
-        boxes[key] = replace(boxes[key], inside=tuple(counts.items()), members=tuple(members[key]))
+        for number, scope in enumerate(homes[node.key]):
+            depth = fold if opened is None else _shared(scope, opened) + 1
+            if depth is None or len(scope) < depth:
+                key = f"{node.key}.{number}" if number else str(node.key)
+                mark = marks.get(node.key, "")
+                boxes[key] = Box(key, node, look(node), mark, scope, members=(node.key,))
+            else:
+                path = scope[:depth]
+                key = "/".join(path) + "/"
+                if key not in boxes:  # keeps its place; what is inside comes after this loop
+                    boxes[key] = Box(key, None, "clean", scope=path[:-1])
+                inside.setdefault(key, {})[node.key] = node
+            box_of[node.key, scope] = key
+    for key, members in inside.items():
+        looks: Counter[Look] = Counter([look(node) for node in members.values()])
+        found: set[Mark] = {marks.get(member, "") for member in members}
+        boxes[key] = Box(
+            key,
+            None,
+            max(looks, key=ORDER.index),
+            found.pop() if len(found) == 1 else "changed",
+            boxes[key].scope,
+            tuple(looks.items()),
+            tuple(members),
+        )
     return [*boxes.values()], box_of
 
 
@@ -241,12 +282,17 @@ def _shared(scope: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _lines(
-    edges: Iterable[EdgeSnapshot], box_of: dict[int, str], marks: dict[EdgeSnapshot, Mark]
+    edges: Iterable[EdgeSnapshot],
+    homes: dict[int, list[Scope]],
+    box_of: dict[tuple[int, Scope], str],
+    marks: dict[EdgeSnapshot, Mark],
 ) -> list[Line]:
     """A line for each pair of boxes with edges between them."""
     lines: dict[tuple[str, str], Line] = {}
     for edge in edges:
-        ends = box_of[edge.parent], box_of[edge.child]
+        (home,), scopes = homes[edge.child], homes[edge.parent]
+        from_ = box_of[edge.parent, scopes[0] if len(scopes) == 1 else home]
+        ends = from_, box_of[edge.child, home]
         if ends[0] == ends[1]:
             continue
         line, mark = lines.get(ends), marks.get(edge, "")

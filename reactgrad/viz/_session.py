@@ -1,7 +1,8 @@
 """What happens between a graph and the page that shows it: messages in, messages out.
 
 All work is done by one thread of the session: the thread that messages come in on only takes notes, so
-it never waits for a computation, and what it is told last replaces what it was told before.
+it never waits for a computation, and what it is told last replaces what it was told before. A second
+thread tells which nodes are being computed, by whomever; it takes no lock of the graph.
 The engine hears of a session only while a page is open.
 """
 
@@ -9,28 +10,29 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reactgrad._errors import Cancelled
 from reactgrad._follow import Follower
 from reactgrad._graph import Graph
-from reactgrad._snapshot import NodeSnapshot, Snapshot, key_of
+from reactgrad._snapshot import NodeSnapshot, Snapshot, computing, key_of, vars_of
 from reactgrad._var import Var
+from reactgrad.scheduler import CollectorPause
 from reactgrad.viz._messages import (
     Message,
     control,
-    cut,
     frame_message,
     graph_message,
     wanted_value,
     why_message,
 )
 from reactgrad.viz._picture import Layer
+from reactgrad.viz._text import sent
 from reactgrad.viz._view import view_message
 
 FRAME = 1 / 30  # seconds between two messages about states, at least
+LOOK = 0.1  # seconds between two looks at which node is being computed
 MOST_CONTROLS = 60
 
 
@@ -72,7 +74,8 @@ class Session:
         self._former, self._fold, self._limit = since, fold, limit
         self._focus = ""
         self._shown: Snapshot | None = None  # what the pages know
-        self._targets: dict[int, Callable[[], Var | None]] = {}
+        self._targets: list[int] = []
+        self._controlled: list[int] = []
         self._pages = 0
         self._follower: Follower | None = None
         # Notes of the thread that messages come in on; `_due` says that there are some.
@@ -81,8 +84,10 @@ class Session:
         self._asks: list[Message] = []
         self._sets: dict[int, Any] = {}
         self._changed = self._edited = False
-        self._computing = self._stop = self._closed = False
-        self._thread: threading.Thread | None = None
+        self._stop = self._closed = False
+        self._threads: list[threading.Thread] = []
+        self._computing = False
+        self._watched = threading.Event()  # set while a page is open
 
     # --- from the page ---------------------------------------------------------------------------
 
@@ -96,24 +101,22 @@ class Session:
                 self._stop = True
             elif kind in ("open", "shut", "view", "why", "settle"):
                 self._asks.append(message)
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(
-                    target=self._work, name="reactgrad explorer", daemon=True
-                )
-                self._thread.start()
-        if kind == "cancel" and self._computing:
-            running = self._graph.running
-            if running is not None:
-                running.cancel()
+            if not self._threads and not self._closed:
+                for work in (self._work, self._look_on):
+                    thread = threading.Thread(target=work, name="reactgrad explorer", daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
+        if kind == "cancel":
+            self._cancel()
         self._due.set()
 
     def close(self) -> None:
         """End it; pages show what they were told last."""
         self._closed = True
-        self._due.set()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        for thread, event in zip(self._threads, (self._due, self._watched), strict=False):
+            event.set()
+            if thread is not threading.current_thread():
+                thread.join()
         self._unfollow()
 
     # --- the session's thread --------------------------------------------------------------------
@@ -130,7 +133,8 @@ class Session:
                 sets, self._sets = self._sets, {}
             try:
                 for ask in asks:
-                    self._answer(ask)
+                    with CollectorPause():  # of a large graph very many small things are told
+                        self._answer(ask)
                 if sets:
                     self._compute(sets)
                 if self._shown is not None and (self._changed or sets):
@@ -143,36 +147,38 @@ class Session:
     def _answer(self, ask: Message) -> None:
         kind = ask["kind"]
         if kind == "open":
-            self._pages += 1
-            self._follow()
-            self._tell_all()
+            self._open(ask.get("page"))
         elif kind == "shut":
             self._pages -= 1
             if self._pages <= 0:
                 self._pages = 0
                 self._unfollow()
         elif kind == "why":
-            var = self._find(int(ask["key"]))
-            if var is not None:
-                self._send(why_message(self._graph, int(ask["key"]), var))
+            for key, var in vars_of(self._graph, [int(ask["key"])]).items():
+                self._send(why_message(self._graph, key, var))
         elif kind == "view":
             self._layer, self._focus = ask.get("layer", self._layer), ask.get("focus", "")
             self._show()
         else:  # "settle": what was added is no news any more
             self._former = None
-            self._tell_all(edit=True)
+            self._changed = self._edited = False
+            self._shown = self._graph.snapshot(values=True)
+            self._send(self._described(self._shown, edit=True))
+            self._show()
 
     def _compute(self, sets: Mapping[int, Any]) -> None:
         """Set inputs to the latest values, and bring the targets up to date."""
         graph = self._graph
         self._stop = False
         try:
-            found = {self._find(key): value for key, value in sets.items()}
-            graph.set({v: wanted_value(graph, new, v) for v, new in found.items() if v is not None})
-            self._send({"kind": "busy", "busy": True})
+            leaves = vars_of(graph, sets)
+            graph.set({var: wanted_value(graph, sets[key], var) for key, var in leaves.items()})
+            targets = vars_of(graph, self._targets).values()
+            planned = [key_of(graph, var) for var in graph.plan(*targets).nodes]
+            self._send({"kind": "busy", "busy": True, "planned": planned})
             self._computing = True
             if not self._stop:
-                graph.forward(*self._target_vars())
+                graph.forward(*targets)
             self._say("")
         except Cancelled as error:
             self._say(str(error))
@@ -181,6 +187,24 @@ class Session:
         finally:
             self._computing = False
             self._send({"kind": "busy", "busy": False})
+
+    def _look_on(self) -> None:
+        """Tell which nodes are being computed."""
+        told: list[int] = []
+        while not self._closed:
+            self._watched.wait()
+            time.sleep(LOOK)
+            found = computing(self._graph)
+            if found != told:
+                told = found
+                self._send({"kind": "running", "keys": found})
+            if self._stop:  # it may have been too early for the run
+                self._cancel()
+
+    def _cancel(self) -> None:
+        running = self._graph.running
+        if self._computing and running is not None:
+            running.cancel()
 
     def _tell(self) -> None:
         """What is different from what the pages know."""
@@ -193,62 +217,77 @@ class Session:
             self._shown = now
             self._send(self._described(now, edit=True))
             self._show()
-        self._send(frame_message(former, now, runs))
+        moved = [
+            key
+            for key in self._controlled
+            if key in former.by_key
+            and key in now.by_key
+            and former.by_key[key].version != now.by_key[key].version
+        ]
+        told = {"controls": self._controls(moved)} if moved else {}
+        self._send(frame_message(former, now, runs) | told)
         self._shown = now
 
-    def _tell_all(self, edit: bool = False) -> None:
-        """Everything, for a page that has just been opened; or what an edit has changed of it."""
-        self._changed = self._edited = False
-        now = self._shown = self._graph.snapshot(values=True)
-        self._send(self._described(now, edit))
-        self._show()
+    def _open(self, page: Any) -> None:
+        """Tell a new page everything; pages that are open already go on with what they know."""
+        self._pages += 1
+        if self._follower is None:
+            self._follower = Follower(self._graph, self._hear)
+            self._watched.set()
+            self._shown = None
+        elif self._changed:
+            self._tell()
+        if self._shown is None:
+            self._shown = self._graph.snapshot(values=True)
+        self._send(self._described(self._shown) | {"page": page})
+        self._show(page)
 
     def _described(self, now: Snapshot, edit: bool = False) -> Message:
-        self._choose_targets(now)
-        inputs: list[Message] = []
-        left = 0
-        for node in now.nodes:
-            if node.kind not in ("input", "param") or node.gradient:
-                continue
-            if len(inputs) == MOST_CONTROLS:
-                left += 1
-                continue
-            var = self._find(node.key, now)
-            bounds = self._bounds.get(node.key)
-            made = None if var is None else control(self._graph, var, node.key, bounds)
-            if made is not None:
-                inputs.append(made)
+        asked_for = [key_of(self._graph, var) for var in self._asked_for]
+        self._targets = asked_for or now.ends
+        leaves = [n.key for n in now.nodes if n.kind in ("input", "param") and not n.gradient]
+        self._controlled = leaves[:MOST_CONTROLS]
         return graph_message(
             now,
             targets=self._targets,
             title=repr(self._graph)[1:-1],
             gone=self._gone(now),
-            controls=inputs,
+            controls=self._controls(self._controlled),
             live=True,
-        ) | {"edit": edit, "compared": self._former is not None, "more_controls": left}
+        ) | {
+            "edit": edit,
+            "compared": self._former is not None,
+            "more_controls": len(leaves[MOST_CONTROLS:]),
+        }
 
-    def _show(self) -> None:
-        """The part of the graph that is looked at, laid out."""
+    def _controls(self, keys: Sequence[int]) -> list[Message]:
+        """How the page may set these leaves, those that it can."""
+        made = [
+            control(self._graph, var, key, self._bounds.get(key))
+            for key, var in vars_of(self._graph, keys).items()
+        ]
+        return [message for message in made if message is not None]
+
+    def _show(self, page: Any = None) -> None:
+        """The part of the graph that is looked at, laid out; for all pages, or one."""
         assert self._shown is not None
         now, focus = self._shown, self._focus
         if focus.startswith("#") and int(focus[1:]) not in now.by_key:
             focus = self._focus = ""
         options: Any = {"former": self._former, "fold": self._fold, "limit": self._limit}
-        self._send(view_message(now, layer=self._layer, focus=focus, **options))
+        view = view_message(now, layer=self._layer, focus=focus, **options)
+        self._send(view | {"page": page})
 
     def _say(self, text: str) -> None:
-        self._send({"kind": "problem", "text": cut(text)})
+        self._send({"kind": "problem", "text": sent(text)})
 
     # --- the graph -------------------------------------------------------------------------------
-
-    def _follow(self) -> None:
-        if self._follower is None:
-            self._follower = Follower(self._graph, self._hear)
 
     def _unfollow(self) -> None:
         if self._follower is not None:
             self._follower.close()
             self._follower = None
+            self._watched.clear()
 
     def _hear(self, edited: bool) -> None:
         self._edited |= edited
@@ -259,35 +298,3 @@ class Session:
         if self._former is None:
             return []
         return [node for node in self._former.nodes if node.key not in now.by_key]
-
-    def _choose_targets(self, now: Snapshot) -> None:
-        """What a change is to bring up to date; the session keeps no node alive that was not given."""
-        if self._asked_for:
-            self._targets = {
-                key_of(self._graph, var): (lambda var=var: var) for var in self._asked_for
-            }
-            return
-        self._targets = {}
-        for key in now.ends:
-            var = self._find(key, now)
-            if var is not None:
-                self._targets[key] = weakref.ref(var)
-
-    def _target_vars(self) -> list[Var]:
-        found: list[Var] = []
-        for key, ref in self._targets.items():
-            var = ref()
-            if var is None:  # its node may live on without it
-                var = self._find(key)
-            if var is not None:
-                found.append(var)
-        return found
-
-    def _find(self, key: int, now: Snapshot | None = None) -> Var | None:
-        """The Var of a node, if it is still there."""
-        now = now or self._shown
-        node = None if now is None else now.by_key.get(key)
-        if node is None or node.name not in self._graph:
-            return None
-        var = self._graph[node.name]
-        return var if key_of(self._graph, var) == key else None

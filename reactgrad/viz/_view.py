@@ -6,7 +6,8 @@ from typing import Any
 
 from reactgrad._snapshot import Snapshot
 from reactgrad.viz._layout import arranged
-from reactgrad.viz._picture import Layer, Picture, picture
+from reactgrad.viz._picture import Layer, picture
+from reactgrad.viz._text import key_of_scope
 
 NEAR = 80  # how many nodes stand around the one that was asked for
 
@@ -44,20 +45,20 @@ def view_message(
             options["layer"] = "all"
         found = picture(now, **options)
     elif focus:
-        path = tuple(focus.rstrip("/").split("/"))
+        path = _path(now, focus)
         inside = {node.key for node in now.nodes if node.scope[: len(path)] == path}
         beside = {child for key in inside for child in now.children[key]}
         found = picture(now, only=inside | beside, opened=path, **options)
     else:
         found = picture(now, fold=fold, **options)
-        if fold is None and _hides(found) and any(node.scope for node in now.nodes):
+        if fold is None and found.hidden and any(node.scope for node in now.nodes):
             found = picture(now, opened=(), **options)
     return {
         "kind": "view",
         "layer": options["layer"],
         "focus": focus,
         **arranged(found),
-        "hidden": _hides(found),
+        "hidden": found.hidden,
     }
 
 
@@ -66,8 +67,11 @@ def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
     return [box["key"] for box in view["boxes"] if box["node"] is None]
 
 
-def _hides(found: Picture) -> int:
-    return found.total - sum(len(box.members) for box in found.boxes)
+def _path(now: Snapshot, focus: str) -> tuple[str, ...]:
+    """The scope that the page calls so."""
+    scopes = dict.fromkeys([node.scope for node in now.nodes])
+    inner = dict.fromkeys([path[: n + 1] for path in scopes for n in range(len(path))])
+    return next((path for path in inner if key_of_scope(path) == focus), ("",))
 
 
 def _around(now: Snapshot, key: int) -> set[int]:

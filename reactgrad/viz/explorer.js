@@ -2,13 +2,18 @@
 //
 // in:  graph  nodes, edges, states, controls     view   boxes, lines and frames, laid out
 //      frame  states that differ, runs           why    facts of one node
-//      busy   whether something is computed      problem  a line of text, or ""
-// out: open, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
+//      busy   whether something is computed,     running  nodes that are being computed
+//             and what is to run for it          problem  a line of text, or ""
+// out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
+//
+// What answers one page's open has its number, and is nothing to the other pages of the same widget.
 //
 // All text that comes in is shown by textContent, after `plain`; nothing is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 156, HEIGHT = 60; // of a box, as in _layout.py
+const READABLE = 0.65; // the smallest scale that is chosen for a reader
+const QUIET = 500; // milliseconds after which somebody moves a field no more
 const MOST_RUNS = 200; // that may be looked at again
 const MOST_HITS = 12, MOST_INPUTS = 60;
 const WORDS = {
@@ -186,6 +191,10 @@ class Known {
 
 const isLeaf = (node) => node.type !== "op" && node.type !== "function";
 
+function asNode([key, name, type, op, gradient, marks, cutoff, line, gone]) {
+  return { key, name, type, op, gradient, marks, cutoff, line, gone };
+}
+
 function asState([state, outcome, version, shape, value, ms, error]) {
   return { state, outcome, version, shape, value, ms, error };
 }
@@ -233,7 +242,7 @@ function outline(look, w, h) {
     case "cut_off": return octagon(0);
     case "error": return octagon(0) + octagon(4);
     case "running": return `M${-x} ${-y}H${x - c}L${x} 0L${x - c} ${y}H${-x}L${-x + c} 0Z`;
-    case "folded": return `M${-x} ${-y + 7}V${-y}H${-x + 46}L${-x + 52} ${-y + 7}H${x}V${y}H${-x}Z`;
+    case "folded": return `M${-x} ${-y}H${-x + 46}L${-x + 50} ${-y + 4}H${x}V${y}H${-x}Z`;
     default: return round(6);
   }
 }
@@ -253,19 +262,25 @@ class Explorer {
     this.hovered = null;
     this.trail = []; // focuses to go back to
     this.pending = new Map(); // values to send
-    this.busy = false;
+    this.fields = new Map(); // of inputs that may be set here, by key
+    this.values = new Map(); // what was told of these since
+    this.busy = this.stopping = false;
+    this.planned = new Set(); // of what is being computed, what is still to run
+    this.running = new Set();
+    this.page = Math.random();
     this.due = 0;
     this.draws = 0;
     this.place = { x: 0, y: 0, scale: 1 };
     this.build(el);
     this.hear = (message) => this.receive(message);
     model.on("msg:custom", this.hear);
-    this.say({ kind: "open" });
+    this.say({ kind: "open", page: this.page });
   }
 
   close() {
     this.model.off("msg:custom", this.hear);
     cancelAnimationFrame(this.due);
+    this.fields.forEach(({ later }) => clearTimeout(later));
     this.sizes.disconnect();
     this.say({ kind: "shut" });
   }
@@ -277,8 +292,10 @@ class Explorer {
   // --- what comes in
 
   receive(message) {
+    if (message.page != null && message.page !== this.page) return;
     switch (message.kind) {
       case "graph":
+        message = { ...message, nodes: message.nodes.map(asNode) };
         if (message.edit && this.known) this.known.learn(message);
         else this.known = new Known(message);
         this.live = message.live;
@@ -294,6 +311,10 @@ class Explorer {
         break;
       case "frame":
         this.known.frame(message);
+        for (const told of message.controls ?? []) {
+          this.values.set(told.key, told);
+          this.follow(told.key);
+        }
         if (this.chosen != null && this.live && this.at == null) this.say({ kind: "why", key: this.chosen });
         break;
       case "why":
@@ -301,6 +322,12 @@ class Explorer {
         break;
       case "busy":
         this.busy = message.busy;
+        this.stopping = false;
+        this.planned = new Set(message.planned);
+        this.running = new Set();
+        break;
+      case "running":
+        this.running = new Set(message.keys);
         break;
       case "problem":
         setText(this.problem, plainLines(message.text));
@@ -346,7 +373,7 @@ class Explorer {
     this.scrub = html("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "recorded runs", oninput: () => this.goTo(+this.scrub.value) });
     this.runText = html("output", { class: "rg-run" });
     this.legend = html("ul", { class: "rg-legend", "aria-label": "legend" });
-    for (const look of ["clean", "stale", "ran", "cut_off", "error", "unset"]) {
+    for (const look of ["clean", "stale", "running", "ran", "cut_off", "error", "unset"]) {
       this.legend.append(html("li", {}, svg("svg", { viewBox: "-40 -32 80 64", "aria-hidden": "true", class: "rg-key" },
         svg("path", { d: outline(look, 72, 48), class: `rg-shape rg-${look}` })), WORDS[look]));
     }
@@ -355,9 +382,9 @@ class Explorer {
       html("div", { class: "rg-bar", role: "toolbar", "aria-label": "view" },
         html("span", { class: "rg-search" }, this.search, this.hits), this.layer,
         button("−", "zoom out", () => this.zoom(1 / 1.3)), button("+", "zoom in", () => this.zoom(1.3)),
-        button("fit", "show all", () => this.fit()), this.back, this.settle, this.stop),
+        button("fit", "show all", () => this.fit(true)), this.back, this.settle, this.stop),
       this.controls,
-      html("div", { class: "rg-stage" }, this.map, this.hint, this.legend),
+      html("div", { class: "rg-stage" }, this.map, html("div", { class: "rg-below" }, this.legend, this.hint)),
       this.panel,
       html("footer", {}, button("◀", "former run", () => this.goTo((this.at ?? this.known.timeline.length) - 1)), this.scrub,
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
@@ -372,6 +399,8 @@ class Explorer {
   }
 
   listControls(message) {
+    this.values.clear();
+    this.fields.clear();
     const made = message.controls.map((control) => this.control(control, this.known.nodes.get(control.key)));
     this.controls.replaceChildren(html("h3", {}, "inputs"), ...made);
     const tell = (text) => this.controls.append(html("p", { class: "rg-note" }, text));
@@ -392,17 +421,23 @@ class Explorer {
     else if (!made.length) tell("No input is a number or a switch: set them in code.");
   }
 
+  /** The fields of one input, and how they show a value that somebody else has set. */
   control({ key, type, value, low, high }, node) {
-    const name = plain(node.name);
+    const name = plain(node.name), fields = [];
+    const made = { type, size: value.length, touched: -Infinity, later: 0 };
     const send = (next) => {
+      made.touched = performance.now();
       this.pending.set(key, next);
       this.draw();
     };
-    const fields = [];
+    const put = (field, shown) => {
+      if (field !== document.activeElement && field.value !== String(shown)) field.value = shown; // nobody types there
+    };
     if (type === "toggle") {
       fields.push(html("input", { type: "checkbox", "aria-label": name, checked: value, onchange: (event) => send(event.target.checked) }));
+      made.show = (told) => { fields[0].checked = told.value; };
     } else if (type === "numbers") {
-      const values = [...value];
+      let values = [...value];
       values.forEach((part, i) => fields.push(html("input", {
         type: "number", step: "any", value: part, "aria-label": `${name}, element ${i}`,
         oninput: (event) => {
@@ -411,6 +446,10 @@ class Explorer {
           send([...values]);
         },
       })));
+      made.show = (told) => {
+        values = [...told.value];
+        values.forEach((part, i) => put(fields[i], part));
+      };
     } else {
       const step = type === "integer" ? 1 : "any";
       const slider = html("input", { type: "range", min: low, max: high, value, step: type === "integer" ? 1 : (high - low) / 400, "aria-label": name });
@@ -422,11 +461,29 @@ class Explorer {
         send(+field.value);
       });
       fields.push(slider, field);
+      made.show = (told) => {
+        if (told.value < +slider.min || told.value > +slider.max) [slider.min, slider.max] = [told.low, told.high];
+        slider.value = told.value;
+        put(field, told.value);
+      };
     }
-    return html("div", {
+    made.element = html("div", {
       class: `rg-control rg-${type}`, "data-key": key, onpointerenter: () => this.hover(key), onpointerleave: () => this.hover(null),
-      onfocusin: () => this.hover(key), onfocusout: () => this.hover(null),
+      onfocusin: () => this.hover(key), onfocusout: () => { this.hover(null); this.follow(key); },
     }, html("span", { class: "rg-name", title: name, dir: "auto" }, plain(node.name, 60)), ...fields);
+    this.fields.set(key, made);
+    return made.element;
+  }
+
+  /** Fields show what their input holds, whoever has set it; who is moving one is left alone. */
+  follow(key) {
+    const made = this.fields.get(key), told = this.values.get(key);
+    if (!made || !told) return;
+    clearTimeout(made.later);
+    const wait = QUIET - (performance.now() - made.touched);
+    if (wait > 0) made.later = setTimeout(() => this.follow(key), wait);
+    else if (made.type === told.type && made.size === told.value.length) made.show(told);
+    else made.element.replaceWith(this.control(told, this.known.nodes.get(key)));
   }
 
   listLayers() {
@@ -454,11 +511,11 @@ class Explorer {
       const rows = [-13, 4, 20].map((y, row) => svg("text", { y, class: `rg-row${row}` }));
       const drawn = { box, shape, rows, told: "" };
       drawn.group = svg("g", {
-        class: "rg-box", transform: `translate(${box.x} ${box.y})`, role: "button", tabindex: -1, "data-key": box.key,
+        class: "rg-box", transform: `translate(${box.x} ${box.y})`, role: "button", tabindex: -1, "data-key": box.node ?? box.key,
         onclick: () => this.choose(drawn), onpointerenter: () => this.hover(box.node, drawn), onpointerleave: () => this.hover(null),
         onfocus: () => this.hover(box.node, drawn), onblur: () => this.hover(null),
       }, shape, ...rows);
-      for (const [side, y, word] of [["parents", -HEIGHT / 2 - 4, "↑"], ["children", HEIGHT / 2 + 12, "↓"]]) {
+      for (const [side, y, word] of [["parents", -HEIGHT / 2 - 4, view.across ? "←" : "↑"], ["children", HEIGHT / 2 + 12, view.across ? "→" : "↓"]]) {
         const more = view.more[side][i];
         if (more) drawn.group.append(setSvgText(svg("text", { y, x: 52, class: "rg-more" }), `${word} +${count(more)}`));
       }
@@ -487,10 +544,10 @@ class Explorer {
     for (const [key, value] of this.pending) this.say({ kind: "set", key, value });
     this.pending.clear();
     const { known } = this, { timeline } = known;
-    const states = this.states = this.at == null ? known.now : known.statesAfter(this.at);
+    const states = this.states = this.at == null ? this.present() : known.statesAfter(this.at);
     const run = timeline.at(this.at ?? -1)?.run;
     this.drawBoxes(states, this.hovered == null ? null : known.preview(this.hovered));
-    setText(this.status, this.busy ? "computing …" : run ? headline(run, states, known.nodes) : `nothing has run yet; ${some(known.computed, "node")}`);
+    setText(this.status, this.busy || this.running.size ? this.computingText() : run ? headline(run, states, known.nodes) : `nothing has run yet; ${some(known.computed, "node")}`);
     setText(this.note, this.view ? this.noteText() : "");
     this.stop.hidden = !this.busy;
     this.root.classList.toggle("rg-busy", this.busy);
@@ -505,11 +562,33 @@ class Explorer {
     this.drawPanel();
   }
 
+  /** What is known of the present state, and of what is being computed. */
+  present() {
+    const { now } = this.known;
+    if (!this.planned.size && !this.running.size) return now;
+    const states = new Map(now);
+    for (const [keys, state] of [[this.planned, "stale"], [this.running, "running"]]) {
+      for (const key of keys) {
+        const before = now.get(key);
+        if (before) states.set(key, { ...before, state, outcome: null, value: "", error: "" });
+      }
+    }
+    return states;
+  }
+
+  computingText() {
+    const { nodes } = this.known, names = [...this.running].map((key) => nodes.get(key)).filter(Boolean).map((node) => plain(node.name, 60));
+    const parts = names.length ? [names.slice(0, 3).join(", ")] : [];
+    if (this.stopping) return `cancelling …${names.length ? ` once ${parts[0]} has ended` : ""}`;
+    if (this.planned.size) parts.push(`${count(this.planned.size)} to run`);
+    return parts.length ? `computing … ${parts.join("; ")}` : "computing …";
+  }
+
   noteText() {
     const { view } = this, shown = view.total - view.hidden, folded = this.boxes.filter(({ box }) => box.node == null);
     const parts = [view.hidden ? `shows ${count(shown)} of ${some(view.total, "node")}: ${count(view.hidden)} are hidden, search finds them`
       : `shows ${view.focus ? "a part: " : "all "}${some(view.total, "node")}`];
-    if (folded.length) parts.push(`${some(folded.reduce((sum, { box }) => sum + box.members.length, 0), "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
+    if (folded.length) parts.push(`${some(new Set(folded.flatMap(({ box }) => box.members)).size, "node")} in ${some(folded.length, "folded scope")}, opened by a click`);
     if (view.layer !== "all") {
       const other = [...this.known.nodes.values()].filter((node) => node.gradient === (view.layer === "values")).length;
       if (other) parts.push(`${count(other)} ${view.layer === "values" ? "adjoints" : "values"} in the other layer`);
@@ -520,6 +599,7 @@ class Explorer {
   drawBoxes(states, preview) {
     for (const drawn of this.boxes) {
       const { box } = drawn;
+      if (box.node != null && !this.known.nodes.has(box.node)) continue; // removed; the view without it is on its way
       const told = box.node == null ? this.ofScope(box, states, preview) : this.ofNode(box, states.get(box.node), preview);
       const signature = JSON.stringify(told);
       if (signature === drawn.told) continue;
@@ -531,7 +611,7 @@ class Explorer {
       drawn.group.setAttribute("class", `rg-box ${told.classes.join(" ")}`);
       drawn.group.setAttribute("aria-label", told.label);
       told.rows.forEach((text, i) => {
-        setText(drawn.rows[i], fitted(text, i ? "11px system-ui, sans-serif" : "600 12px system-ui, sans-serif", WIDTH - 26));
+        setText(drawn.rows[i], fitted(text, i ? "12px system-ui, sans-serif" : "600 13px system-ui, sans-serif", WIDTH - 26));
       });
     }
   }
@@ -553,9 +633,7 @@ class Explorer {
     const classes = this.classesOf(box, preview, [box.node]);
     if (node.gradient) classes.push("rg-adjoint");
     const mark = { added: "+ ", removed: "− " }[box.mark] ?? "";
-    const around = box.scope.map((part) => `${part}/`).join(""); // stands on the frames
-    const own = node.name.startsWith(around) ? node.name.slice(around.length) : node.name;
-    const name = mark + (GLYPHS[node.type] ?? "") + plain(own);
+    const name = mark + (GLYPHS[node.type] ?? "") + plain(box.label);
     const spent = state?.ms == null ? [] : [time(state.ms)];
     const words = !state ? [box.mark || WORDS.gone] : classes.includes("rg-plan") ? ["↻ will run", ...spent]
       : [`v${state.version}`, ...(look === "clean" ? [] : [WORDS[look]]), ...spent, ...(node.cutoff ? ["cutoff"] : []), ...node.marks];
@@ -697,7 +775,9 @@ class Explorer {
   }
 
   cancel() {
+    this.stopping = true;
     this.say({ kind: "cancel" });
+    this.draw();
   }
 
   goTo(position) {
@@ -767,7 +847,7 @@ class Explorer {
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
     if (event.key === "+" || event.key === "=") this.zoom(1.3);
     else if (event.key === "-") this.zoom(1 / 1.3);
-    else if (event.key === "0") this.fit();
+    else if (event.key === "0") this.fit(true);
     else if ((event.key === "Enter" || event.key === " ") && drawn) this.choose(drawn);
     else if (steps[event.key]) this.step(drawn ?? this.boxes[0], ...steps[event.key]);
     else return;
@@ -775,16 +855,18 @@ class Explorer {
     event.stopPropagation();
   }
 
-  /** To the nearest box in a direction; along edges upwards and downwards. */
+  /** To the nearest box in a direction; along edges where that is how these lead. */
   step(from, dx, dy) {
     if (!from) return;
     const here = this.boxes.indexOf(from);
+    const along = this.view.across ? dx : dy;
     const joined = new Set(this.view.lines.flatMap((line) => (line.from === here ? [line.to] : line.to === here ? [line.from] : [])));
+    const leads = [...joined].some((j) => (this.boxes[j].box.x - from.box.x) * dx + (this.boxes[j].box.y - from.box.y) * dy > 0);
     let best = null, least = Infinity;
     this.boxes.forEach((other, i) => {
       const x = other.box.x - from.box.x, y = other.box.y - from.box.y;
       const ahead = x * dx + y * dy, aside = Math.abs(x * dy) + Math.abs(y * dx);
-      if (other === from || ahead < 1 || (dy && joined.size && !joined.has(i) && [...joined].some((j) => (this.boxes[j].box.y - from.box.y) * dy > 0))) return;
+      if (other === from || ahead < 1 || (along && !joined.has(i) && leads)) return;
       const far = ahead + 2 * aside;
       if (far < least) [best, least] = [other, far];
     });
@@ -798,13 +880,13 @@ class Explorer {
     this.canvas.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
   }
 
-  /** All of it, if that can be read; else the part that matters. */
-  fit() {
+  /** All of it, if that can be read; else the part that matters, unless all is wanted. */
+  fit(all = false) {
     const { width, height } = this.map.getBoundingClientRect();
     if (!width || !this.view || !this.boxes.length) return;
-    const pad = 24, over = 40; // above, the preview has its line
-    const whole = Math.min((width - 2 * pad) / this.view.width, (height - 2 * over) / this.view.height, 1.25);
-    const scale = Math.max(whole, 0.5);
+    const pad = 20;
+    const whole = Math.min((width - 2 * pad) / this.view.width, (height - 2 * pad) / this.view.height, 1.25);
+    const scale = all ? whole : Math.max(whole, READABLE);
     this.place = { scale, x: (width - this.view.width * scale) / 2, y: (height - this.view.height * scale) / 2 };
     if (whole < scale) {
       const states = this.known.now;

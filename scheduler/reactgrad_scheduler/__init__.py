@@ -48,5 +48,6 @@ from reactgrad_scheduler.plan import Step as Step
 from reactgrad_scheduler.run import Run as Run
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler
 from reactgrad_scheduler.versions import Leaves as Leaves
+from reactgrad_scheduler.watch import at_work as at_work
 from reactgrad_scheduler.watch import unwatch as unwatch
 from reactgrad_scheduler.watch import watch as watch

@@ -151,6 +151,10 @@ class Lanes(Protocol):
         """Lanes with nodes under way that `target` needs, as the thread that holds the lock."""
         ...
 
+    def others(self) -> list[int]:
+        """Nodes under way in lanes that are not in place."""
+        ...
+
 
 class GraphLock:
     """A re-entrant lock with gates; used as ``with lock:``.

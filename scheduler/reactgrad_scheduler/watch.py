@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Literal, Protocol, cast
 
 from reactgrad_scheduler.edit import Former
+from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.scheduler import Around, Scheduler
@@ -160,6 +161,20 @@ def unwatch(scheduler: Scheduler, listener: Listener) -> None:
         scheduler.listeners = tuple(one for one in scheduler.listeners if one is not listener)
         if not scheduler.listeners:
             _become(scheduler, Scheduler)
+
+
+def at_work(scheduler: Scheduler) -> list[int]:
+    """Slots of the nodes that are being computed, for another thread, which does not wait for the lock.
+
+    A moment later it may be others.
+    """
+    found = [slot for slot in [*scheduler.computing] if slot != UNKNOWN]
+    crew = scheduler.lock.crew
+    if crew is not None:
+        found += crew.others()
+    for frame in [*scheduler.frames][-1:]:  # nodes that no table knows
+        found += frame.at_work()
+    return list(dict.fromkeys(found))
 
 
 def _become(scheduler: Scheduler, kind: type[Scheduler]) -> None:

@@ -253,6 +253,7 @@ def test_a_click_says_why(lab: Lab) -> None:
     lab.seen.box(lab.key("signed")).click()
     first, *_ = lab.ask("str(g.why(signed))").splitlines()
     lab.seen.until(lambda: first in lab.seen.text(".rg-panel"))
+    assert "In [1], line 8: signed = rg.lift(" in lab.seen.text(".rg-panel")
     lab.seen.box(lab.key("w")).click()
     lab.seen.until(lambda: "gradient norm" in lab.seen.text(".rg-panel"))
     assert lab.ask("f'{abs(float(slope.value)):.6g}'") in lab.seen.text(".rg-panel")
@@ -260,14 +261,20 @@ def test_a_click_says_why(lab: Lab) -> None:
 
 
 def test_computing_is_cancelled_and_nothing_freezes(lab: Lab) -> None:
+    running = {lab.key("patient")}
+    lab.do("w.touch()")
+    planned = lab.keys("g.plan(signed, after, inverse, slope).nodes")
     lab.do("gate.clear()")
     lab.move("w", 5.0)
-    lab.seen.until(lambda: "computing" in lab.seen.text(".rg-status"))
+    lab.seen.until(lambda: lab.seen.keys("running") == running)
+    assert lab.seen.keys("stale") == planned - running
+    assert f"computing … patient; {len(planned)} to run" in lab.seen.text(".rg-status")
     # The kernel's main thread answers, and the page as well, while a node is computed.
     lab.do("answer = 6 * 7")
     lab.seen.box(1).hover()
     lab.seen.until(lambda: "a change of x" in lab.seen.text(".rg-preview"))
     lab.root.get_by_label("stop computing").click()
+    lab.seen.until(lambda: lab.ask("explorer._session._stop"))  # it has arrived
     lab.do("gate.set()")
     lab.seen.until(lambda: "cancelled" in lab.seen.text(".rg-problem"))
     assert lab.ask("after.is_stale")
@@ -275,6 +282,36 @@ def test_computing_is_cancelled_and_nothing_freezes(lab: Lab) -> None:
     lab.move("w", 6.0)
     lab.seen.until(lambda: lab.ask("not after.is_stale") and not lab.seen.keys("stale"))
     assert lab.seen.text(".rg-problem") == ""
+
+
+def test_what_a_cell_computes_is_shown_while_it_runs(lab: Lab) -> None:
+    running = {lab.key("patient")}
+    lab.do("gate.clear(); w.set(3.0)")
+    lab.do("reader = threading.Thread(target=lambda: g.forward(after)); reader.start()")
+    lab.seen.until(lambda: lab.seen.keys("running") == running)
+    assert "computing … patient" in lab.seen.text(".rg-status")
+    lab.do("gate.set(); reader.join()")
+    lab.seen.until(lambda: not lab.seen.keys("running"))
+    shows_last_run(lab)
+
+
+def test_fields_follow_what_a_cell_sets(lab: Lab) -> None:
+    lab.do("g.set({x: -3.5, flag: False})")
+    x = lab.root.get_by_label("x, as a number")
+    lab.seen.until(lambda: x.input_value() == "-3.5")
+    lab.seen.until(lambda: not lab.root.get_by_label("flag", exact=True).is_checked())
+    assert float(lab.root.get_by_label("x", exact=True).input_value()) == -3.5
+    lab.do("w.set(40.0)")  # above the bounds that its slider was given
+    lab.seen.until(lambda: lab.root.get_by_label("w, as a number").input_value() == "40")
+    assert float(lab.root.get_by_label("w", exact=True).input_value()) == 10.0
+    # Who types is not disturbed, and sees the present value afterwards.
+    x.fill("2.25")
+    lab.seen.until(lambda: lab.ask("x.value") == 2.25)
+    lab.do("x.set(1.5)")
+    lab.seen.until(lambda: lab.seen.box(lab.key("x")).locator(".rg-row1").inner_html() == "1.5")
+    assert x.input_value() == "2.25"
+    lab.root.get_by_label("zoom in").focus()
+    lab.seen.until(lambda: x.input_value() == "1.5")
 
 
 def test_an_error_shows_on_its_node_and_the_page_lives(lab: Lab) -> None:
@@ -364,6 +401,63 @@ def test_the_tree_names_every_node_and_nothing_complains(lab: Lab) -> None:
         url for url in lab.seen.requests if not url.startswith((lab.url, "blob:", "data:", "ws:"))
     ]
     assert [url for url in outside if "127.0.0.1" not in url] == []
+
+
+@pytest.mark.parametrize("width", [1400, 800])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_fits_and_has_the_colours_of_the_notebook(lab: Lab, theme: str, width: int) -> None:
+    body = lab.page.locator("body")
+    former = body.get_attribute("data-jp-theme-light")
+    lab.page.set_viewport_size({"width": width, "height": 1000})
+    body.evaluate(f"e => e.dataset.jpThemeLight = {json.dumps(str(theme == 'light').lower())}")
+    lab.page.wait_for_timeout(300)
+    try:
+        colour = lab.root.evaluate("e => getComputedStyle(e).backgroundColor")
+        assert (colour == "rgb(255, 255, 255)") is (theme == "light")
+        # Nothing is wider than its place; inputs and the map are both there to be seen.
+        for part in (".rg-explorer", ".rg-controls", ".rg-below", "footer", ".rg-bar", "header"):
+            wide = lab.page.locator(f".rg-outer {part}").first
+            assert wide.evaluate("e => e.scrollWidth - e.clientWidth") <= 0, part
+        for name in ("x", "w", "flag"):
+            assert lab.root.get_by_label(name, exact=True).is_visible()
+        map_ = lab.page.locator(".rg-map").bounding_box()
+        places = lab.page.locator(".rg-box").evaluate_all(
+            "all => all.map(b => b.getBoundingClientRect().toJSON())"
+        )
+        seen = [p for p in places if p["right"] > map_["x"] and p["bottom"] > map_["y"]]
+        assert len(seen) == len(places) > 0
+        size = lab.page.locator(".rg-row1").first.evaluate(
+            "e => parseFloat(getComputedStyle(e).fontSize) * e.getCTM().a"
+        )
+        assert size > 7.5, "it can be read"
+    finally:
+        lab.page.set_viewport_size({"width": 1400, "height": 1000})
+        body.evaluate("(e, was) => e.dataset.jpThemeLight = was", former)
+
+
+def test_a_second_view_leaves_the_first_as_it_is(lab: Lab) -> None:
+    lab.move("x", 3.0)
+    lab.seen.until(lambda: lab.ask("x.value") == 3.0 and not lab.seen.keys("stale"))
+    runs = int(lab.root.get_by_label("recorded runs").get_attribute("max"))
+    assert runs > 0
+    lab.page.evaluate("document.querySelector('.rg-explorer').dataset.first = 'yes'")
+    lab.do("from IPython.display import display")
+    lab.page.locator(".jp-CodeCell").nth(1).click(button="right")
+    lab.page.get_by_text("Create New View for Cell Output").click()
+    lab.page.wait_for_selector(".rg-explorer:not([data-first])[data-draws] .rg-box")
+    first = lab.page.locator(".rg-explorer[data-first]")
+    second = lab.page.locator(".rg-explorer:not([data-first])")
+    assert int(first.get_by_label("recorded runs").get_attribute("max")) == runs
+    assert int(second.get_by_label("recorded runs").get_attribute("max")) == 0
+    lab.do("x.set(-1.0); g.forward(signed, inverse)")
+    shown = f".rg-box[data-key='{lab.key('x')}'] .rg-row1"
+    for view in (first, second):
+        lab.seen.until(lambda view=view: view.locator(shown).inner_html() == "-1")
+    assert int(first.get_by_label("recorded runs").get_attribute("max")) == runs + 1
+    assert int(second.get_by_label("recorded runs").get_attribute("max")) == 1
+    lab.page.locator(".lm-TabBar-tab", has_text="Output View").locator(
+        ".lm-TabBar-tabCloseIcon"
+    ).click()
 
 
 def test_closing_stops_watching(lab: Lab) -> None:

@@ -213,6 +213,48 @@ def test_scopes_are_frames_and_fold(g: rg.Graph) -> None:
     assert two.is_stale
 
 
+def ends(g: rg.Graph, **options: Any) -> set[tuple[str, str]]:
+    """Which boxes are joined: scopes by their paths, nodes by their names."""
+    found = picture(g.snapshot(), **options)
+    names = {box.key: box.key if box.node is None else box.node.name for box in found.boxes}
+    return {(names[line.parent], names[line.child]) for line in found.lines}
+
+
+def test_a_number_written_in_two_scopes_does_not_join_them(g: rg.Graph) -> None:
+    kept = []
+    for name in ("one", "two"):
+        with g.scope(name):
+            x = g.input(1.0, name="x")
+            kept += [2.0 * x, 2.0 * rg.tanh(x)]
+    assert ends(g, fold=1) == set()
+    shared = next(node for node in g.snapshot().nodes if node.kind == "const")
+    found = picture(g.snapshot())
+    copies = [box for box in found.boxes if box.node == shared]
+    assert [box.scope for box in copies] == [("one",), ("two",)], "drawn where it is used"
+    assert len(found.lines) == len(g.snapshot().edges)
+    assert found.hidden == picture(g.snapshot(), fold=1).hidden == 0
+    assert picture(g.snapshot(), fold=1).total == len(g)
+    # One that has a name is something that they share.
+    rate = g.const(3.0)
+    rate.name = "rate"
+    with g.scope("one"):
+        kept.append(rate * kept[0])
+    with g.scope("two"):
+        kept.append(rate * kept[2])
+    assert ends(g, fold=1) == {("rate", "one/"), ("rate", "two/")}
+
+
+def test_a_constant_stands_where_it_is_used_not_where_it_was_first(g: rg.Graph) -> None:
+    x = g.input(1.0, name="x")
+    with g.scope("first"):
+        gone = x * 2.0
+    with g.scope("second"):
+        stays = x * 2.0
+    del gone
+    assert ends(g, fold=1) == {("x", "second/")}
+    assert stays.value == 2.0
+
+
 def test_a_fork_is_compared_with_its_origin(g: rg.Graph) -> None:
     x, w, loss = model(g)
     loss.value
@@ -320,7 +362,9 @@ def test_hostile_names_are_shown_as_they_are(g: rg.Graph, name: str, tmp_path: P
     plain = shown.replace("\xa0", " ").replace("&#160;", " ").removeprefix("\u25b7 ")
     assert "\u202e" not in svg
     assert len(plain) <= 40
-    expected = name.replace("\u202e", "\ufffd")
+    scope, _, expected = name.replace("\u202e", "\ufffd").rpartition("/")
+    if scope:  # stands on its frame
+        assert any(scope == text.replace("&lt;", "<").replace("&gt;", ">") for text in texts)
     assert plain == expected or (plain.endswith("...") and expected.startswith(plain[:-3]))
     assert "<b>" not in svg
 

@@ -116,6 +116,29 @@ def test_what_is_no_name_of_a_scope(g: rg.Graph, name: object) -> None:
         g.scope(name)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("name", "scope"),
+    [
+        ("net/layer1/w", ("net", "layer1")),
+        ("price/earnings", ("price",)),
+        ("w", ()),
+        ("https://example.org", ()),  # a part of it is empty, so it is no path
+        ("/w", ()),
+        ("w/", ()),
+        ("a//w", ()),
+    ],
+)
+def test_slashes_in_a_name_are_scopes_where_all_parts_are_names(
+    g: rg.Graph, name: str, scope: tuple[str, ...]
+) -> None:
+    with g.scope("built"):
+        y = rg.tanh(g.input(1.0))
+    assert g.snapshot().nodes[-1].scope == ("built",)
+    y.name = name
+    assert g.snapshot().nodes[-1].scope == (scope or ("built",))
+    assert g[name] is y
+
+
 def test_folded_pictures_count_what_is_inside(g: rg.Graph) -> None:
     y = two_layers(g)
     dot = g.to_dot(fold=1)

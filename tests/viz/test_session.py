@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._snapshot import key_of
+from reactgrad._snapshot import computing, key_of
 from reactgrad.viz import _explore as explore_module
 from reactgrad.viz._messages import control, wanted_value
 from reactgrad.viz._session import Session
@@ -181,6 +181,109 @@ def test_computing_can_be_cancelled_and_nobody_waits(opened: Callable[..., Page]
     assert page.wait_for("problem")["text"] == ""
 
 
+def test_what_is_being_computed_is_told_without_waiting_for_it(
+    opened: Callable[..., Page],
+) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    leave = threading.Event()
+
+    def slow(value: float) -> float:
+        assert leave.wait(PATIENCE)
+        return value
+
+    first = rg.lift(lambda v: v + 1.0)(x)
+    node = rg.lift(slow)(first)
+    after = node * 2.0
+    planned, running = keys(g, [first, node, after]), keys(g, [node])
+    page = opened(g)
+    page.set(x, 2.0)
+    assert page.wait_for("busy", lambda m: m["busy"])["planned"] == planned
+    page.wait_for("running", lambda m: m["keys"] == running)
+    leave.set()
+    page.wait_for("busy", lambda m: not m["busy"])
+    page.until(lambda: page.wait_for("running")["keys"] == [])
+    page.until(lambda: bool(page.runs()))
+    assert page.runs()[-1]["ran"] == planned
+
+
+def test_nodes_of_several_threads_are_found_while_they_are_computed() -> None:
+    g = rg.Graph(executor=rg.Threads(2))
+    x = g.input(1.0)
+    entered, leave = threading.Barrier(3), threading.Event()
+
+    def slow(value: float) -> float:
+        entered.wait(PATIENCE)
+        assert leave.wait(PATIENCE)
+        return value
+
+    nodes = [rg.lift(slow)(x) for _ in range(2)]
+    numbers = keys(g, nodes)
+    reader = threading.Thread(target=lambda: g.forward(*nodes))
+    assert computing(g) == []
+    reader.start()
+    entered.wait(PATIENCE)
+    assert sorted(computing(g)) == numbers
+    leave.set()
+    reader.join()
+    assert computing(g) == []
+
+
+def test_a_run_of_somebody_else_is_told_while_it_lasts(opened: Callable[..., Page]) -> None:
+    g = rg.Graph()
+    x = g.input(1.0, name="x")
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(value: float) -> float:
+        entered.set()
+        assert leave.wait(PATIENCE)
+        return value
+
+    y = rg.lift(slow)(x)
+    key = key_of(g, y)
+    page = opened(g)
+    reader = threading.Thread(target=lambda: y.value)
+    reader.start()
+    assert entered.wait(PATIENCE)
+    page.wait_for("running", lambda m: m["keys"] == [key])
+    leave.set()
+    reader.join()
+    page.until(lambda: page.wait_for("running")["keys"] == [])
+    page.until(lambda: page.states[key][0] == "clean")
+
+
+def test_fields_are_told_what_others_set(opened: Callable[..., Page]) -> None:
+    g = rg.Graph()
+    x, w = g.input(1.0, name="x"), g.param(np.array([1.0, 2.0]), name="w")
+    y = x * w
+    page = opened(g, targets=[y])
+    assert [c["value"] for c in page.graph["controls"]] == [1.0, [1.0, 2.0]]
+    x.set(5.0)
+    told = page.wait_for("frame", lambda m: "controls" in m)["controls"]
+    assert [(c["key"], c["value"]) for c in told] == [(key_of(g, x), 5.0)]
+    w.set([3.0, 4.0])
+    told = page.wait_for("frame", lambda m: m.get("controls", [{}])[0].get("type") == "numbers")
+    assert [c["value"] for c in told["controls"]] == [[3.0, 4.0]]
+
+
+def test_a_second_page_is_told_all_and_the_first_nothing_twice(
+    opened: Callable[..., Page],
+) -> None:
+    g = rg.Graph()
+    _, w, _, y = model(g)
+    page = opened(g)
+    y.value
+    w.set(4.0)
+    page.session.receive({"kind": "open", "page": 2})
+    second = page.wait_for("graph", lambda m: m["page"] == 2)
+    assert second["states"][str(key_of(g, w))][4] == "4"
+    page.wait_for("view", lambda m: m["page"] == 2)
+    page.until(lambda: len(page.runs()) == 1)
+    # What answers the first has no number of a page; frames are for all of them.
+    assert [m["page"] for m in page.told if m["kind"] == "graph"] == [None, 2]
+    assert not [m for m in page.told if m["kind"] == "frame" and m.get("page")]
+
+
 def test_an_error_shows_on_its_node_and_the_page_lives(opened: Callable[..., Page]) -> None:
     g = rg.Graph()
     x = g.input(2.0, name="x")
@@ -325,7 +428,7 @@ def test_folded_scopes_hold_all_and_open_one_by_one(opened: Callable[..., Page])
     assert {box["key"] for box in page.view["boxes"]} >= {f"block{n}/" for n in range(5)}
     assert page.view["hidden"] == 0
     assert len(page.view["boxes"]) < 20
-    assert {len(box["members"]) for box in page.view["boxes"] if box["node"] is None} == {400}
+    assert {len(box["members"]) for box in page.view["boxes"] if box["node"] is None} == {401}
     page.session.receive({"kind": "view", "layer": "values", "focus": "block1/"})
     view = page.wait_for("view", lambda m: m["focus"] == "block1/")
     folded = {box["key"] for box in view["boxes"] if box["node"] is None}

@@ -92,6 +92,10 @@ class Frame:
         """The slot of the node whose step is under way."""
         return self._step_slots[self.begun - 1]
 
+    def at_work(self) -> list[int]:
+        """The same in a list, which is empty before the first step; from any thread."""
+        return [self.under_way()] if self.begun else []
+
     def _index(self) -> int:
         if self.position is not None:
             return self.position

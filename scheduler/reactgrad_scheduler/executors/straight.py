@@ -205,6 +205,10 @@ class Straight(serial.Frame):
         assert lane is not None
         return self.running[lane].under_way()
 
+    def at_work(self) -> list[int]:
+        """The slots of the nodes under way in all lanes; from any thread."""
+        return [slot for frame in list(self.running.values()) for slot in frame.at_work()]
+
     def suspend(self) -> None:
         """Write what has happened so far into the tables; the crew goes on checked."""
         scheduler = self.scheduler
