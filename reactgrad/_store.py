@@ -296,6 +296,25 @@ class Store:
                 self.lying.add(slot)
         self.scheduler.staleness.renew()  # a plan that was found before knows nothing of it
 
+    @contextmanager
+    def letting_pass(self, slots: Collection[int], how: Transient) -> Iterator[None]:
+        """Keep the values of these nodes, which are not transient else, as ``let_pass`` does for a block.
+
+        What runs in it follows plans of its own.
+        """
+        data, lying = self.data, self.lying
+        self.transient.update(dict.fromkeys(slots, how))
+        lying.update([slot for slot in slots if data[slot] is not MISSING])
+        self.spares.begin()
+        try:
+            with self.scheduler.apart():
+                yield
+        finally:
+            self.spares.end()
+            lying.difference_update(slots)
+            for slot in slots:
+                self.transient.pop(slot, None)
+
     def bring_back(self, slot: int) -> None:
         """Give a clean transient node its value back, if it lies somewhere else."""
         self.transient[slot].bring_back(self, slot)
