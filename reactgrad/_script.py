@@ -232,11 +232,16 @@ class Repeat:
         self._acts, self._steps, self._users = [], [], {}
 
     def _bind_all(self) -> None:
-        self._forget()
-        self._large = self._scratch() > MAX_SCRATCH
         spares = self._host.spares
-        if not self._large and spares.bytes > 2 * MAX_SCRATCH:
+        self._large = self._scratch() > MAX_SCRATCH
+        self._bind_in_scratch()
+        if not self._large and spares.scratch_bytes > MAX_SCRATCH:  # with that of other runs
             spares.close_scratch()
+            self._bind_in_scratch()
+
+    def _bind_in_scratch(self) -> None:
+        self._forget()
+        spares = self._host.spares
         self._scratches = spares.scratches
         self._taken = Counter[Spec]()
         free: dict[Any, list[_Memory]] = defaultdict(list)

@@ -20,7 +20,7 @@ Key = tuple[Any, Any]
 
 
 class Spares:
-    """Arrays that hold no value, and that nobody sees.
+    """Arrays that hold no value, and that nobody sees; with the scratch of bound runs, see ``_script``.
 
     While values pass (``begin`` to ``end``) all that are let go are kept, and one that is asked for in vain
     takes the place of others: held and kept together are never more than was held at once.
@@ -76,7 +76,7 @@ class Spares:
             array = self._arrays[key][-1]
             self._drop(key, array.nbytes)
             return array
-        if self._passing:
+        if self._passing and found.nbytes >= FEWEST_BYTES:
             goal = self.bytes - found.nbytes
             while self._arrays and self.bytes > goal:
                 other = next(iter(self._arrays))
@@ -116,7 +116,12 @@ class Spares:
         """All arrays that bound runs compute in; another object when these have become others."""
         return self._scratch
 
+    @property
+    def scratch_bytes(self) -> int:
+        """Memory of all of them."""
+        return sum(found.nbytes * len(arrays) for found, arrays in self._scratch.items())
+
     def close_scratch(self) -> None:
         """Leave these arrays to who has them; runs that are bound again get others."""
-        self.bytes -= sum(found.nbytes * len(some) for found, some in self._scratch.items())
+        self.bytes -= self.scratch_bytes
         self._scratch = {}
