@@ -309,7 +309,9 @@ class Repeat:
     def _lend(self, found: Spec, number: int) -> Any:
         """Memory of this run alone where it is much, else what all such runs use."""
         if self._large:
-            return device_of_kind(found.kind).empty(found.storage, found.dtype)
+            array = device_of_kind(found.kind).empty(found.storage, found.dtype)
+            self._host.footprint.add(array)
+            return array
         return self._host.spares.scratch(found, number)
 
     def _step(self, acts: Sequence[_Act]) -> Step | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from reactgrad._footprint import Footprint
 from reactgrad.backend import Spec, device_of_kind
 from reactgrad.flow import FEWEST_BYTES
 
@@ -31,9 +32,10 @@ class Spares:
         In all of them.
     """
 
-    __slots__ = ("_arrays", "_met", "_now", "_passing", "_scratch", "bytes")
+    __slots__ = ("_arrays", "_footprint", "_met", "_now", "_passing", "_scratch", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, footprint: Footprint) -> None:
+        self._footprint = footprint
         self._arrays: dict[Key, list[Any]] = {}
         self._met: set[Key] = set()  # shapes that were let go
         self._now: set[Key] = set()  # those that were since values pass
@@ -107,6 +109,7 @@ class Spares:
             array = self.take(found) if self._arrays else None
             if array is None:
                 array = device_of_kind(found.kind).empty(found.storage, found.dtype)
+                self._footprint.add(array)
             arrays.append(array)
             self.bytes += found.nbytes
         return arrays[number]
