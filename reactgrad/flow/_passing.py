@@ -7,7 +7,7 @@ at once is what is alive at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -35,19 +35,25 @@ class Passing(Transient):
 _PASSING = Passing()
 
 
-def passing(graph: Any, slots: Iterable[int]) -> AbstractContextManager[None]:
+def passing(graph: Any, slots: Collection[int]) -> AbstractContextManager[None]:
     """Let the large values of these nodes go in the course of what runs in the block.
 
-    Not where several threads compute, nor in a transaction, which may have to give values back.
+    Only where values are large on average: runs that look after them take longer for each node. Not where
+    several threads compute, nor in a transaction, which may have to give values back.
     """
     host, scheduler = graph._host, graph._scheduler
-    if scheduler.executor is not None or scheduler.notes:
+    if not slots or scheduler.executor is not None or scheduler.notes:
         return nullcontext()
-    specs, transient = host.specs, host.transient
-    chosen: list[int] = []
-    for slot in slots:
-        found = specs[slot]  # of results of functions it shows too late
-        large = found is not None and found.nbytes >= FEWEST_BYTES
-        if large and slot not in transient and not scheduler.leaf[slot]:
-            chosen.append(slot)
+    specs, transient, leaf = host.specs, host.transient, scheduler.leaf
+    # Of results of functions their size shows too late.
+    sizes = {
+        slot: found.nbytes
+        for slot in slots
+        if not leaf[slot] and (found := specs[slot]) is not None
+    }
+    if sum(sizes.values()) < FEWEST_BYTES * len(sizes):
+        return nullcontext()
+    chosen = [
+        slot for slot, size in sizes.items() if size >= FEWEST_BYTES and slot not in transient
+    ]
     return host.letting_pass(chosen, _PASSING) if chosen else nullcontext()
