@@ -24,6 +24,7 @@ Map of the package:
 - ``_fuse``                        steps of a plan that are computed together
 - ``_spares``                      memory of released values, for the next ones
 - ``_budget``, ``_ledger``         a limit for the memory of values; what they take
+- ``_footprint``                   what large arrays take, and took at most
 - ``_jit``                         small kernels in a row as one call
 - ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
 - ``_script``                      the same run again

@@ -18,11 +18,9 @@ scheduler run it node by node, each of which makes room for itself.
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -35,7 +33,7 @@ from reactgrad._host import Host
 from reactgrad._ledger import Ledger, memory_of
 from reactgrad._site import user_level
 from reactgrad._store import MISSING, Lease
-from reactgrad.backend import Spec, storage_shape
+from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Column, InvariantError, Run, Step
 from reactgrad_scheduler.executors.serial import UNKNOWN
@@ -274,7 +272,7 @@ class BudgetedHost(Host):
         return super()._bind_view(slot)
 
     def _new_buffer(self, slot: int, found: Spec) -> Any:
-        size = _bytes_of(found)
+        size = found.nbytes
         if self._by_itself(slot):
             self.make_room(size)
         else:
@@ -427,7 +425,7 @@ class BudgetedHost(Host):
 
     def _size(self, slot: int) -> int:
         found = self.specs[slot]
-        return self.ledger.bytes_of(slot) if found is None else _bytes_of(found)
+        return self.ledger.bytes_of(slot) if found is None else found.nbytes
 
     # --- checks ----------------------------------------------------------------------------------
 
@@ -464,11 +462,6 @@ def set_limit(graph: Graph, limit: Any) -> None:
             assert isinstance(host, BudgetedHost)
             host.open_budget(limit)
             graph.__dict__["_refresh"] = host.refresh
-
-
-@lru_cache(4096)
-def _bytes_of(found: Spec) -> int:
-    return 0 if found.weak is not None else math.prod(storage_shape(found)) * found.dtype.itemsize
 
 
 def _references(values: Column[Any], slot: int) -> int:

@@ -168,6 +168,7 @@ class Change:
         taken = host.take(slot)
         self._back.append(lambda: (host.give_back(slot, taken), host.moved(slot)))
         host.data[slot] = value
+        host.footprint.add(value)
         host.moved(slot)
         if value is not MISSING:
             self._graph._scheduler.given(slot)

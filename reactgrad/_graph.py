@@ -1643,10 +1643,7 @@ class Graph:
     def _retain_between(self, program: Program, root: int, retain: bool) -> None:
         """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
         host = self._host
-        owners = host.owners
-        between = set(program.adjoint)
-        between.update(slot for slot, number in owners.items() if number == program.number)
-        between.discard(root)
+        between = program.between(root)
         if retain:
             host.spared |= between
             return

@@ -99,7 +99,9 @@ class Host(Store):
         if attrs:
             self.attrs[slot] = attrs
         self.specs[slot] = found
-        self.data[slot] = value
+        if value is not MISSING:
+            self.data[slot] = value
+            self.footprint.add(value)
         self.sites[slot] = self._in_scope(site) if open_scopes else site
 
     def _in_scope(self, site: Site | None) -> Site | None:

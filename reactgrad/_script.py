@@ -11,13 +11,13 @@ followed to its end; ``rescue`` puts those into the table that are there when it
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._store import MISSING
-from reactgrad.backend import device_of_kind, own_copy, storage_shape
+from reactgrad.backend import Spec, device_of_kind, own_copy, storage_shape
 from reactgrad.ops import Op
 from reactgrad.scheduler import Step
 
@@ -72,14 +72,27 @@ class Repeat:
         What happened to values, in this order.
     stayed
         Nodes whose values would have gone, had nobody held or observed them.
+
+    back
+        Released nodes whose values were there again in the end.
     """
 
     def __init__(
-        self, host: Host, slots: Sequence[int], events: Sequence[Event], stayed: Sequence[int]
+        self,
+        host: Host,
+        slots: Sequence[int],
+        events: Sequence[Event],
+        stayed: Sequence[int],
+        back: Set[int],
     ) -> None:
         self._host, self._stayed = host, tuple(stayed)
+        self.back = frozenset(back)
         self._gone = frozenset(slot for what, slot in events if what == GONE)
-        self._segments = [slot for slot in self._gone if host.transient[slot].recomputed]
+        self._segments = [
+            slot
+            for slot in self._gone
+            if host.transient[slot].recomputed and not host.transient[slot].lasting
+        ]
         ran = frozenset(slots)
         self._away = frozenset(slot for what, slot in events if what == BACK) - ran
         # The events of each node's turn: it runs after what is done for it.
@@ -92,7 +105,9 @@ class Repeat:
         self._acts: list[list[_Act]] = []
         self._steps: list[Step | None] = []
         self._users: dict[int, set[int]] = {}  # turns, by what they use outside of scratch
-        self._bytes = 0
+        self._large = False
+        self._taken = Counter[Spec]()  # how many arrays of scratch it uses
+        self._scratches: object = None
 
     def apart(self, slots: Set[int]) -> bool:
         """Whether the values that go are none of these."""
@@ -115,7 +130,24 @@ class Repeat:
                     return False
                 if not isinstance(host.ops[slot], Op) or slot in host.cutoffs:
                     return False
-        return True
+        # Scratch of values that may be many is there beside what is computed to stay; one by one, they
+        # leave their memory to that.
+        lasting = any(host.transient[slot].lasting for slot in gone)
+        return not lasting or self._scratch() <= MAX_SCRATCH
+
+    def _scratch(self) -> int:
+        """About how many bytes the values that go need, each of which lies where none else does then."""
+        host, free, used = self._host, Counter[Spec](), 0
+        for what, slot in (event for turn in self._turns for event in turn):
+            found = host.specs[slot]
+            if slot in self._gone and found is not None:
+                if what == GONE:
+                    free[found] += 1
+                elif free[found]:
+                    free[found] -= 1
+                else:
+                    used += found.nbytes
+        return used
 
     # --- as the scheduler knows it -------------------------------------------------------------
 
@@ -136,7 +168,7 @@ class Repeat:
         )
 
     def bind(self, moves: Sequence[int], since: int | None) -> tuple[list[Step], list[int]]:
-        if since is None or not self._acts:
+        if since is None or not self._acts or self._scratches is not self._host.spares.scratches:
             self._bind_all()
         else:
             while since < len(moves):  # which may grow on the way
@@ -163,6 +195,14 @@ class Repeat:
                     there[act.slot] = act
                 if act.what == RAN:
                     ran.add(act.slot)
+        # Bound to new storage; what has not run holds nothing.
+        for at, acts in enumerate(self._acts):
+            again = [act.slot for act in acts if act.what == AGAIN and act.slot in self.back]
+            if at < index:
+                for slot in again:
+                    scheduler.staleness.restore(slot)
+            elif again:
+                host.release([slot for slot in again if slot in scheduler.dropped])
         released = (ran & self._gone) - there.keys() - host.away.keys() - host.lying
         for slot in there:
             scheduler.staleness.restore(slot)
@@ -176,10 +216,12 @@ class Repeat:
             host.lying.add(slot)
             host.moved(slot)
         scheduler.drop(released)
+        if there:  # which lie in the table now
+            host.spares.close_scratch()
         self._forget()
 
     def ended(self) -> bool:
-        if self._bytes <= MAX_SCRATCH:
+        if not self._large:
             return True
         self._forget()
         return False
@@ -190,8 +232,18 @@ class Repeat:
         self._acts, self._steps, self._users = [], [], {}
 
     def _bind_all(self) -> None:
+        spares = self._host.spares
+        self._large = self._scratch() > MAX_SCRATCH
+        self._bind_in_scratch()
+        if not self._large and spares.scratch_bytes > MAX_SCRATCH:  # with that of other runs
+            spares.close_scratch()
+            self._bind_in_scratch()
+
+    def _bind_in_scratch(self) -> None:
         self._forget()
-        self._bytes = 0
+        spares = self._host.spares
+        self._scratches = spares.scratches
+        self._taken = Counter[Spec]()
         free: dict[Any, list[_Memory]] = defaultdict(list)
         memory: dict[int, _Memory | None] = {}
         arrays: dict[int, Any] = {}
@@ -248,11 +300,19 @@ class Repeat:
         if unused:
             lender = unused.pop()
         else:
-            lender = _Memory(device.empty(storage_shape(found), found.dtype), unused)
-            self._bytes += lender.array.size * found.dtype.itemsize
+            lender = _Memory(self._lend(found, self._taken[found]), unused)
+            self._taken[found] += 1
         lender.users = 1
         arrays[slot], memory[slot] = lender.array, lender
         return None
+
+    def _lend(self, found: Spec, number: int) -> Any:
+        """Memory of this run alone where it is much, else what all such runs use."""
+        if self._large:
+            array = device_of_kind(found.kind).empty(found.storage, found.dtype)
+            self._host.footprint.add(array)
+            return array
+        return self._host.spares.scratch(found, number)
 
     def _step(self, acts: Sequence[_Act]) -> Step | None:
         """One step that does all of these."""

@@ -18,6 +18,7 @@ from reactgrad._script import AGAIN, BACK, GONE, RAN, Event, Repeat
 from reactgrad._store import MISSING
 from reactgrad._through import Through, in_front
 from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step
+from reactgrad_scheduler.executors.serial import released
 
 if TYPE_CHECKING:
     from reactgrad._host import Host
@@ -86,16 +87,23 @@ class _Sparing(Through):
         for slot in ahead:
             for operand in self._read(slot):
                 self._count(slot, operand)[operand] += 1
-        # What they read later is computed again from what it was computed from.
-        transient = self._host.transient
+        # What they read later is computed again from what it was computed from; and so is what was
+        # released before.
+        transient, dropped = self._host.transient, self._scheduler.dropped
         stack = [slot for slot in self._later if transient[slot].recomputed]
+        if dropped:
+            read = {one for slot in ahead for one in self._scheduler.operands(slot)}
+            wanted = dropped.intersection((*read, *targets))
+            stack += released(self._scheduler, wanted - self._ahead) - self._later.keys()
         self._again = set(stack)
         while stack:
             for operand in self._read(stack.pop()):
-                self._later[operand] += 1
-                if transient[operand].recomputed and operand not in self._again:
+                self._count_again(operand)[operand] += 1
+                how = transient[operand]
+                if how.recomputed and not how.lasting and operand not in self._again:
                     self._again.add(operand)
                     stack.append(operand)
+        self._loose.update([slot for slot in self._lay if transient[slot].lasting])
 
     def _read(self, slot: int) -> list[int]:
         """The transient operands of a node."""
@@ -105,21 +113,29 @@ class _Sparing(Through):
     def _count(self, slot: int, operand: int) -> Counter[int]:
         """Where it counts that a node reads an operand."""
         owners = self._host.owners  # later programs differentiate what earlier ones compute
-        return self._soon if owners.get(slot, 0) <= owners.get(operand, 0) else self._later
+        soon = owners.get(slot, 0) <= owners.get(operand, 0)
+        return self._soon if soon else self._count_again(operand)
+
+    def _count_again(self, operand: int) -> Counter[int]:
+        """Where it counts that an operand is read when others were."""
+        return self._soon if self._host.transient[operand].lasting else self._later
 
     def script(self, run: Run) -> Script | None:
         """What repeats this run, if values go again as they did, from where and to where they were."""
         host = self._host
-        if self._stuck or self._dropped != self._scheduler.dropped:
+        dropped = self._scheduler.dropped
+        if self._stuck or not dropped <= self._dropped:
             return None
         if [slot for what, slot in self._events if what == RAN] != run.ran:
             return None  # code of the user has read something else on the way
         stayed = [
             slot
             for slot in host.lying & self._met
-            if host.transient[slot].recomputed and slot not in self._targets
+            if host.transient[slot].recomputed
+            and not host.transient[slot].lasting
+            and slot not in self._targets
         ]
-        repeat = Repeat(host, run.ran, self._events, stayed)
+        repeat = Repeat(host, run.ran, self._events, stayed, self._dropped - dropped)
         return repeat if repeat.possible() and repeat.fits() and repeat.apart(self._lay) else None
 
     # --- as the scheduler's host ---------------------------------------------------------------
@@ -147,7 +163,8 @@ class _Sparing(Through):
             self._back.add(slot)
             if slot in self._again:
                 self._again.remove(slot)
-                self._later.subtract(read)
+                for operand in read:
+                    self._count_again(operand)[operand] -= 1
         elif slot in self._ahead:
             self._ahead.remove(slot)
             for operand in read:
@@ -161,13 +178,28 @@ class _Sparing(Through):
         # Not while values are computed again, nor inside of a node: others wait for theirs.
         if not again and len(self._scheduler.computing) == 1:
             loose, self._loose = self._loose, {slot} & self._loose
-            for one in loose - {slot}:
+            # Views before what they show.
+            rank = self._scheduler.topology.rank
+            for one in sorted(loose - {slot}, key=rank.__getitem__, reverse=True):
                 if not self._awaited(one):
                     self._let_go(one)
         return outcome
 
     def _awaited(self, slot: int) -> bool:
-        return self._soon[slot] > 0 or (slot in self._back and self._later[slot] > 0)
+        return (
+            self._soon[slot] > 0
+            or (slot in self._back and self._later[slot] > 0)
+            or self._is_shown(slot)
+        )
+
+    def _is_shown(self, slot: int) -> bool:
+        """Whether a value that stays until it has been read lies in the memory of this one."""
+        host = self._host
+        transient, lying, view_of = host.transient, host.lying, host._view_of
+        if not transient[slot].lasting or not view_of:
+            return False
+        children = self._scheduler.topology.children[slot]
+        return any(one in view_of and one in lying and transient[one].lasting for one in children)
 
     def end(self) -> None:
         """The run is over: what was asked for stays until the next one."""
@@ -186,8 +218,10 @@ class _Sparing(Through):
             or scheduler.staleness.mark[slot]
         ):
             return
+        shown = scheduler.topology.parents[slot][:1] if slot in host._view_of else ()
         try:
             if host.transient[slot].let_go(host, slot):
+                self._loose.update([one for one in shown if one in host.transient])
                 host.lying.discard(slot)
                 self._behind.let_go(slot)  # type: ignore[attr-defined]
                 self._events.append((GONE, slot))

@@ -28,10 +28,14 @@ class Stats:
         Memory that released values have left, which the next ones take; 32 MiB at most.
     max_bytes : int or None
         The memory budget; ``None`` if there is none.
-    peak_bytes, evicted, evicted_bytes : int
-        Since there is a budget: what `bytes` was at most, also within runs; values released to
-        keep to it, and their memory. 0 without one: counting costs time. To count and release
-        nothing set a budget that is never reached, ``g.max_bytes = 1 << 60``.
+    peak_bytes : int
+        Without a budget: what large arrays (64 KiB and more) took at most since the graph was made, also
+        within runs: leaves, what ops compute, what is spare, and what callers have of these without a
+        copy; not what Python functions return, nor what a fork has of its origin. At least `bytes`.
+        With one, since there is a budget, exactly: what `bytes` was at most, also within runs. To
+        count so and release nothing set a budget that is never reached, ``g.max_bytes = 1 << 60``.
+    evicted, evicted_bytes : int
+        Values released to keep to the budget, and their memory.
     runs : int
         Reads that looked for stale nodes since the graph was made; clean values are handed out
         without.
@@ -80,7 +84,7 @@ class Stats:
             "nodes": f"{self.nodes:,} ({self.leaves:,} of them leaves), {self.edges:,} edges",
             "values": bytes_text(self.bytes),
             **({"spare": bytes_text(self.spare_bytes)} if self.spare_bytes else {}),
-            **self._budget_rows(),
+            **self._memory_rows(),
             "runs": f"{self.runs:,}: ran {self.ran:,}, cut off {self.cut_off:,}, "
             f"rebuilt {self.rebuilt:,}, failed {self.failed:,}",
             "plans": f"{self.plans:,} cached, {self.plan_hits:,} hits, {self.plan_misses:,} misses",
@@ -88,9 +92,9 @@ class Stats:
         }
         return "\n".join(f"{word:<10} {text}" for word, text in rows.items())
 
-    def _budget_rows(self) -> dict[str, str]:
+    def _memory_rows(self) -> dict[str, str]:
         if self.max_bytes is None:
-            return {}
+            return {"peak": bytes_text(self.peak_bytes)} if self.peak_bytes > self.bytes else {}
         return {
             "budget": f"{bytes_text(self.max_bytes)}: peak {bytes_text(self.peak_bytes)}, "
             f"released {self.evicted:,} values of {bytes_text(self.evicted_bytes)}"
@@ -120,7 +124,7 @@ def take_stats(graph: Graph) -> Stats:
             bytes=ledger.bytes,
             spare_bytes=host.spares.bytes,
             max_bytes=host.limit if limited else None,
-            peak_bytes=host.ledger.peak if limited else 0,
+            peak_bytes=host.ledger.peak if limited else max(host.footprint.peak, ledger.bytes),
             evicted=host.evicted if limited else 0,
             evicted_bytes=host.evicted_bytes if limited else 0,
             runs=totals.runs,

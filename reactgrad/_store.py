@@ -23,6 +23,7 @@ import numpy as np
 from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._direct import direct_step
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
+from reactgrad._footprint import Footprint
 from reactgrad._fuse import fuse
 from reactgrad._spares import Spares
 from reactgrad._together import MAX_GROUPS, Together
@@ -120,7 +121,8 @@ class Store:
         self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
         # In a graph that was forked: slots whose memory only this store looks at.
         self._own: set[int] | None = None
-        self.spares = Spares()
+        self.footprint = Footprint()
+        self.spares = Spares(self.footprint)
         # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
         self._steps: Column[Any] = []
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
@@ -296,6 +298,25 @@ class Store:
                 self.lying.add(slot)
         self.scheduler.staleness.renew()  # a plan that was found before knows nothing of it
 
+    @contextmanager
+    def letting_pass(self, slots: Collection[int], how: Transient) -> Iterator[None]:
+        """Keep the values of these nodes, which are not transient else, as ``let_pass`` does for a block.
+
+        What runs in it follows plans of its own.
+        """
+        data, lying = self.data, self.lying
+        self.transient.update(dict.fromkeys(slots, how))
+        lying.update([slot for slot in slots if data[slot] is not MISSING])
+        self.spares.begin()
+        try:
+            with self.scheduler.apart():
+                yield
+        finally:
+            self.spares.end()
+            lying.difference_update(slots)
+            for slot in slots:
+                self.transient.pop(slot, None)
+
     def bring_back(self, slot: int) -> None:
         """Give a clean transient node its value back, if it lies somewhere else."""
         self.transient[slot].bring_back(self, slot)
@@ -306,6 +327,7 @@ class Store:
         """Give a clean node its value back, as a copy of `value`, which fits its spec."""
         found = self.specs[slot]
         self.data[slot] = frozen_copy(value) if found is None else own_copy(found, value)
+        self.footprint.add(self.data[slot])
         self.moved(slot)
 
     @contextmanager
@@ -468,6 +490,7 @@ class Store:
             # Of a stale view the parent's memory may show the new value already.
             stale = self.scheduler.staleness.mark[slot]
             self.data[slot] = MISSING if stale else own_copy(found, value)
+            self.footprint.add(self.data[slot])
             self.moved(slot)
 
     def plain_write(self, slot: int, value: Any) -> bool:
@@ -527,6 +550,7 @@ class Store:
             return
         else:
             self.data[slot] = own_copy(found, value)
+        self.footprint.add(self.data[slot])
         self._forget_literals(slot)
         self.specs[slot] = found
         self.moved(slot)
@@ -678,6 +702,7 @@ class Store:
         buffer = self.spares.take(found) if self.spares.bytes else None
         if buffer is None:
             buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
+            self.footprint.add(buffer)
         self.data[slot] = buffer
         if self._steps[slot] is not NEW:
             self.moved(slot)

@@ -962,7 +962,8 @@ class Var(Value):
             The gradient of what follows, in the shape of this value; needed unless it is a single
             number.
         retain_graph : bool, optional
-            ``False`` releases the values in between; ``True`` shows the gradients of all nodes in
+            ``False`` releases the values in between, large ones as soon as nothing in this run reads them
+            any more, also if it fails then; ``True`` shows the gradients of all nodes in
             between in their ``.grad`` until the next backward that passes them.
         inputs : Var or sequence of Var, optional
             The nodes whose ``.grad`` is wanted instead of all unfrozen params.

@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad.autodiff._program import Program, wanted_leaves
 from reactgrad.backend import device_of_kind, owner, read_value, spec
-from reactgrad.flow import is_grad_enabled
+from reactgrad.flow import is_grad_enabled, passing
 from reactgrad.ops import SEED, Handle
 
 
@@ -137,22 +137,24 @@ def backward(
         if host.hooks:
             program.rerun_hooks()
         asked = {slot: var._slot for slot, var in adjoints.items() if var is not None}
-        run = graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
-        values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
-        graph._scheduler.last_run = run  # not the rebuilding of what it released itself
-        sums = {
-            slot: _added(host.grads.get(slot), values[slot])
-            for slot in wanted
-            if graph._scheduler.leaf[slot]
-        }
-        # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
-        for slot in list(host.grads):
-            if not graph._scheduler.leaf[slot] and program.has_read(slot):
-                del host.grads[slot]
-        host.grads.update(values | sums)
-        view = graph._view(run)
-        if retain_graph is not None:
-            graph._retain_between(program, y._slot, retain_graph)
+        going = program.between(y._slot) if retain_graph is False else ()
+        with passing(graph, going):
+            run = graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
+            values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
+            graph._scheduler.last_run = run  # not the rebuilding of what it released itself
+            sums = {
+                slot: _added(host.grads.get(slot), values[slot])
+                for slot in wanted
+                if graph._scheduler.leaf[slot]
+            }
+            # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
+            for slot in list(host.grads):
+                if not graph._scheduler.leaf[slot] and program.has_read(slot):
+                    del host.grads[slot]
+            host.grads.update(values | sums)
+            view = graph._view(run)
+            if retain_graph is not None:
+                graph._retain_between(program, y._slot, retain_graph)
         told = [
             (graph._handle(slot), hook)
             for slot in (sums if host.after_grad else ())

@@ -363,6 +363,15 @@ class Program:
             self._params = tuple(sorted(found, key=serial.__getitem__))
         return self._params
 
+    def between(self, root: int) -> set[int]:
+        """The nodes of which `root` has gradients, and those that compute them, but for `root`."""
+        found = set(self.adjoint)
+        found.update(
+            [slot for slot, number in self._graph._host.owners.items() if number == self.number]
+        )
+        found.discard(root)
+        return found
+
     def depends_on(self, slot: int) -> bool:
         """Whether the output depends on this node over edges that derivatives pass."""
         return slot in self._edges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import index
 from typing import Any, Final
 
@@ -56,6 +57,13 @@ class Spec:
     def known(self) -> bool:
         """Whether every length is known."""
         return None not in self.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of a stored value; 0 of a Python number, and as long as a length is not known."""
+        if self.weak is not None or None in self.shape:
+            return 0
+        return prod(self.storage) * self.dtype.itemsize
 
     @property
     def differentiable(self) -> bool:

@@ -7,6 +7,7 @@
 - ``_saved``       values that the user puts away and brings back
 - ``_places``      ready-made places for them
 - ``_checkpoint``  values that are computed again rather than kept
+- ``_passing``     values that go with the run that reads them
 """
 
 from reactgrad.flow._checkpoint import checkpoint as checkpoint
@@ -21,6 +22,8 @@ from reactgrad.flow._mode import inference as inference
 from reactgrad.flow._mode import is_grad_enabled as is_grad_enabled
 from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
+from reactgrad.flow._passing import FEWEST_BYTES as FEWEST_BYTES
+from reactgrad.flow._passing import passing as passing
 from reactgrad.flow._places import save_on_cpu as save_on_cpu
 from reactgrad.flow._places import save_on_disk as save_on_disk
 from reactgrad.flow._saved import hooks_here as hooks_here

@@ -14,9 +14,13 @@ class Transient(ABC):
     recomputed : bool
         Whether they come back by running the nodes again (rule E17), for which the values that they
         are computed from are needed.
+    lasting : bool
+        Whether values stay until all of the run has read them; else only until nodes of their own order
+        have, and come back for gradients.
     """
 
     recomputed: bool
+    lasting: bool = False
 
     @abstractmethod
     def let_go(self, host: Any, slot: int) -> bool:

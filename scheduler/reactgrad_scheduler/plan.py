@@ -39,8 +39,15 @@ MAX_PLANNED_NODES = 4_000_000
 class Script(Protocol):
     """What the host does besides the steps of a plan, as it did when the plan was found.
 
-    It leaves the same values released as were when it began.
+    Attributes
+    ----------
+    back
+        Nodes whose values were released when it began, and are there when it ends. All others are
+        released as they were.
     """
+
+    @property
+    def back(self) -> Set[int]: ...
 
     def fits(self) -> bool:
         """Whether all is as it was then that marks do not show."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Container, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from operator import attrgetter
+from random import Random
 from typing import NoReturn
 
 from reactgrad_scheduler import executors, order
@@ -39,6 +40,9 @@ MAX_MOVES = 4096
 NODES_A_STACK = 40
 
 _STALE_ONLY = frozenset((STALE,))
+
+# What state a read is in that the host does otherwise; a number like those of ``staleness``.
+_APART = Random(0xA9A27).getrandbits(110)
 
 Around = Callable[[], AbstractContextManager[object]]
 
@@ -598,6 +602,15 @@ class Scheduler:
         for frame in list(self.frames):
             frame.stop()
 
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """Reads in the block follow plans of their own: the host does what marks do not show."""
+        self.staleness.salted(_APART)
+        try:
+            yield
+        finally:
+            self.staleness.salted(_APART)
+
     def _follows(self, script: Script) -> bool:
         """Whether a run can follow a script: not inside of a node, nor where each step is watched."""
         return not self.computing and self.stopwatch is None and script.fits()
@@ -657,9 +670,10 @@ class Scheduler:
         if transition.marks:
             for slot, mark in transition.marks:
                 staleness.put(slot, mark)
-            if transition.plan.script is None:
-                for slot in self.dropped.intersection(transition.plan.members):
-                    staleness.restore(slot)
+            plan = transition.plan
+            back = plan.members if plan.script is None else plan.script.back
+            for slot in self.dropped.intersection(back):
+                staleness.restore(slot)
         # Last: who reads without the lock must never see a node that is neither pending nor marked.
         staleness.pending.clear()
 
@@ -739,11 +753,10 @@ class Scheduler:
                 run  # it was cancelled, or marks were erased: it does not show what the read leaves
             )
         if self.cycles.keys().isdisjoint(slots):
+            marks = self._moved(trace)
             if course is None:
-                marks = self._moved(trace)
                 plan = self._plan_of(run, slots, marks)
             else:
-                marks = self._moved(trace, dropped=False)
                 plan = self._plan_with_script(run, slots, course) if surely else None
             if plan is not None and (repeats or plan.readings):
                 self._store(key, plan, targets, marks)
@@ -804,14 +817,11 @@ class Scheduler:
         plan.finished.seal(self.topology.serial)
         return plan
 
-    def _moved(self, trace: dict[int, int], *, dropped: bool = True) -> list[tuple[int, int]]:
-        """The marks that differ from what they were when they were traced.
-
-        Also those of nodes that were dropped then, unless they are so again.
-        """
+    def _moved(self, trace: dict[int, int]) -> list[tuple[int, int]]:
+        """The marks that differ from what they were when they were traced, and those of what was dropped."""
         mark = self._mark
         marks = [(s, mark[s]) for s, old in trace.items() if s >= 0 and mark[s] != old]
-        return marks + [(~s, mark[~s]) for s in trace if s < 0] if dropped else marks
+        return marks + [(~s, mark[~s]) for s in trace if s < 0]
 
     def _store(
         self, key: Key, plan: Plan, targets: tuple[int, ...], marks: Sequence[tuple[int, int]]

@@ -141,7 +141,10 @@ class Staleness:
 
     def renew(self) -> None:
         """Move to a state never seen before: something happened that marks do not show."""
-        salt = self._random.getrandbits(_KEY_BITS)
+        self.salted(self._random.getrandbits(_KEY_BITS))
+
+    def salted(self, salt: int) -> None:
+        """Move to another state, and, called again, back."""
         self.salt ^= salt
         self.state ^= salt
 

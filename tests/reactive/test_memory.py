@@ -76,6 +76,45 @@ def most(build: Callable[..., Any], *, retain: bool | None = None) -> tuple[int,
     return g.stats().peak_bytes - before, memory.most
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("retain", [None, False])
+def test_peak_needs_no_budget(retain: bool | None) -> None:
+    with traced() as memory:
+        g = rg.Graph()
+        _, _, loss = network(g)
+        loss.backward(retain_graph=retain)
+    stats = g.stats()
+    assert stats.peak_bytes == pytest.approx(memory.most, rel=0.1)
+    if retain is False:
+        assert stats.bytes < stats.peak_bytes
+        assert "peak" in str(stats)
+
+
+def test_peak_counts_what_callers_hold_and_stays_when_all_is_gone() -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros((SIDE, SIDE)))
+    y = x + 1.0
+    held = []
+    for turn in range(4):
+        x.set(np.full((SIDE, SIDE), float(turn)))
+        held.append(y.value)  # each turn in new memory
+    assert g.stats().peak_bytes == 5 * LARGE
+    assert g.stats().bytes == 2 * LARGE
+    held.clear()
+    for turn in range(4):
+        x.set(np.full((SIDE, SIDE), float(turn)))
+        held = [y.value]
+    assert g.stats().peak_bytes == 5 * LARGE, "what is gone makes room"
+    del held, y
+    gc.collect()
+    assert g.stats().bytes == LARGE
+    assert g.stats().peak_bytes == 5 * LARGE
+    z = x * 2.0
+    assert z.value[0, 0] == 6.0
+    assert g.stats().peak_bytes == 5 * LARGE
+    assert rg.Graph().stats().peak_bytes == 0
+
+
 def test_peak_is_counted_and_falls_with_checkpoints() -> None:
     plain, traced_plain = most(layer)
     less, traced_less = most(lambda x, w: rg.checkpoint(layer, x, w))
