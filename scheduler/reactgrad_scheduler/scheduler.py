@@ -330,8 +330,7 @@ class Scheduler:
         links
             Computed nodes with their new parents.
         reads_yield
-            Whether reads that stand in the way, which nodes made while they ran, are forgotten; those
-            of nodes that surely run again, and may read something else then, are in any case.
+            Whether reads that stand in the way, which nodes made while they ran, are forgotten.
 
         Raises
         ------
@@ -344,7 +343,7 @@ class Scheduler:
         while path := order.relink(
             self.topology, {slot: link.parents for slot, link in links.items()}, former.order
         ):
-            reader = self._reader(path, links, reads_yield)
+            reader = self._reader(path, links) if reads_yield else None
             if reader is None:
                 raise self.cycle_error(path)
             links[reader] = Link((links.get(reader) or self.link(reader)).operands)
@@ -368,13 +367,10 @@ class Scheduler:
         self.plans.clear()
         return former
 
-    def _reader(
-        self, path: Sequence[int], links: Mapping[int, Link], reads_yield: bool
-    ) -> int | None:
-        """A node on a path that has the one before only because it read it, and need not keep that."""
+    def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
+        """A node on a path that has the one before only because it read it."""
         for parent, slot in pairwise(path):
-            read = parent not in (links.get(slot) or self.link(slot)).operands
-            if read and (reads_yield or self._mark[slot] == STALE):
+            if parent not in (links.get(slot) or self.link(slot)).operands:
                 return slot
         return None
 

@@ -515,13 +515,14 @@ class Model:
         node = self.nodes[uid]
         if not node.pinned:
             return
-        if uid in self.ancestors(node.operands + node.reads):
+        if uid in self.ancestors(node.operands):
             raise Refused("cycle")
         shape = self.infer(node.op, [self.nodes[p].shape for p in node.operands])
         new = self._shapes_after({} if shape == node.shape else {uid: shape})
-        self._note("unpin", uid, node.shape, node.value)
+        self._note("unpin", uid, node.shape, node.reads, node.value)
         self._take_shapes(new)
         node.pinned = False
+        node.reads = ()  # it runs in any case, and finds them anew
         node.value = MISSING
         self._forget(node)
 
@@ -579,7 +580,7 @@ class Model:
                 node.pinned = True
                 node.value = before
                 if what == "unpin":
-                    node.shape = rest[1]
+                    node.shape, node.reads = rest[1:3]
                 self._forget(node)
                 grown[uid] = True
         self.undo = outer

@@ -48,25 +48,6 @@ def test_what_is_unpinned_reads_anew(g: rg.Graph) -> None:
         graph.check_invariants()
 
 
-def test_reads_that_are_out_of_date_stand_in_the_way_of_no_edit(g: rg.Graph) -> None:
-    turn = g.input(1)
-    x = g.input(5)
-    a = x + 0
-    b = rg.lift(lambda s: a.value if s == 1 else 2)(turn)
-    assert b.value == 5
-    with pytest.raises(rg.CycleError):
-        a.replace_parent(0, b)
-    turn.set(0)  # b is stale, and will not read a
-    a.replace_parent(0, b)
-    assert a.value == 2
-    turn.set(1)
-    with pytest.raises(rg.CycleError):
-        b.value
-    a.replace_parent(0, x)
-    assert b.value == 5
-    g.check_invariants()
-
-
 @pytest.mark.parametrize("events", [False, True])
 def test_why_a_node_runs_again_after_a_pin(events: bool, g: rg.Graph) -> None:
     g.events = events
