@@ -91,6 +91,10 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
 
+    def __bool__(self) -> bool:
+        """Whether there are live programs."""
+        return bool(self._live)
+
     def add(self, program: Program, number: int = 0) -> int:
         """Register a program and number it; one of a fork has that of its original."""
         number = number or self._next + 1

@@ -122,8 +122,7 @@ class Row(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Former:
+class Former(order.Former):
     """Nodes as they were before ``Scheduler.relink``."""
 
-    order: order.Former = field(default_factory=order.Former)
     rows: dict[int, Row] = field(default_factory=dict[int, Row])

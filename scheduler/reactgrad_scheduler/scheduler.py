@@ -249,12 +249,11 @@ class Scheduler:
     def invalidate(self, slot: int) -> None:
         """Make a computed node run again at its next read, whatever its parents' versions say."""
         self.attend()
-        self._force(slot)
+        self._force((slot,))
 
-    def _force(self, slot: int) -> None:
-        self._run_again([slot, *self._refused_for(slot)])
-
-    def _run_again(self, slots: Sequence[int]) -> None:
+    def _force(self, slots: Collection[int]) -> None:
+        if self.cycles:
+            slots = [*slots, *self._refused_for(slots)]
         self.versions.forced.update(slots)
         for each in slots:
             self.forget_failure(each)
@@ -262,10 +261,10 @@ class Scheduler:
         self.staleness.push(slots)
         self.staleness.renew()
 
-    def _refused_for(self, slot: int) -> list[int]:
-        """Nodes that were refused a read because of a cycle through `slot`, and so on from them."""
+    def _refused_for(self, slots: Iterable[int]) -> list[int]:
+        """Nodes that were refused a read because of a cycle through these, and so on from them."""
         found: list[int] = []
-        stack = [slot] if self.cycles else []
+        stack = list(slots)
         while stack:
             serial = self.topology.serial[stack.pop()]
             for refused in [other for other, cycle in self.cycles.items() if serial in cycle]:
@@ -337,29 +336,27 @@ class Scheduler:
         links = dict(links)
         former = Former()
         while path := order.relink(
-            self.topology, {slot: link.parents for slot, link in links.items()}, former.order
+            self.topology, {slot: link.parents for slot, link in links.items()}, former
         ):
             reader = self._reader(path, links) if reads_yield else None
             if reader is None:
                 raise self.cycle_error(path)
             links[reader] = Link((links.get(reader) or self.link(reader)).operands)
             former = Former()
-        version, record = self.versions.version, self.versions.record
+        versions, dynamic = self.versions, self.dynamic
         for slot, link in links.items():
             former.rows[slot] = Row(
-                self.dynamic.get(slot),
-                version[slot],
-                record[slot],
-                slot in self.versions.forced,
+                dynamic.pop(slot, None),
+                versions.version[slot],
+                versions.record[slot],
+                slot in versions.forced,
                 self.errors.get(slot),
                 slot in self.dropped,
             )
-            if link.fixed is None:
-                self.dynamic.pop(slot, None)
-            else:
-                self.dynamic[slot] = link.fixed
-            record[slot] = None
-            self._force(slot)
+            if link.fixed is not None:
+                dynamic[slot] = link.fixed
+            versions.record[slot] = None
+        self._force(links)
         self.plans.clear()
         return former
 
@@ -372,22 +369,15 @@ class Scheduler:
 
     def commit(self, former: Former, kind: str | None = "edit") -> None:
         """What ``relink`` has changed stays; `kind` says to listeners what it was."""
-        topology = self.topology
-        self.release(
-            [
-                parent
-                for slot, parents in former.order.parents.items()
-                for parent in parents
-                if parent not in topology.parents[slot]
-            ]
-        )
+        parents = self.topology.parents
+        self.release([p for slot, old in former.parents.items() for p in old if p not in parents[slot]])
 
     def restore(self, former: Former) -> None:
         """Take ``relink`` back; what was not read since is as it was, and was never stale."""
         self.attend()
         versions, leaf = self.versions, self.leaf
         reached = self.topology.descendants(former.rows)
-        order.restore(self.topology, former.order)
+        order.restore(self.topology, former)
         for slot, row in former.rows.items():
             if row.fixed is None:
                 self.dynamic.pop(slot, None)
@@ -398,7 +388,7 @@ class Scheduler:
             versions.forced.discard(slot)
             self.forget_failure(slot)
             if versions.version[slot] != row.version:  # it ran meanwhile
-                self._force(slot)
+                self._force((slot,))
                 continue
             versions.record[slot] = row.record
             if row.forced:
@@ -1034,9 +1024,12 @@ class Scheduler:
 
     def attend(self) -> None:
         """Bring marks, versions and records up to date, also in the middle of a run."""
-        self.suspend()
-        self.versions.settle()
-        self.staleness.flush()
+        if self.frames:
+            self.suspend()
+        if self.versions.journal:
+            self.versions.settle()
+        if self.staleness.pending:
+            self.staleness.flush()
 
     def _admit(self, target: int | None, level: int, certain: int) -> bool:
         """Whether a thread may come in that wants to read `target` for the node at `level`.
