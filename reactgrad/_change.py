@@ -16,7 +16,7 @@ from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
 from reactgrad._store import MISSING
-from reactgrad.ops import ALIAS, Attrs
+from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ class Change:
         _put(table, slot, entry)
         self._log.append((slot, False))
 
-    def redefine(self, slot: int, target: int) -> None:
-        """Make a node of a gradient an alias of another one."""
-        self.define({slot: Definition(Link((target,)), ALIAS, (), NOTHING_CLOSED, None, None)})
+    def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
+        """Let a node of a gradient compute this."""
+        self.define({slot: Definition(Link(operands), op, attrs, NOTHING_CLOSED, None, None)})
 
     # --- gradients -----------------------------------------------------------------------------
 

@@ -370,7 +370,9 @@ class Scheduler:
     def commit(self, former: Former, kind: str | None = "edit") -> None:
         """What ``relink`` has changed stays; `kind` says to listeners what it was."""
         parents = self.topology.parents
-        self.release([p for slot, old in former.parents.items() for p in old if p not in parents[slot]])
+        self.release(
+            [p for slot, old in former.parents.items() for p in old if p not in parents[slot]]
+        )
 
     def restore(self, former: Former) -> None:
         """Take ``relink`` back; what was not read since is as it was, and was never stale."""
