@@ -589,12 +589,12 @@ class Program:
             raise refusal.with_traceback(None)
         return tuple(open_edges(self._graph, slot))
 
-    def _consumers(self, slot: int) -> list[int]:
-        """All nodes that use this one, also as a branch that they may choose."""
+    def _consumers(self, slot: int) -> Iterable[int]:
+        """All nodes that use this one, also as a branch that they may choose; copies none of many."""
         graph = self._graph
         children = graph._scheduler.topology.children[slot]
         users = graph._host.branch_users.get(slot)
-        return list(dict.fromkeys([*children, *users]) if users else children)
+        return dict.fromkeys([*children, *users]) if users else children
 
     def _positions(self, slot: int, source: int) -> list[int]:
         """Where among the operands of a node between another one is that gradients may pass to."""
