@@ -110,7 +110,7 @@ class Change:
         CycleError, ShapeError, DTypeError
             If they cannot.
         """
-        scheduler = self._graph._scheduler
+        scheduler, former = self._graph._scheduler, None
         if definitions:
             former = scheduler.relink(
                 {slot: new if type(new) is Link else new.link for slot, new in definitions.items()},
@@ -121,6 +121,8 @@ class Change:
             for slot, new in definitions.items():
                 self._assign(slot, new)
         respecced = check(self._graph, specs or {}, definitions, lenient=self._lenient)
+        if former is not None:  # not before all fits, so that what is refused costs no plan
+            scheduler.outdate(former)
         for slot, found in respecced.items():
             self._respec(slot, found)
         self._log += [(slot, slot in respecced) for slot in (*definitions, *respecced)]

@@ -123,6 +123,10 @@ class Row(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Former(order.Former):
-    """Nodes as they were before ``Scheduler.relink``."""
+    """Nodes as they were before ``Scheduler.relink``.
+
+    ``outdated``: whether they have become stale since (``Scheduler.outdate``).
+    """
 
     rows: dict[int, Row] = field(default_factory=dict[int, Row])
+    outdated: bool = False

@@ -308,17 +308,19 @@ class Scheduler:
         CycleError
             If the graph would get a cycle; nothing has changed then.
         """
-        self.commit(self.relink({slot: self.link(slot).rewired(operands)}))
+        former = self.relink({slot: self.link(slot).rewired(operands)})
+        self.outdate(former)
+        self.commit(former)
 
     def link(self, slot: int) -> Link:
         """What `slot` is computed from."""
         return Link(self.topology.parents[slot], self.dynamic.get(slot))
 
     def relink(self, links: Mapping[int, Link], *, reads_yield: bool = False) -> Former:
-        """Let nodes be computed from others, all of them or none; they become stale.
+        """Let nodes be computed from others, all of them or none.
 
-        Either ``commit`` or ``restore`` follows. Nodes that lose their last consumer stay until
-        then, if the caller holds them.
+        Either ``outdate`` and ``commit`` follow, before anything is read, or ``restore``. Nodes that
+        lose their last consumer stay until then, if the caller holds them.
 
         Parameters
         ----------
@@ -355,10 +357,15 @@ class Scheduler:
             )
             if link.fixed is not None:
                 dynamic[slot] = link.fixed
-            versions.record[slot] = None
-        self._force(links)
-        self.plans.clear()
         return former
+
+    def outdate(self, former: Former) -> None:
+        """Nodes that ``relink`` has changed become stale, and plans are found anew."""
+        former.outdated = True
+        for slot in former.rows:
+            self.versions.record[slot] = None
+        self._force(former.rows)
+        self.plans.clear()
 
     def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
         """A node on a path that has the one before only because it read it."""
@@ -375,16 +382,21 @@ class Scheduler:
         )
 
     def restore(self, former: Former) -> None:
-        """Take ``relink`` back; what was not read since is as it was, and was never stale."""
+        """Take ``relink`` back; what was not read since is as it was, and was never stale.
+
+        Before ``outdate`` also marks and plans are.
+        """
         self.attend()
         versions, leaf = self.versions, self.leaf
-        reached = self.topology.descendants(former.rows)
+        reached = self.topology.descendants(former.rows) if former.outdated else ()
         order.restore(self.topology, former)
         for slot, row in former.rows.items():
             if row.fixed is None:
                 self.dynamic.pop(slot, None)
             else:
                 self.dynamic[slot] = row.fixed
+        if not former.outdated:
+            return
         self._doubt([slot for slot in reached if not leaf[slot]])
         for slot, row in former.rows.items():
             versions.forced.discard(slot)
