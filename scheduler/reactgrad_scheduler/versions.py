@@ -135,10 +135,10 @@ class Versions:
             counted.clear()
             self._grow(event, 1)
             if isinstance(event, Plan):
-                record, current = self.record, self.current
+                record, parents = self.record, self._topology.parents
                 same: dict[tuple[int, ...], tuple[int, ...]] = {}  # nodes alike share a record
                 for slot in event.slots:
-                    now = current(slot)
+                    now = tuple([version[parent] for parent in parents[slot]])
                     record[slot] = same.setdefault(now, now)
         journal.clear()
         self._kept = 0
