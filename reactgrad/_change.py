@@ -113,7 +113,10 @@ class Change:
         scheduler, former = self._graph._scheduler, None
         if definitions:
             former = scheduler.relink(
-                {slot: new if type(new) is Link else new.link for slot, new in definitions.items()},
+                {
+                    slot: new if isinstance(new, Link) else new.link
+                    for slot, new in definitions.items()
+                },
                 reads_yield=self._lenient,
             )
             self._done.append(former)
@@ -129,7 +132,7 @@ class Change:
 
     def _assign(self, slot: int, new: Definition | Link) -> None:
         host = self._graph._host
-        if type(new) is Link:
+        if isinstance(new, Link):
             self._back.append(partial(host.moved, slot))
         else:
             self._back.append(partial(self._write, slot, Definition.of(self._graph, slot)))

@@ -815,7 +815,7 @@ class Program:
             return self._enter(slot, total._slot, True, own and not several, several, redefine)
         return self._enter(slot, adjoint, alone, own, False, redefine)
 
-    def _sums(self, slot: int, adjoint: int, parts: list[Any], redefine: Redefine | None) -> bool:
+    def _sums(self, slot: int, adjoint: Any, parts: list[Any], redefine: Redefine | None) -> bool:
         """Let the adjoint that a node has add up these; or return that it would be of another kind."""
         graph, specs = self._graph, self._graph._host.specs
         first = graph._scheduler.topology.next_serial
