@@ -132,15 +132,14 @@ def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition |
     """What a node is with these operands; a link, if it is otherwise what it was."""
     _check_computed(graph, var)  # it may have been pinned since the edit was written
     slot, host = var._slot, graph._host
-    slots = tuple([operand._slot for operand in operands])
-    link = graph._scheduler.link(slot).rewired(slots)
-    closed = host.closed.get(slot, NOTHING_CLOSED)
+    link = graph._scheduler.link(slot).rewired(tuple([operand._slot for operand in operands]))
+    closed = before = host.closed.get(slot, NOTHING_CLOSED)
     if closed is not None:  # else it was built where no gradient passes
         closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
     branches = host.branches.get(slot)
-    if branches is None and closed == host.closed.get(slot, NOTHING_CLOSED):
+    if branches is None and closed == before:
         return link
-    branches = branches and (slots[0], *branches[1:])
+    branches = branches and (link.parents[0], *branches[1:])
     return Definition(link, host.ops[slot], host.attrs[slot], closed, branches, None)
 
 

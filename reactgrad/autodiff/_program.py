@@ -654,8 +654,8 @@ class Program:
         adjoint = self.adjoint.get(slot)
         if adjoint is None or adjoint is ZERO:
             return adjoint
-        serial = self._graph._scheduler.topology.serial
-        return adjoint if serial[adjoint] == self._serials[slot] else None
+        alive = self._graph._scheduler.topology.serial[adjoint] == self._serials[slot]
+        return adjoint if alive else None
 
     def _is_end(self, slot: int) -> bool:
         """Whether this node is one of those up to which derivatives go from the output."""
