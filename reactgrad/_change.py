@@ -8,6 +8,7 @@ changed, whose own nodes change in the same way. See ``_undo`` for taking back w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import OutdatedRuleError, ReactgradError
@@ -15,7 +16,7 @@ from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
 from reactgrad._store import MISSING
-from reactgrad.ops import ALIAS, Attrs
+from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
@@ -99,40 +100,50 @@ class Change:
         self._back.clear()  # these refer back here, and what is held shall go now
         self._held.clear()
 
-    def define(self, definitions: Mapping[int, Definition], specs: Specs | None = None) -> None:
-        """Let nodes be computed otherwise, and leaves get other shapes.
+    def define(
+        self, definitions: Mapping[int, Definition | Link], specs: Specs | None = None
+    ) -> None:
+        """Let nodes be computed otherwise (by a link alone: only from others), and leaves get other shapes.
 
         Raises
         ------
         CycleError, ShapeError, DTypeError
             If they cannot.
         """
-        graph, scheduler, specs = self._graph, self._graph._scheduler, specs or {}
+        scheduler, former = self._graph._scheduler, None
         if definitions:
-            parents = scheduler.topology.parents
-            self._held += [graph._handle(p) for slot in definitions for p in parents[slot]]
             former = scheduler.relink(
-                {slot: definition.link for slot, definition in definitions.items()},
+                {
+                    slot: new if isinstance(new, Link) else new.link
+                    for slot, new in definitions.items()
+                },
                 reads_yield=self._lenient,
             )
             self._done.append(former)
-            self._back.append(lambda: scheduler.restore(former))
-            for slot, definition in definitions.items():
-                self._assign(slot, definition)
-        following = check(graph, specs, definitions, lenient=self._lenient)
-        for slot, found in {**specs, **following}.items():
+            self._back.append(partial(scheduler.restore, former))
+            for slot, new in definitions.items():
+                self._assign(slot, new)
+        respecced = check(self._graph, specs or {}, definitions, lenient=self._lenient)
+        if former is not None:  # not before all fits, so that what is refused costs no plan
+            scheduler.outdate(former)
+        for slot, found in respecced.items():
             self._respec(slot, found)
-        respecced = specs.keys() | following.keys()
         self._log += [(slot, slot in respecced) for slot in (*definitions, *respecced)]
 
-    def _assign(self, slot: int, new: Definition) -> None:
-        host, old = self._graph._host, Definition.of(self._graph, slot)
-        self._back.append(lambda: (_write(self._graph, slot, old), host.moved(slot)))
-        _write(self._graph, slot, new)
-        if slot in host._view_of:  # of a parent that it may not have any more
-            taken = host.take(slot)
-            self._back.append(lambda: host.give_back(slot, taken))
+    def _assign(self, slot: int, new: Definition | Link) -> None:
+        host = self._graph._host
+        if isinstance(new, Link):
+            self._back.append(partial(host.moved, slot))
+        else:
+            self._back.append(partial(self._write, slot, Definition.of(self._graph, slot)))
+            _write(self._graph, slot, new)
         host.moved(slot)
+        if slot in host._view_of:  # of a parent that it may not have any more
+            self._back.append(partial(host.give_back, slot, host.take(slot)))
+
+    def _write(self, slot: int, definition: Definition) -> None:
+        _write(self._graph, slot, definition)
+        self._graph._host.moved(slot)
 
     def _respec(self, slot: int, found: Any) -> None:
         host, scheduler = self._graph._host, self._graph._scheduler
@@ -180,9 +191,9 @@ class Change:
         _put(table, slot, entry)
         self._log.append((slot, False))
 
-    def redefine(self, slot: int, target: int) -> None:
-        """Make a node of a gradient an alias of another one."""
-        self.define({slot: Definition(Link((target,)), ALIAS, (), NOTHING_CLOSED, None, None)})
+    def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
+        """Let a node of a gradient compute this."""
+        self.define({slot: Definition(Link(operands), op, attrs, NOTHING_CLOSED, None, None)})
 
     # --- gradients -----------------------------------------------------------------------------
 
@@ -195,10 +206,12 @@ class Change:
             If one of them does not exist any more.
         """
         seen: dict[Program, int] = {}
-        going = True
+        programs = self._graph._programs
+        going = bool(programs)
+        if going:
+            self._hold()
         while going:  # a program may change what another one was built for
             going = False
-            programs = self._graph._programs
             for program in programs.in_order():
                 if program.number in programs.under_way:  # what it builds just now
                     continue
@@ -211,6 +224,12 @@ class Change:
                         {slot for slot, _ in news},
                         {slot for slot, respecced in news if respecced},
                     )
+
+    def _hold(self) -> None:
+        """Keep former parents, which may have to come back, while gradients are built."""
+        for former in self._done:
+            for parents in former.parents.values():
+                self._held += map(self._graph._handle, parents)
 
     def update(self, program: Program, changed: Iterable[int], respecced: Iterable[int]) -> None:
         """Let one program follow."""

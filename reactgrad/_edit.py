@@ -6,17 +6,19 @@ what later edits start from is what earlier ones have asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import Change, Definition
+from reactgrad._change import NOTHING_CLOSED, Change, Definition
 from reactgrad._errors import DTypeError, EditError
 from reactgrad._lift import Lifted
 from reactgrad._remove import bury, check_unused, settle
 from reactgrad._store import Leaf
+from reactgrad._tell import held
 from reactgrad._undo import Before, note_node
 from reactgrad.ops import Handle, Op, Output
+from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -26,15 +28,46 @@ if TYPE_CHECKING:
 
 
 class Edits:
-    """What a block has collected; one inside another sees what that one has."""
+    """A block of edits and what it has collected; one inside another sees what that one has."""
 
     __slots__ = ("_graph", "_outer", "operands", "removed")
 
-    def __init__(self, graph: Graph, outer: Edits | None) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._outer = outer
+        self._outer: Edits | None = None
         self.operands: dict[int, tuple[Var, list[Operand]]] = {}
         self.removed: dict[int, Var] = {}
+
+    def __enter__(self) -> Edits:
+        graph = self._graph
+        graph._lock.__enter__()
+        try:
+            graph._scheduler.check_idle()
+        except BaseException:
+            graph._lock.__exit__(None, None, None)
+            raise
+        self._outer, graph._edits = graph._edits, self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        graph, outer = self._graph, self._outer
+        graph._edits = outer
+        try:
+            if error is None and (self.operands or self.removed):
+                if outer is not None:
+                    outer.join(self)
+                else:
+                    with held(graph):
+                        _commit(graph, self)
+                        graph._announce()
+                        settle(graph)
+        finally:
+            graph._lock.__exit__(kind, error, trace)
 
     def of(self, var: Var) -> list[Operand]:
         """The operands of a node as the block has them so far, as a list of its own."""
@@ -55,33 +88,14 @@ class Edits:
         self.removed.update(inner.removed)
 
 
-@contextmanager
-def edit(graph: Graph) -> Iterator[Edits]:
-    """Collect the edits of a block and make them at its end; see ``Graph.edit``."""
-    with graph._lock:
-        graph._scheduler.check_idle()
-        outer = graph._edits
-        edits = graph._edits = Edits(graph, outer)
-        try:
-            yield edits
-        finally:
-            graph._edits = outer
-        if outer is not None:
-            outer.join(edits)
-        elif edits.operands or edits.removed:
-            with graph._hold():
-                _commit(graph, edits)
-                graph._announce()
-                settle(graph)
-
-
 def _commit(graph: Graph, edits: Edits) -> None:
     graph._tidy()  # what nobody holds any more refuses nothing
     noting = graph._scheduler.notes
     before = {slot: Before.of(graph, slot) for slot in edits.operands} if noting else {}
     with Change(graph) as change:
         change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
-        check_unused(graph, edits.removed)
+        if edits.removed:
+            check_unused(graph, edits.removed)
         change.follow()
     for slot, former in before.items():
         note_node(graph, slot, former)
@@ -114,15 +128,19 @@ def _check_computed(graph: Graph, var: Var) -> None:
         )
 
 
-def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition:
+def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition | Link:
+    """What a node is with these operands; a link, if it is otherwise what it was."""
     _check_computed(graph, var)  # it may have been pinned since the edit was written
-    slots = tuple([operand._slot for operand in operands])
-    now = Definition.of(graph, var._slot)
-    closed = now.closed
+    slot, host = var._slot, graph._host
+    link = graph._scheduler.link(slot).rewired(tuple([operand._slot for operand in operands]))
+    closed = before = host.closed.get(slot, NOTHING_CLOSED)
     if closed is not None:  # else it was built where no gradient passes
         closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
-    branches = now.branches and (slots[0], *now.branches[1:])
-    return now._replace(link=now.link.rewired(slots), closed=closed, branches=branches)
+    branches = host.branches.get(slot)
+    if branches is None and closed == before:
+        return link
+    branches = branches and (link.parents[0], *branches[1:])
+    return Definition(link, host.ops[slot], host.attrs[slot], closed, branches, None)
 
 
 def _detached(operand: Operand) -> bool:
@@ -135,7 +153,7 @@ def _detached(operand: Operand) -> bool:
 def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
     """Let `var` take its operand at `position` from `parent`; see ``Var.replace_parent``."""
     graph._own(parent, "replace_parent")
-    with edit(graph) as edits:
+    with Edits(graph) as edits:
         operands = edits.of(var)
         _check_position(graph, var, position, len(operands), "replace_parent")
         operands[position] = parent
@@ -146,7 +164,7 @@ def rewire(graph: Graph, var: Var, operands: tuple[Any, ...]) -> None:
     """Let `var` take all its operands from these nodes; see ``Var.rewire``."""
     for operand in operands:
         graph._own(operand, "rewire")
-    with edit(graph) as edits:
+    with Edits(graph) as edits:
         count = len(edits.of(var))
         if len(operands) != count and not (operands and _takes_any_number(graph, var)):
             raise EditError(
@@ -171,7 +189,7 @@ def insert(
             f"insert was given {build!r:.60}: it takes a function that builds the new node from the "
             "parent, g.insert(a, y, lambda v: rg.tanh(v * w))."
         )
-    with edit(graph) as edits:
+    with Edits(graph) as edits:
         operands = edits.of(child)
         places = [i for i, operand in enumerate(operands) if operand._slot == source]
         if position is not None:
@@ -196,7 +214,7 @@ def insert(
 def remove(graph: Graph, variables: tuple[Any, ...]) -> None:
     """Take nodes out of the graph; see ``Graph.remove``."""
     slots = [graph._own(var, "remove") for var in variables]
-    with edit(graph) as edits:
+    with Edits(graph) as edits:
         edits.removed.update({slot: graph._handle(slot) for slot in slots})
 
 

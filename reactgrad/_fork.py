@@ -50,8 +50,8 @@ def fork(graph: Graph) -> Graph:
             twin._link_branches(slot, operands)
         _fork_programs(graph, twin)
         twin.max_bytes = graph.max_bytes
-        alive = [origin for origin in graph._lineage if origin[0]() is not None]
-        twin._lineage = [*alive, (weakref.ref(graph), copy.forked_serial)]
+        living = [entry for entry in graph._lineage if entry[0]() is not None]
+        twin._lineage = [*living, (weakref.ref(graph), copy.forked_serial)]
         return twin
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from reactgrad import _build, _nodes, _reading, _setting
 from reactgrad._budget import BudgetedHost, set_limit
 from reactgrad._change import Change
-from reactgrad._edit import Edits, edit, insert, remove
+from reactgrad._edit import Edits, insert, remove
 from reactgrad._errors import (
     DTypeError,
     GraphError,
@@ -576,7 +576,7 @@ class Graph:
         with held(self):
             ran, queued = observers.ran, len(observers.queue)
             # Inside a block of edits, those that are collected here go with what is set here.
-            collected = edit(self) if self._edits is not None else nullcontext()
+            collected = Edits(self) if self._edits is not None else nullcontext()
             try:
                 with self._scheduler.transaction(partial(give_back, self)), collected:
                     yield
@@ -1049,7 +1049,7 @@ class Graph:
         >>> b.value, a.value
         (np.float64(10.0), np.float64(11.0))
         """
-        return edit(self)
+        return Edits(self)
 
     def insert(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
@@ -25,6 +26,8 @@ def check(
 ) -> Specs:
     """The new specs of nodes, if `sources` get these specs and `relinked` got other operands.
 
+    Those of the sources come first.
+
     Looks at the children of what changes, and no further.
 
     Parameters
@@ -45,36 +48,34 @@ def check(
 
     def users(slot: int) -> Iterable[int]:
         """Its children, and choices that may become that."""
-        return (*children[slot], *host.branch_users.get(slot, ()))
+        return chain(children[slot], host.branch_users.get(slot, ()))
 
     queue += [(rank[child], child) for source in sources for child in users(source)]
     heapify(queue)
     last = -1
     while queue:
         _, slot = heappop(queue)
-        op = host.ops[slot]
         if slot == last or slot in sources or not parents[slot]:
             continue
         last = slot
-        if isinstance(op, Lifted) and op.outputs is not None:
-            for child in children[slot]:
-                heappush(queue, (rank[child], child))
-            continue
-        function = parents[slot][0] if isinstance(op, Output) else slot
-        choice = isinstance(op, Switch)
-        if (
-            not isinstance(op, Op)
-            and not choice
-            and not (
-                isinstance(host.ops[function], Lifted) and function != slot and parents[function]
-            )
-        ):
-            continue
+        op, function, choice = host.ops[slot], slot, False
+        if type(op) is not Op:
+            if isinstance(op, Lifted) and op.outputs is not None:
+                for child in children[slot]:
+                    heappush(queue, (rank[child], child))
+                continue
+            choice = isinstance(op, Switch)
+            if isinstance(op, Output):
+                function = parents[slot][0]
+                if not isinstance(host.ops[function], Lifted) or not parents[function]:
+                    continue
+            elif not choice:
+                continue
         # Nodes of gradient programs follow with their program.
         if slot in host.owners and slot not in edited:
             continue
         operands = host.branches[slot][1:] if choice else graph._scheduler.operands(function)
-        specs = [new.get(operand, host.specs[operand]) for operand in operands]
+        specs = tuple([new[o] if o in new else host.specs[o] for o in operands])
         found = None
         if None not in specs:
             try:
@@ -83,7 +84,7 @@ def check(
                 elif isinstance(op, Output):
                     found = host.ops[function].promised(op.index, specs)
                 else:
-                    found = op.result(tuple(specs), host.attrs[slot])  # type: ignore[arg-type]
+                    found = op.result(specs, host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
                 if not lenient:
                     error.add_note(_reason(graph, slot, sources, edited))
@@ -92,7 +93,7 @@ def check(
             new[slot] = found
             for child in users(slot):
                 heappush(queue, (rank[child], child))
-    return {slot: found for slot, found in new.items() if slot not in sources}
+    return new
 
 
 def _reason(graph: Graph, slot: int, sources: Specs, edited: set[int]) -> str:

@@ -18,14 +18,17 @@ from reactgrad._errors import GradientError, OutdatedRuleError, ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
+    ACCUMULATE,
     ALIAS,
     PARAM,
+    Attrs,
     Leaf,
     Op,
     Output,
     Placed,
     Share,
     accumulate,
+    accumulated,
     alias,
     astype,
     known_shape,
@@ -58,7 +61,7 @@ _SHARED = tuple({*_TABLES, "reads", "_given"} - {"_holds"})
 # Nodes with more operands than this are indexed by them while a program is built.
 _WIDE = 8
 
-Redefine = Callable[[int, int], None]
+Redefine = Callable[[int, Op, tuple[int, ...], Attrs], None]
 Changes = list[tuple[Any, Any, Any]]  # tables of a program, with what stood in them
 
 
@@ -90,6 +93,10 @@ class Programs:
         self.changing = False  # whether an edit is under way: no function may run
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
+
+    def __bool__(self) -> bool:
+        """Whether there are live programs."""
+        return bool(self._live)
 
     def add(self, program: Program, number: int = 0) -> int:
         """Register a program and number it; one of a fork has that of its original."""
@@ -152,8 +159,8 @@ class Program:
     """The adjoints of `output` for one seed.
 
     A change of the graph redoes the rules of the nodes that changed, and the sums that these
-    contribute to. A sum that changes keeps its node, which becomes an alias of the new one, so that
-    all below it stays as it is. Programs that derive otherwise are subclasses: see ``_forward`` and
+    contribute to. A sum that changes keeps its node, which adds up others then or becomes an alias, so
+    that all below it stays as it is. Programs that derive otherwise are subclasses: see ``_forward`` and
     ``_jacobian``.
 
     Attributes
@@ -455,7 +462,7 @@ class Program:
         respecced
             Those of them that have another shape.
         redefine
-            Makes the first of two nodes an alias of the second.
+            Lets a node of the program be this op of these operands, with these attributes.
         changes
             Takes in what ``take_back`` needs.
         """
@@ -532,7 +539,7 @@ class Program:
         for slot in self._given:
             given = self._shown(slot)
             if given is not None:
-                redefine(given, error._slot)
+                redefine(given, ALIAS, (error._slot,), ())
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
         """Let what was given out for these nodes show their adjoints."""
@@ -544,7 +551,7 @@ class Program:
             if adjoint is None or adjoint is ZERO:
                 adjoint = self._zero(slot)._slot
             if adjoint != given:
-                redefine(given, adjoint)
+                redefine(given, ALIAS, (adjoint,), ())
 
     def rerun_hooks(self) -> None:
         """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
@@ -591,12 +598,12 @@ class Program:
             raise refusal.with_traceback(None)
         return tuple(open_edges(self._graph, slot))
 
-    def _consumers(self, slot: int) -> list[int]:
-        """All nodes that use this one, also as a branch that they may choose."""
+    def _consumers(self, slot: int) -> Iterable[int]:
+        """All nodes that use this one, also as a branch that they may choose; copies none of many."""
         graph = self._graph
         children = graph._scheduler.topology.children[slot]
         users = graph._host.branch_users.get(slot)
-        return list(dict.fromkeys([*children, *users]) if users else children)
+        return dict.fromkeys([*children, *users]) if users else children
 
     def _positions(self, slot: int, source: int) -> list[int]:
         """Where among the operands of a node between another one is that gradients may pass to."""
@@ -656,8 +663,8 @@ class Program:
         adjoint = self.adjoint.get(slot)
         if adjoint is None or adjoint is ZERO:
             return adjoint
-        serial = self._graph._scheduler.topology.serial
-        return adjoint if serial[adjoint] == self._serials[slot] else None
+        alive = self._graph._scheduler.topology.serial[adjoint] == self._serials[slot]
+        return adjoint if alive else None
 
     def _is_end(self, slot: int) -> bool:
         """Whether this node is one of those up to which derivatives go from the output."""
@@ -807,13 +814,30 @@ class Program:
                 if part.kind is not None:
                     var = part.kind(var, part.index, *map(graph._handle, part.operands))
                 parts.append(var)
+            # Rules take a tuple apart while they build, so another one is another gradient for them.
+            several = bool(found) and found[0][3].kind is Share
+            if own and not several and not hooks and self._sums(slot, before, parts, redefine):
+                return False
             total = self._sum(slot, parts)
             for through in hooks:
                 total = through(total)
-            adjoint, alone = total._slot, True
-        # Rules take a tuple apart while they build, so another one is another gradient for them.
-        several = bool(found) and found[0][3].kind is Share
-        return self._enter(slot, adjoint, alone, own and not several, several, redefine)
+            return self._enter(slot, total._slot, True, own and not several, several, redefine)
+        return self._enter(slot, adjoint, alone, own, False, redefine)
+
+    def _sums(self, slot: int, adjoint: Any, parts: list[Any], redefine: Redefine | None) -> bool:
+        """Let the adjoint that a node has add up these; or return that it would be of another kind."""
+        graph, specs = self._graph, self._graph._host.specs
+        first = graph._scheduler.topology.next_serial
+        operands, attrs = accumulated(parts, self._sum_shape(slot, parts))
+        slots = tuple([operand._slot for operand in operands])
+        known = tuple([specs[at] for at in slots])
+        if None in known or ACCUMULATE.result(known, attrs) is not specs[adjoint]:
+            return False
+        assert redefine is not None
+        redefine(adjoint, ACCUMULATE, slots, attrs)
+        if graph._host.transient:
+            follow_segment(graph, slot, slot, adjoint, first)
+        return True
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
         """What the adjoint of a node passes, in order."""
@@ -836,7 +860,7 @@ class Program:
         graph, before, specs = self._graph, self._known(slot), self._graph._host.specs
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
-            redefine(before, adjoint)
+            redefine(before, ALIAS, (adjoint,), ())
             return False
         self._put(self.adjoint, slot, adjoint)
         if adjoint is ZERO:
@@ -856,15 +880,19 @@ class Program:
     def _sum(self, slot: int, parts: list[Any]) -> Any:
         if not parts:
             return self._graph._zeros_like(self._graph._handle(slot))
-        found = self._graph._host.specs[slot]
-        shape: Any = None if found is None else found.shape
-        if found is None and any(isinstance(part, Placed) for part in parts):
-            shape = self._graph._handle(slot).shape
         first = self._graph._scheduler.topology.next_serial
-        total = accumulate(parts, shape)
+        total = accumulate(parts, self._sum_shape(slot, parts))
         if self._graph._host.transient:
             follow_segment(self._graph, slot, slot, total._slot, first)
         return total
+
+    def _sum_shape(self, slot: int, parts: list[Any]) -> Any:
+        """The shape of what a node is given in parts; ``None``: that of the first."""
+        found = self._graph._host.specs[slot]
+        if found is not None:
+            return found.shape
+        placed = any(isinstance(part, Placed) for part in parts)
+        return self._graph._handle(slot).shape if placed else None
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
         """Ask a node what it contributes; returns the operands to which that is another part now."""

@@ -1,4 +1,4 @@
-"""Tells those who wait how far the demo is: a bar on a terminal, else one plain line."""
+"""Tells those who wait how far the demo is: a bar on a terminal, else a plain line now and then."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 PATIENCE = 1.0  # seconds without a word
+AGAIN = 10.0  # and between two lines, where there is no bar
 
 
 class Progress:
@@ -29,21 +30,23 @@ class Progress:
         self._steps = steps
         self._done = -1
         self._started = time.perf_counter()
-        self._told = False
+        self._due = PATIENCE  # when to speak next
         self._bar: Any = None  # Any: tqdm is optional, so its types may be absent
 
     def step(self, doing: str) -> None:
         """Say that the next step begins."""
         self._done += 1
-        if not self._told and time.perf_counter() - self._started > PATIENCE:
-            self._told = True
+        if self._bar is not None:
+            self._bar.n = self._done
+            self._bar.set_description_str(doing)
+            return
+        waited = time.perf_counter() - self._started
+        if waited > self._due:
+            self._due = waited + AGAIN
             self._bar = _bar(self._steps, self._done, doing)
             if self._bar is None:
                 place = f"step {self._done + 1} of {self._steps}"
-                print(f"reactgrad demo: {place}, {doing}; a few seconds more", file=sys.stderr)
-        elif self._bar is not None:
-            self._bar.n = self._done
-            self._bar.set_description_str(doing)
+                print(f"reactgrad demo: {place}, {doing}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         return self

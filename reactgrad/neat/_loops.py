@@ -90,6 +90,10 @@ def _bell(z: Any) -> Any:
 
 
 # --- loops over the elements, compiled when they are needed ------------------------------------------
+#
+# Each is written out, alike as they are: numba finds on disk only what is a function of a module. A loop
+# that a call with the function of one element makes would have that in its closure, and be compiled in
+# every process anew.
 
 
 @_compile()

@@ -84,10 +84,12 @@ from reactgrad.ops._elementwise import tan as tan
 from reactgrad.ops._elementwise import tanh as tanh
 from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
+from reactgrad.ops._index import ACCUMULATE as ACCUMULATE
 from reactgrad.ops._index import Index as Index
 from reactgrad.ops._index import Placed as Placed
 from reactgrad.ops._index import Slot as Slot
 from reactgrad.ops._index import accumulate as accumulate
+from reactgrad.ops._index import accumulated as accumulated
 from reactgrad.ops._index import getitem as getitem
 from reactgrad.ops._join import concatenate as concatenate
 from reactgrad.ops._join import stack as stack

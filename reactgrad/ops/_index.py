@@ -342,6 +342,22 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
     """
     if any(isinstance(one, Share) for one in contributions):
         return _packed(contributions)
+    level = _grouped(contributions, shape)
+    return level[0] if _is_sum(level) else apply(ACCUMULATE, *_terms(level, shape))
+
+
+def accumulated(
+    contributions: Sequence[Any], shape: tuple[int | None, ...] | None
+) -> tuple[list[Any], tuple[Any, ...]]:
+    """What ``accumulate`` would build last for these, as operands and attributes of ``ACCUMULATE``.
+
+    None of the contributions is a share, and they are several.
+    """
+    return _terms(_grouped(contributions, shape), shape)
+
+
+def _grouped(contributions: Sequence[Any], shape: tuple[int | None, ...] | None) -> list[Any]:
+    """Contributions that one node adds up; more than that are sums of groups of them."""
     level = list(contributions)
     while len(level) > FAN_IN:
         groups: list[list[Any]] = [[]]
@@ -354,10 +370,11 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
             group.append(one)
         if len(groups) == 1:
             break
-        level = [group[0] if _is_sum(group) else _sum(group, shape) for group in groups]
-    if _is_sum(level):
-        return level[0]
-    return _sum(level, shape)
+        level = [
+            group[0] if _is_sum(group) else apply(ACCUMULATE, *_terms(group, shape))
+            for group in groups
+        ]
+    return level
 
 
 def _packed(contributions: Sequence[Any]) -> Any:
@@ -374,10 +391,12 @@ def _is_sum(group: list[Any]) -> bool:
     return len(group) == 1 and not isinstance(group[0], Placed)
 
 
-def _sum(group: list[Any], shape: tuple[int | None, ...] | None) -> Any:
+def _terms(
+    group: list[Any], shape: tuple[int | None, ...] | None
+) -> tuple[list[Any], tuple[Any, ...]]:
     operands = [one.gradient if isinstance(one, Placed) else one for one in group]
     places = tuple(one.index if isinstance(one, Placed) else None for one in group)
     for one in group:
         if isinstance(one, Placed):
             operands += one.operands
-    return apply(ACCUMULATE, operands, (shape, places))
+    return operands, (shape, places)

@@ -122,8 +122,11 @@ class Row(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Former:
-    """Nodes as they were before ``Scheduler.relink``."""
+class Former(order.Former):
+    """Nodes as they were before ``Scheduler.relink``.
 
-    order: order.Former = field(default_factory=order.Former)
+    ``outdated``: whether they have become stale since (``Scheduler.outdate``).
+    """
+
     rows: dict[int, Row] = field(default_factory=dict[int, Row])
+    outdated: bool = False

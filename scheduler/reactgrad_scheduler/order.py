@@ -144,19 +144,23 @@ def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: For
     Edges that go are gone before the first new one comes, so that an edge may be turned round.
     `former` takes in what ``restore`` needs.
     """
-    parents, children = topology.parents, topology.children
+    parents, children, rank = topology.parents, topology.children, topology.rank
     for slot, new in links.items():
         old = former.parents[slot] = parents[slot]
-        stay = set(new).intersection(old)
-        topology.relink(slot, tuple([parent for parent in old if parent in stay]))
+        stay = set(new)
+        for parent in old:
+            if parent not in stay:
+                topology.detach(parent, slot)
+        parents[slot] = tuple([parent for parent in old if parent in stay])
     for slot, new in links.items():
         for parent in new:
             if slot in children[parent]:
                 continue
-            cycle = admit(topology, parent, slot, former.ranks)
-            if cycle:
-                restore(topology, former)
-                return cycle
+            if rank[parent] >= rank[slot]:
+                cycle = admit(topology, parent, slot, former.ranks)
+                if cycle:
+                    restore(topology, former)
+                    return cycle
             parents[slot] = (*parents[slot], parent)
             topology.attach(parent, slot)
         parents[slot] = new

@@ -253,12 +253,11 @@ class Scheduler:
     def invalidate(self, slot: int) -> None:
         """Make a computed node run again at its next read, whatever its parents' versions say."""
         self.attend()
-        self._force(slot)
+        self._force((slot,))
 
-    def _force(self, slot: int) -> None:
-        self._run_again([slot, *self._refused_for(slot)])
-
-    def _run_again(self, slots: Sequence[int]) -> None:
+    def _force(self, slots: Collection[int]) -> None:
+        if self.cycles:
+            slots = [*slots, *self._refused_for(slots)]
         self.versions.forced.update(slots)
         for each in slots:
             self.forget_failure(each)
@@ -266,10 +265,10 @@ class Scheduler:
         self.staleness.push(slots)
         self.staleness.renew()
 
-    def _refused_for(self, slot: int) -> list[int]:
-        """Nodes that were refused a read because of a cycle through `slot`, and so on from them."""
+    def _refused_for(self, slots: Iterable[int]) -> list[int]:
+        """Nodes that were refused a read because of a cycle through these, and so on from them."""
         found: list[int] = []
-        stack = [slot] if self.cycles else []
+        stack = list(slots)
         while stack:
             serial = self.topology.serial[stack.pop()]
             for refused in [other for other, cycle in self.cycles.items() if serial in cycle]:
@@ -313,17 +312,19 @@ class Scheduler:
         CycleError
             If the graph would get a cycle; nothing has changed then.
         """
-        self.commit(self.relink({slot: self.link(slot).rewired(operands)}))
+        former = self.relink({slot: self.link(slot).rewired(operands)})
+        self.outdate(former)
+        self.commit(former)
 
     def link(self, slot: int) -> Link:
         """What `slot` is computed from."""
         return Link(self.topology.parents[slot], self.dynamic.get(slot))
 
     def relink(self, links: Mapping[int, Link], *, reads_yield: bool = False) -> Former:
-        """Let nodes be computed from others, all of them or none; they become stale.
+        """Let nodes be computed from others, all of them or none.
 
-        Either ``commit`` or ``restore`` follows. Nodes that lose their last consumer stay until
-        then, if the caller holds them.
+        Either ``outdate`` and ``commit`` follow, before anything is read, or ``restore``. Nodes that
+        lose their last consumer stay until then, if the caller holds them.
 
         Parameters
         ----------
@@ -341,31 +342,34 @@ class Scheduler:
         links = dict(links)
         former = Former()
         while path := order.relink(
-            self.topology, {slot: link.parents for slot, link in links.items()}, former.order
+            self.topology, {slot: link.parents for slot, link in links.items()}, former
         ):
             reader = self._reader(path, links) if reads_yield else None
             if reader is None:
                 raise self.cycle_error(path)
             links[reader] = Link((links.get(reader) or self.link(reader)).operands)
             former = Former()
-        version, record = self.versions.version, self.versions.record
+        versions, dynamic = self.versions, self.dynamic
         for slot, link in links.items():
             former.rows[slot] = Row(
-                self.dynamic.get(slot),
-                version[slot],
-                record[slot],
-                slot in self.versions.forced,
+                dynamic.pop(slot, None),
+                versions.version[slot],
+                versions.record[slot],
+                slot in versions.forced,
                 self.errors.get(slot),
                 slot in self.dropped,
             )
-            if link.fixed is None:
-                self.dynamic.pop(slot, None)
-            else:
-                self.dynamic[slot] = link.fixed
-            record[slot] = None
-            self._force(slot)
-        self.plans.clear()
+            if link.fixed is not None:
+                dynamic[slot] = link.fixed
         return former
+
+    def outdate(self, former: Former) -> None:
+        """Nodes that ``relink`` has changed become stale, and plans are found anew."""
+        former.outdated = True
+        for slot in former.rows:
+            self.versions.record[slot] = None
+        self._force(former.rows)
+        self.plans.clear()
 
     def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
         """A node on a path that has the one before only because it read it."""
@@ -376,33 +380,33 @@ class Scheduler:
 
     def commit(self, former: Former, kind: str | None = "edit") -> None:
         """What ``relink`` has changed stays; `kind` says to listeners what it was."""
-        topology = self.topology
+        parents = self.topology.parents
         self.release(
-            [
-                parent
-                for slot, parents in former.order.parents.items()
-                for parent in parents
-                if parent not in topology.parents[slot]
-            ]
+            [p for slot, old in former.parents.items() for p in old if p not in parents[slot]]
         )
 
     def restore(self, former: Former) -> None:
-        """Take ``relink`` back; what was not read since is as it was, and was never stale."""
+        """Take ``relink`` back; what was not read since is as it was, and was never stale.
+
+        Before ``outdate`` also marks and plans are.
+        """
         self.attend()
         versions, leaf = self.versions, self.leaf
-        reached = self.topology.descendants(former.rows)
-        order.restore(self.topology, former.order)
+        reached = self.topology.descendants(former.rows) if former.outdated else ()
+        order.restore(self.topology, former)
         for slot, row in former.rows.items():
             if row.fixed is None:
                 self.dynamic.pop(slot, None)
             else:
                 self.dynamic[slot] = row.fixed
+        if not former.outdated:
+            return
         self._doubt([slot for slot in reached if not leaf[slot]])
         for slot, row in former.rows.items():
             versions.forced.discard(slot)
             self.forget_failure(slot)
             if versions.version[slot] != row.version:  # it ran meanwhile
-                self._force(slot)
+                self._force((slot,))
                 continue
             versions.record[slot] = row.record
             if row.forced:
@@ -1045,9 +1049,12 @@ class Scheduler:
 
     def attend(self) -> None:
         """Bring marks, versions and records up to date, also in the middle of a run."""
-        self.suspend()
-        self.versions.settle()
-        self.staleness.flush()
+        if self.frames:
+            self.suspend()
+        if self.versions.journal:
+            self.versions.settle()
+        if self.staleness.pending:
+            self.staleness.flush()
 
     def _admit(self, target: int | None, level: int, certain: int) -> bool:
         """Whether a thread may come in that wants to read `target` for the node at `level`.

@@ -145,7 +145,17 @@ def test_progress_is_one_line_where_there_is_no_terminal(monkeypatch, capsys) ->
             progress.step(doing)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "reactgrad demo: step 1 of 3, one; a few seconds more\n"
+    assert err == "reactgrad demo: step 1 of 3, one\n"
+
+
+def test_progress_is_told_again_to_those_who_wait_on(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(_progress, "AGAIN", -1.0)
+    with demo.Progress(2) as progress:
+        progress.step("one")
+        progress.step("two")
+    lines = ["reactgrad demo: step 1 of 2, one", "reactgrad demo: step 2 of 2, two"]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_progress_is_silent_for_those_who_need_not_wait(monkeypatch, capsys) -> None:
@@ -174,4 +184,4 @@ def test_progress_needs_no_tqdm(monkeypatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := _Terminal())
     with demo.Progress(1) as progress:
         progress.step("building")
-    assert terminal.getvalue() == "reactgrad demo: step 1 of 1, building; a few seconds more\n"
+    assert terminal.getvalue() == "reactgrad demo: step 1 of 1, building\n"

@@ -215,6 +215,66 @@ def test_a_block_that_does_not_fit_further_down_names_the_node_and_the_reason(g:
     assert not differences(before, full_state(g))
 
 
+def bound_plans(graph: rg.Graph) -> dict[Any, Any]:
+    """The cached plans by their keys, each with the steps that are bound in it."""
+    found = graph._scheduler.plans._transitions
+    return {key: (id(one.plan), id(one.plan.steps)) for key, one in found.items() if one.plan.steps}
+
+
+@pytest.mark.parametrize("refused", ["cycle", "shape", "gradient", "in use", "block"])
+def test_a_refused_edit_in_a_transaction_leaves_all_as_it_was(g: rg.Graph, refused: str) -> None:
+    w, v = g.param([1.0, 2.0], name="w"), g.param([3.0, 4.0], name="v")
+    wide = g.param(np.ones((3, 5)))
+    opaque = rg.lift(lambda a: a * 2.0, shape=(2,))(w)  # without a rule
+    first = rg.tanh(w) * v
+    second = rg.exp(first) + first
+    y = second.sum()
+    gradients = rg.grad(y, [w, v])
+    for i in range(4):
+        w.set([1.0, float(i)])
+        g.forward(y, opaque, *gradients)
+    before, nodes, plans = full_state(g), len(g), bound_plans(g)
+    state = g._scheduler.staleness.state
+    assert bool(plans) is not g._scheduler.distrust
+
+    def ask() -> None:
+        if refused == "cycle":
+            first.replace_parent(0, second)
+        elif refused == "shape":
+            first.replace_parent(1, wide)
+        elif refused == "gradient":
+            first.replace_parent(0, opaque)
+        elif refused == "in use":
+            g.remove(first)
+        else:
+            with g.edit():  # one that would be fine, and one that is not
+                second.replace_parent(1, w)
+                first.replace_parent(1, wide)
+
+    with g.transaction():
+        with pytest.raises(rg.ReactgradError):
+            ask()
+        assert not differences(before, full_state(g))
+        again = rg.grad(y, [w, v])
+        assert all(one is other for one, other in zip(again, gradients, strict=True))
+        assert g.forward(y, *gradients).ran == ()
+    assert not differences(before, full_state(g))
+    assert len(g) == nodes
+    # A rule of a gradient may have looked at values of the graph as it would be.
+    if refused != "gradient" and not g._scheduler.distrust:
+        assert g._scheduler.staleness.state == state
+        assert bound_plans(g) == plans
+    w.set([1.0, 5.0])
+    run = g.forward(y, *gradients)
+    assert all(gradient in run.ran for gradient in gradients)
+    hidden = np.tanh([1.0, 5.0]) * [3.0, 4.0]
+    np.testing.assert_allclose(y.value, (np.exp(hidden) + hidden).sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        gradients[1].value, (np.exp(hidden) + 1.0) * np.tanh([1.0, 5.0]), rtol=1e-12
+    )
+    g.check_invariants()
+
+
 def test_edits_that_a_gradient_refuses_change_nothing_and_the_gradient_goes_on(g: rg.Graph) -> None:
     w, v = g.param([1.0, 2.0]), g.param([3.0, 4.0])
     hidden = rg.lift(lambda a: a * 2.0, shape=(2,))(w)  # without a rule

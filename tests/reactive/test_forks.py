@@ -248,6 +248,7 @@ def test_a_lineage_of_forks_keeps_nothing_of_its_ancestors() -> None:
 
     assert grown(step, 10_000 if FULL else 200) < 200_000
     assert gone() is None
+    assert len(line[0]._lineage) == 1  # its parent's, which is still there when it is forked
     assert max(written(line[0])) <= 50
     line[0].check_invariants()
 

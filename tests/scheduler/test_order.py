@@ -148,7 +148,13 @@ def test_nodes_are_relinked_together_or_not_at_all() -> None:
     with pytest.raises(CycleError):
         scheduler.relink({a: Link((b,)), b: Link((c,)), c: Link((a,))})
     assert tables(host) == before
-    former = scheduler.relink({a: Link((b,)), b: Link((c,)), c: Link((x,))})
+    links = {a: Link((b,)), b: Link((c,)), c: Link((x,))}
+    state = scheduler.staleness.state
+    scheduler.restore(scheduler.relink(links))
+    assert tables(host) == before
+    assert scheduler.staleness.state == state  # so that plans still fit
+    former = scheduler.relink(links)
+    scheduler.outdate(former)
     check_invariants(scheduler)
     assert all(scheduler.is_stale(slot) for slot in (a, b, c))
     scheduler.restore(former)
