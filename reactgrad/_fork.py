@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from reactgrad._errors import GraphError
 from reactgrad._host import Pin
@@ -144,3 +144,9 @@ class WhatIf:
 
     def __exit__(self, *exc: object) -> None:
         self._fork = None
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        raise GraphError(
+            "g.whatif(...) is a block: write `with g.whatif({x: new}) as w:` and w[y].value inside. For "
+            "a copy that stays, h = g.fork(), then h[x].set(new) and h[y].value."
+        )

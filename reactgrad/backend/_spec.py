@@ -79,13 +79,16 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
     key = (shape, dtype, device, weak)
     found = _interned.get(key)
     if found is None:
+        # NumPy's own object for this dtype, so that `is` recognises it on arrays.
+        own = np.dtype(np.dtype(dtype).newbyteorder("=").str)
+        if not isinstance(dtype, np.dtype) or dtype != own:
+            return spec(shape, own, device, weak)
         found = Spec()
         # 1.0 and True are keys equal to 1, and no lengths.
         found.shape = tuple([None if n is None else int(index(n)) for n in shape])
         found.storage = tuple([n for n in found.shape if n is not None]) or (1,)
         found.device, found.weak = device, weak
-        # NumPy's own object for this dtype, so that `is` recognises it on arrays.
-        found.dtype = np.dtype(dtype.newbyteorder("=").str)
+        found.dtype = own
         found.kind = device.partition(":")[0]
         # setdefault: two threads that make the same one end up with the same object.
         found = _interned.setdefault(key, found)

@@ -140,6 +140,7 @@ READS: dict[str, Row] = {
     "forward of a number": (lambda: graph().forward(3), TypeError, r"takes Vars.*int"),
     "forward of another graph": (lambda: graph().forward(x3()), ValueError, r"another graph: 'x'"),
     "plan of another graph": (lambda: graph().plan(x3()), ValueError, r"another graph"),
+    "what-if without a block": (lambda: graph().whatif()["x"], ValueError, r"with g\.whatif.*g\.fork\(\)"),
     "asarray without copy": (lambda: np.asarray(x3(), copy=False), ValueError, r"copy.*var\.value"),
 }  # fmt: skip
 
