@@ -147,12 +147,18 @@ def _detached(operand: Operand) -> bool:
     return getattr(operand, "base", None) is not None
 
 
+def _operand(graph: Graph, given: Any, what: str) -> Any:
+    """A Var of this graph, detached or not, that was given itself or by its name."""
+    slot = graph._own(given, what)
+    return graph._handle(slot) if isinstance(given, str) else given
+
+
 # --- the edits -----------------------------------------------------------------------------------
 
 
 def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
     """Let `var` take its operand at `position` from `parent`; see ``Var.replace_parent``."""
-    graph._own(parent, "replace_parent")
+    parent = _operand(graph, parent, "replace_parent")
     with Edits(graph) as edits:
         operands = edits.of(var)
         _check_position(graph, var, position, len(operands), "replace_parent")
@@ -162,8 +168,7 @@ def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
 
 def rewire(graph: Graph, var: Var, operands: tuple[Any, ...]) -> None:
     """Let `var` take all its operands from these nodes; see ``Var.rewire``."""
-    for operand in operands:
-        graph._own(operand, "rewire")
+    operands = tuple([_operand(graph, operand, "rewire") for operand in operands])
     with Edits(graph) as edits:
         count = len(edits.of(var))
         if len(operands) != count and not (operands and _takes_any_number(graph, var)):
@@ -182,8 +187,8 @@ def insert(
     position: int | None = None,
 ) -> Any:
     """Split an edge; see ``Graph.insert``."""
-    source = graph._own(parent, "insert")
-    graph._own(child, "insert")
+    parent, child = _operand(graph, parent, "insert"), _operand(graph, child, "insert")
+    source = parent._slot
     if not callable(build):
         raise DTypeError(
             f"insert was given {build!r:.60}: it takes a function that builds the new node from the "
@@ -200,7 +205,7 @@ def insert(
             has = ", ".join(operand.name for operand in operands)
             raise EditError(
                 f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
-                "on an edge that is there, or use replace_parent."
+                f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
             )
         new = build(graph._handle(source))
         _check_built(graph, new)
@@ -223,14 +228,22 @@ def _check_position(graph: Graph, var: Var, position: Any, count: int, what: str
         raise DTypeError(f"{what}: the position is an integer, not {position!r}.")
     if not 0 <= position < count:
         raise EditError(
-            f"{var.name!r} has {count} operands; there is none at position {position}. "
+            f"{var.name!r} has {count} operand{'s' * (count != 1)}; there is none at position {position}. "
             "Positions count from 0, as in .parents."
             + (
                 " What a function reads while it runs is decided by the function."
                 if position < len(graph._scheduler.topology.parents[var._slot])
                 else ""
             )
+            + _of_branches(graph, var)
         )
+
+
+def _of_branches(graph: Graph, var: Var) -> str:
+    """What to do instead where somebody wants another branch for a choice."""
+    if var._slot not in graph._host.branches:
+        return ""
+    return f" A choice keeps its branches: build another one in place of {var.name!r}."
 
 
 def _check_built(graph: Graph, new: Any) -> None:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from reactgrad import _build, _nodes, _reading, _setting
 from reactgrad._budget import BudgetedHost, set_limit
@@ -16,6 +16,7 @@ from reactgrad._edit import Edits, insert, remove
 from reactgrad._errors import (
     DTypeError,
     GraphError,
+    SetError,
 )
 from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, fork, twin_of
@@ -213,7 +214,7 @@ class Graph:
         Parameters
         ----------
         value : array_like or object, optional
-            Copied. Lists of numbers become arrays; Python numbers and other objects stay what
+            Arrays are copied. Lists of numbers become arrays; Python numbers and other objects stay what
             they are. Left out: the input is read as an error until it is set.
         name : str, optional
             Unique in the graph.
@@ -422,6 +423,9 @@ class Graph:
                 )
             return self._handle(slot)
 
+    def __setitem__(self, name: str | Var, value: Any) -> NoReturn:
+        raise SetError(f"g[{name!r}] is a node, not a place: write g[{name!r}].set({value!r:.40}).")
+
     def __contains__(self, item: object) -> bool:
         """Whether a Var, or a node with this name, belongs to the graph."""
         with self._lock:
@@ -550,8 +554,9 @@ class Graph:
         without the names they got there. Transactions nest.
 
         What was given back counts as changed: what depends on it runs again. The block belongs to its
-        thread and holds the graph: no ``await`` in it, which would let other tasks of the thread in,
-        and threads that need several graphs in transactions enter them in the same order.
+        thread and holds the graph: no ``await`` in it, which would let other tasks of the thread in, no
+        waiting for threads that use the graph, which would be for ever, and threads that need several
+        graphs in transactions enter them in the same order.
 
         Raises
         ------

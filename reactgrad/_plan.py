@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reactgrad._store import MISSING
+from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -18,16 +19,17 @@ def planned(graph: Graph, targets: Sequence[int]) -> list[int]:
     date it is known what it will read.
     """
     scheduler, branches = graph._scheduler, graph._host.branches
-    stale = scheduler.truly_stale(targets)
+    mark, parents = scheduler.staleness.mark, scheduler.topology.parents
+    # Who has an error in place of a value raises it again, and does not run.
+    stale = [slot for slot in scheduler.truly_stale(targets) if mark[slot] != FAILED]
     if branches.keys().isdisjoint(stale):
         return stale
-    mark, parents = scheduler.staleness.mark, scheduler.topology.parents
     ordered: dict[int, None] = {}
     entered: set[int] = set()
     stack = [*reversed(targets)]
     while stack:
         slot = stack[-1]
-        if slot in entered or not mark[slot]:
+        if slot in entered or mark[slot] not in UNSETTLED:
             stack.pop()
             if slot in entered:
                 ordered[slot] = None  # its parents stand there

@@ -9,6 +9,7 @@ or by gradients that were built on it. Until then its slot stands in ``Host.remo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -54,6 +55,22 @@ class Removal:
             graph._host.kept[var._slot] = var
 
 
+def _with_users(graph: Graph, slots: Iterable[int]) -> str:
+    """What may be removed together with these nodes, by name."""
+    host, topology = graph._host, graph._scheduler.topology
+    found = dict.fromkeys(slots)
+    stack = [*found]
+    while stack and len(found) <= 8:
+        slot = stack.pop()
+        for user in (*topology.children[slot], *host.branch_users.get(slot, ())):
+            if user not in found and user not in host.removed and user not in host.owners:
+                found[user] = None
+                stack.append(user)
+    if len(found) > 8:
+        return "..."
+    return ", ".join(host.name(slot) for slot in reversed(topology.sort(found)))
+
+
 def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
     """Raise ``EditError`` if nodes that stay are computed from one of these."""
     host, topology = graph._host, graph._scheduler.topology
@@ -78,7 +95,7 @@ def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
                 way = f"Let these take it from elsewhere first, {first}.replace_parent(...)"
             raise EditError(
                 f"{name!r} cannot be removed: {shown}{more} would lose an operand. {way}, or remove "
-                f"them too: g.remove({first}, {name}). Nothing was changed."
+                f"all that depends on it, too: g.remove({_with_users(graph, slots)}). Nothing was changed."
             )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._lift import Lifted
 from reactgrad.backend import Spec
 from reactgrad.ops import Handle, current_graph
@@ -89,8 +90,10 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
 
     Raises
     ------
+    ShapeError
+        If the condition is known to have another number of elements than one.
     DTypeError
-        If neither operand is a Var.
+        If a branch is a detached view.
 
     Examples
     --------
@@ -110,6 +113,12 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
     condition, first, second = (
         one if isinstance(one, Handle) else graph.const(one) for one in operands
     )
+    found = graph._host.specs[condition._slot]
+    if found is not None and None not in found.shape and math.prod(found.shape) != 1:  # type: ignore[arg-type]
+        raise ShapeError(
+            f"switch: the condition {condition.name!r} has shape {found.shape}, and it takes one truth "
+            "value. Reduce it first, for example (x > 0).sum() > 0; rg.where chooses element by element."
+        )
     for one in (first, second):
         if not hasattr(one, "_programs_dict"):
             raise DTypeError("switch chooses between Vars; detach its result instead: y.detach().")

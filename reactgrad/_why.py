@@ -118,7 +118,7 @@ class Cause:
         return text + (f" ({self.line})" if self.line is not None else "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Why:
     """What ``Graph.why`` returns; ``str(why)`` says it in words.
 
@@ -178,6 +178,9 @@ class Why:
     gradient: NoGradient | None = None
     logged: bool = False
     _operands: int = field(default=0, repr=False)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = [self._headline()]
@@ -384,7 +387,11 @@ class _Search:
         stored = self._scheduler.errors.get(slot)
         known = versions.record[slot] if stored is None else stored.versions
         if known is None or slot in versions.forced:
-            self._cause(self._redefined(slot))
+            failed = [p for p in self._scheduler.operands(slot) if self._scheduler.seen(p) < 0]
+            if failed:
+                self._moved_to(name, failed[0], None)
+            else:
+                self._cause(self._redefined(slot))
             return []
         behind: list[int] = []
         for parent, then in dict(zip(self._scheduler.topology.parents[slot], known)).items():
@@ -456,6 +463,9 @@ class _Search:
             for parent in dict.fromkeys(scheduler.topology.parents[slot]):
                 if scheduler.seen(parent) < 0:
                     self._moved_to(name, parent, None)
+            return
+        if isinstance(self._host.ops[slot], Leaf):
+            self._cause(Cause("unset", name))
             return
         self._cause(Cause("failed", name, error=self.error(slot)))
         event = None

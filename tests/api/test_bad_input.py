@@ -140,6 +140,10 @@ READS: dict[str, Row] = {
     "forward of a number": (lambda: graph().forward(3), TypeError, r"takes Vars.*int"),
     "forward of another graph": (lambda: graph().forward(x3()), ValueError, r"another graph: 'x'"),
     "plan of another graph": (lambda: graph().plan(x3()), ValueError, r"another graph"),
+    "item of a graph": (lambda: graph().__setitem__("x", 1.0), TypeError, r"g\['x'\]\.set\(1\.0\)"),
+    "array as condition": (lambda: rg.switch(x3() > 0, 1.0, 2.0), ValueError, r"shape \(3,\).*rg\.where"),
+    "another branch": (lambda: (lambda x: rg.switch(x[0], x, x).replace_parent(1, x))(x3()), ValueError, r"another"),
+    "edit with a name that is none": (lambda: (x3() + 1).replace_parent(0, "z"), KeyError, r"no node.*'z'"),
     "what-if without a block": (lambda: graph().whatif()["x"], ValueError, r"with g\.whatif.*g\.fork\(\)"),
     "asarray without copy": (lambda: np.asarray(x3(), copy=False), ValueError, r"copy.*var\.value"),
 }  # fmt: skip

@@ -106,3 +106,30 @@ def test_a_choice_whose_condition_is_stale_is_planned_as_the_last_time(g: rg.Gra
     x.set(-1.0)
     assert g.plan(y).nodes == [positive, a, y]
     assert g.forward(y).ran == [positive, b, y]
+
+
+def test_what_raises_again_without_running_is_not_planned(g: rg.Graph) -> None:
+    x = g.input(0.0)
+    inverse = rg.lift(lambda v: 1.0 / v)(x)
+    behind, beside = inverse + 1.0, x + 1.0
+    assert g.plan(behind, beside).nodes == [inverse, behind, beside]
+    with pytest.raises(ZeroDivisionError):
+        behind.value
+    assert g.plan(behind, beside).nodes == [beside]
+    with pytest.raises(ZeroDivisionError):
+        g.forward(behind, beside)
+    assert g.last_run.ran == [beside]
+    x.set(2.0)
+    assert g.plan(behind, beside).nodes == [inverse, behind, beside]
+
+
+def test_nor_in_front_of_a_choice(g: rg.Graph) -> None:
+    x = g.input(0.0)
+    inverse = rg.lift(lambda v: 1.0 / v)(x)
+    y = rg.switch(g.input(True), inverse, x) + 1.0
+    with pytest.raises(ZeroDivisionError):
+        y.value
+    assert g.plan(y).nodes == []
+    x.set(1.0)
+    assert len(g.plan(y)) == 3
+    assert y.value == 2.0

@@ -496,3 +496,13 @@ def test_what_a_failed_transaction_gave_back_was_not_set(g: rg.Graph) -> None:
         a.replace_parent(0, g.const(5.0))
         raise KeyError
     assert [cause.kind for cause in g.why(y).causes] == ["rollback"]
+
+
+def test_a_node_that_never_had_a_value_is_without_it_because_of_an_error(g: rg.Graph) -> None:
+    broken = rg.lift(lambda v: 1.0 / v)(g.input(0.0))
+    y = broken * 2.0 + 1.0
+    with pytest.raises(ZeroDivisionError):
+        y.value
+    why = g.why(y)
+    assert [(cause.kind, cause.node) for cause in why.causes] == [("failed", broken.name)]
+    assert repr(why) == str(why)

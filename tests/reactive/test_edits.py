@@ -221,6 +221,36 @@ def bound_plans(graph: rg.Graph) -> dict[Any, Any]:
     return {key: (id(one.plan), id(one.plan.steps)) for key, one in found.items() if one.plan.steps}
 
 
+def test_edits_take_names(g: rg.Graph) -> None:
+    x, w = g.input(1.0, name="x"), g.input(5.0, name="w")
+    y = x + 1.0
+    y.name = "y"
+    y.replace_parent(0, "w")
+    assert y.value == 6.0
+    g.insert("w", "y", lambda v: v * 2.0)
+    assert y.value == 11.0
+    y.rewire("x", "w")
+    assert y.value == 6.0
+    assert y.parents == [x, w]
+
+
+def test_a_refused_removal_names_all_that_would_have_to_go(g: rg.Graph) -> None:
+    x = g.input(1.0, name="x")
+    y, other = x + 1.0, x * 2.0
+    z = rg.switch(x > 0.0, y, other)
+    for name, var in (("y", y), ("other", other), ("z", z)):
+        var.name = name
+    with pytest.raises(rg.EditError) as caught:
+        g.remove(y)
+    assert "g.remove(z, y)" in str(caught.value)
+    with pytest.raises(rg.EditError, match=r"g\.remove\(.*\)") as caught:
+        g.remove(x)
+    words = str(caught.value)
+    names = words[words.index("g.remove(") + 9 : words.rindex(")")].split(", ")
+    g.remove(*names)
+    assert len(g.inputs) == 0
+
+
 @pytest.mark.parametrize("refused", ["cycle", "shape", "gradient", "in use", "block"])
 def test_a_refused_edit_in_a_transaction_leaves_all_as_it_was(g: rg.Graph, refused: str) -> None:
     w, v = g.param([1.0, 2.0], name="w"), g.param([3.0, 4.0], name="v")
@@ -728,7 +758,8 @@ def test_a_node_with_consumers_is_not_removed(g: rg.Graph) -> None:
         g.remove(a)
     assert str(caught.value) == (
         "'a' cannot be removed: 'b' would lose an operand. Let these take it from elsewhere first, "
-        "b.replace_parent(...), or remove them too: g.remove(b, a). Nothing was changed."
+        "b.replace_parent(...), or remove all that depends on it, too: g.remove(c, b, a). Nothing was "
+        "changed."
     )
     del caught
     with pytest.raises(rg.EditError, match="'b' cannot be removed: 'c'"):
