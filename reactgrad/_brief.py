@@ -10,7 +10,34 @@ import numpy as np
 MOST_LETTERS = 48
 MOST_ELEMENTS = 4
 
-_objects = Repr()
+
+def told(value: Any) -> str:
+    """``repr(value)``; of a value whose own raises, as that of integers of many digits does, its type.
+
+    Examples
+    --------
+    >>> told([1]), told(10**6000)
+    ('[1]', '<int of 19932 bits>')
+    """
+    try:
+        return repr(value)
+    except Exception as error:
+        if isinstance(value, int):
+            return f"<int of {value.bit_length()} bits>"
+        return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
+
+
+class _Objects(Repr):
+    """Short texts of objects, and of those inside of them, none of which raises."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        try:
+            return super().repr1(x, level)
+        except Exception:
+            return told(x)
+
+
+_objects = _Objects()
 _objects.maxlevel = 2
 _objects.maxother = _objects.maxstring = _objects.maxlong = MOST_LETTERS
 

@@ -288,5 +288,9 @@ def respec(graph: Graph, sources: Specs) -> None:
     graph._tidy()  # what nobody holds any more refuses nothing
     with Change(graph) as change:
         change.define({}, sources)
-        change.follow()
+        graph._programs.reshaping = True
+        try:
+            change.follow()
+        finally:
+            graph._programs.reshaping = False
     del leaves

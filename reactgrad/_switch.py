@@ -56,9 +56,14 @@ def common(branches: Sequence[Spec | None]) -> Spec | None:
 
 def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
     """The gradient of the chosen branch is that of the switch, of the other one zero."""
-    graph = g._graph
-    zero = graph._zeros_like(g)
-    return None, switch(condition, g, zero), switch(condition, zero, g)
+
+    def zeros(branch: Any) -> Any:
+        """In its shape, as far as that is known without computing it."""
+        found = g._graph._host.specs[branch._slot]
+        known = found is not None and found.weak is None and None not in found.shape
+        return g._graph._zeros_like(branch if known else g)
+
+    return None, switch(condition, g, zeros(first)), switch(condition, zeros(second), g)
 
 
 def _jvp(tangents: tuple[Any, ...], ans: Any, condition: Any, first: Any, second: Any) -> Any:

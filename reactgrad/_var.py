@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import _protocols, ops
+from reactgrad._brief import told
 from reactgrad._cutoff import read_cutoff
 from reactgrad._edit import replace_parent, rewire
-from reactgrad._errors import DTypeError, GradientError, ReactgradError, SetError, ShapeError
+from reactgrad._errors import (
+    DTypeError,
+    GradientError,
+    OutdatedRuleError,
+    ReactgradError,
+    SetError,
+    ShapeError,
+)
 from reactgrad._hooks import HookHandle, register_after_grad, register_hook
 from reactgrad._observe import observe
 from reactgrad._observers import Observer
@@ -161,14 +169,30 @@ class Value(Handle):
 
     def value_shape(self) -> tuple[int, ...]:
         """The shape of the present value, which is computed."""
-        return np.shape(self._graph._value(self._slot))
+        return np.shape(self._present())
+
+    def _present(self) -> Any:
+        """The value, to be told its shape by it.
+
+        Raises
+        ------
+        OutdatedRuleError
+            While leaves are about to get other shapes, if it is not there: nothing runs before.
+        """
+        graph, slot = self._graph, self._slot
+        if graph._programs.reshaping and (graph._mark[slot] or graph._host.data[slot] is MISSING):
+            raise OutdatedRuleError(
+                f"{self.name!r} has a shape that shows only in its value, which was not computed anew "
+                "when a gradient was built. Differentiate again once all inputs have values."
+            )
+        return graph._value(slot)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype, without computing; of a Python function's result it is computed."""
         found = self._graph._host.specs[self._slot]
         if found is None:
-            return np.asarray(self._graph._value(self._slot)).dtype
+            return np.asarray(self._present()).dtype
         return found.dtype
 
     @property
@@ -1082,10 +1106,10 @@ class Var(Value):
             if state == "clean" and self._slot in graph._scheduler.dropped:
                 text += ", value released"
             elif state == "clean":
-                with np.printoptions(threshold=6, edgeitems=2):
+                with np.printoptions(threshold=6, edgeitems=2, formatter={"object": told}):
                     value = host.hand_out(self._slot)
                     plain = value.item() if isinstance(value, np.generic) else value
-                    shown = " ".join(f"{plain!r:.200}".split())
+                    shown = " ".join(told(plain)[:200].split())
                 text += f", value {shown[:77] + '...' if len(shown) > 80 else shown}"
             return text + ">"
 

@@ -75,6 +75,7 @@ class Programs:
         "asking",
         "building",
         "changing",
+        "reshaping",
         "following",
         "under_way",
         "waiting",
@@ -91,6 +92,7 @@ class Programs:
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
         self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes
         self.changing = False  # whether an edit is under way: no function may run
+        self.reshaping = False  # whether leaves hold values of former shapes: nothing may run
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
 
@@ -446,6 +448,8 @@ class Program:
         try:
             return self._graph._zeros_like(self._graph._handle(slot))
         except OutdatedRuleError:  # of a former rule, so that no value will show its shape any more
+            if self._graph._programs.reshaping:
+                raise
             return self._graph.const(0.0)
 
     # --- following a change ------------------------------------------------------------------------
@@ -719,24 +723,36 @@ class Program:
         -------
         dict
             The nodes whose adjoint is another node than before.
+
+        Raises
+        ------
+        CycleError
+            If adjoints depend on each other, by way of branches that no choice takes now.
         """
         rank = self._graph._scheduler.topology.rank
         queue = [(-rank[slot], slot) for slot in totals | anew]
         heapify(queue)
         rules, moved = set(anew), dict[int, None]()
+        # Whom nodes wait for. Mostly consumers have had their turn, but no rank lies between a choice and
+        # a branch that it does not take.
+        waiting: dict[int, set[int]] = {}
         wide: dict[int, dict[int, list[int]]] = {}
         while queue:
             slot = heappop(queue)[1]
             more: Iterable[int] = ()
             if slot in totals:
                 parts, silent = self._gather(slot, wide)
+                if silent and waiting.get(slot) == silent:
+                    continue  # none of them has had its turn
                 if silent:
                     unknown = self._needed(c for c in silent if self._known(c) is None)
                     totals |= unknown
                     rules |= silent
-                    more = (slot, *silent, *unknown)
+                    waiting[slot] = silent
+                    more = (*silent, *unknown)
                 else:
                     totals.discard(slot)
+                    waiting.pop(slot, None)
                     known = self._known(slot) is not None
                     if self._total(slot, parts, redefine):
                         moved[slot] = None
@@ -747,8 +763,14 @@ class Program:
                 rules.discard(slot)
                 more = [s for s in self._ask(slot, totals, slot in anew) if s not in totals]
                 totals.update(more)
+                more += [source for _, source in self._edges[slot] if source in waiting]
             for other in more:
                 heappush(queue, (-rank[other], other))
+        if waiting:
+            path = [next(iter(waiting))]
+            while path.count(path[-1]) == 1:
+                path.append(next(child for child in waiting[path[-1]] if child in waiting))
+            raise self._graph._scheduler.cycle_error(path[path.index(path[-1]) :], "gradient")
         return moved
 
     def _gather(

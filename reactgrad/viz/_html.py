@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad._brief import told
 from reactgrad._errors import MissingExtraError
 from reactgrad._graph import Graph
 from reactgrad._run import Plan, Run
@@ -97,11 +98,23 @@ def _(thing: Var) -> str:
     return _card(shown(node.name, 80), table, "" if value is None else _text(abbreviated(value)))
 
 
+# How arrays are shown, objects in them each by a text that never raises.
+_ARRAYS: Any = {
+    "threshold": 100,
+    "edgeitems": 3,
+    "linewidth": 96,
+    "precision": 6,
+    "formatter": {"object": told},
+}
+
+
 def abbreviated(value: Any) -> str:
     """A value as NumPy abbreviates it; of more than two axes some slices, each with its label."""
+    if isinstance(value, np.ndarray) and not value.shape:
+        value = value[()]
     if not isinstance(value, np.ndarray):
-        return shown(str(value) if isinstance(value, np.generic) else repr(value), 2000)
-    with np.printoptions(threshold=100, edgeitems=3, linewidth=96, precision=6):
+        return shown(str(value) if isinstance(value, np.generic) else told(value), 2000)
+    with np.printoptions(**_ARRAYS):
         if value.ndim <= 2:
             return _first_lines(str(value))
         places = product(*map(range, value.shape[:-2]))

@@ -156,3 +156,79 @@ def test_a_choice_is_that_of_a_graph_built_anew(first: Any, second: Any, steps: 
         assert np.array_equal(end.value, wanted)
         assert np.shape(end.value) == np.shape(wanted)
         g.check_invariants()
+
+
+# --- gradients ---------------------------------------------------------------------------------------
+
+
+def test_a_set_to_another_shape_passes_under_a_live_gradient(g: rg.Graph) -> None:
+    a, b, condition = g.param(np.full(3, 0.5)), g.param(np.full(3, 0.25)), g.input(True)
+    y = (rg.switch(condition, rg.tanh(a), 3.0 * b) ** 2).sum()
+    da, db = rg.grad(y, [a, b])
+    assert (da.shape, db.value.tolist()) == ((3,), [0.0] * 3)
+    for length, wanted in ((1, 0.75), (3, 0.75), (4, 0.75)):
+        a.set(np.full(length, 0.5))
+        condition.set(True)
+        slope = 2.0 * np.tanh(0.5) * (1.0 - np.tanh(0.5) ** 2)
+        assert np.allclose(da.value, np.full(length, slope), rtol=1e-15)
+        assert db.value.tolist() == [0.0] * 3
+        condition.set(False)
+        assert y.value == 3 * wanted**2
+        assert da.value.tolist() == [0.0] * length
+        assert db.value.tolist() == [2 * wanted * 3.0] * 3
+        g.check_invariants()
+
+
+def test_branches_of_two_shapes_have_gradients_in_their_own(g: rg.Graph) -> None:
+    a, b, condition = g.param(np.ones(3)), g.param(0.5), g.input(True)
+    y = (rg.switch(condition, a, b) ** 2).sum()
+    y.backward()
+    assert (a.grad.tolist(), b.grad) == ([2.0] * 3, 0.0)
+    g.zero_grad()
+    condition.set(False)
+    y.backward()
+    assert (a.grad.tolist(), b.grad) == ([0.0] * 3, 1.0)
+
+
+def test_a_branch_may_be_moved_behind_its_choice(g: rg.Graph) -> None:
+    """Nothing orders a choice and a branch that it does not take."""
+    a, condition = g.param(np.full(3, 0.5)), g.input(True)
+    branch = rg.tanh(a)
+    y = (rg.switch(condition, a, branch) ** 2).sum()
+    branch.replace_parent(0, rg.exp(rg.sin(a)))
+    y.backward()
+    assert a.grad.tolist() == [1.0] * 3
+    g.zero_grad()
+    condition.set(False)
+    y.backward()
+    x = g.const(np.full(3, 0.5)).value
+    inner = np.exp(np.sin(x))
+    slope = 2 * np.tanh(inner) * (1 - np.tanh(inner) ** 2) * inner * np.cos(x)
+    assert np.allclose(a.grad, slope, rtol=1e-14)
+
+
+def test_a_pin_of_a_choice_comes_and_goes_under_second_derivatives(g: rg.Graph) -> None:
+    a = g.param(np.full((3, 3), 0.5))
+    y = rg.switch(g.input(True), a, rg.tanh(a))
+    slope = rg.grad((y * y).sum(), a)
+    (slope * slope).sum().backward()
+    assert np.all(a.grad == 4.0)
+    y.pin(np.ones((3, 3)))
+    assert np.all(slope.value == 0.0)
+    y.unpin()
+    assert np.all(slope.value == 1.0)
+
+
+def test_gradients_that_depend_on_each_other_by_a_branch_are_a_cycle(g: rg.Graph) -> None:
+    a = g.param(0.5)
+    branch = rg.tanh(a)
+    y = rg.switch(g.input(True), a, branch)
+    loss = y * y * 1.0
+    branch.replace_parent(0, y)  # which is none, as long as the choice does not take it
+    assert loss.value == 0.25
+    with pytest.raises(rg.CycleError) as caught:
+        loss.backward()
+    assert {branch, y} == set(caught.value.path)
+    branch.replace_parent(0, a)
+    loss.backward()
+    assert a.grad == 1.0

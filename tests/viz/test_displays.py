@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from fractions import Fraction
 from html import unescape
 from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,3 +179,35 @@ def test_a_run_and_a_plan_of_nothing_say_so() -> None:
     assert plain(g.plan(y)._repr_html_()) == "Plan: nothing to run"
     assert plain(g.forward(y)._repr_html_()).startswith("Run: ran 0")
     assert plain(rg.Graph()._repr_html_()).startswith("Graph of 0 nodes")
+
+
+class Untold:
+    def __repr__(self) -> str:
+        raise RuntimeError("says nothing")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**6000,
+        [10**6000],
+        {"a": Untold()},
+        (Untold(),),
+        np.array([10**6000, Untold()], object),
+        np.array(Untold(), object),
+        Fraction(10**5000, 3),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_that_cannot_be_told_break_no_display(value: Any, tmp_path: Path) -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    y = rg.lift(lambda _: value)(x)
+    with g.record(snapshots=True) as log:
+        y.value
+    assert "clean" in repr(y)
+    assert y._repr_html_()
+    assert g.snapshot(values=True).nodes[-1].value
+    assert str(g.why(y))
+    if find_spec("pygraphviz") is not None:
+        g.export_html(tmp_path / "page.html", log)
