@@ -75,8 +75,8 @@ class Programs:
         "asking",
         "building",
         "changing",
-        "reshaping",
         "following",
+        "reshaping",
         "under_way",
         "waiting",
     )
