@@ -581,5 +581,13 @@ with g.whatif({T: [0.0, 0.0]}) as fork:
     )
 
 # %% [markdown]
+# Whoever would rather look than read: a graph that ends a cell is drawn, here after a change of one input,
+# which has made stale what is dashed.
+
+# %%
+T.set([0.5, 0.5])
+g
+
+# %% [markdown]
 # `scheduler/README.md` goes on from here: the invariants, what each call costs, and how seven other
 # engines solve the same problem.
