@@ -492,6 +492,7 @@ class Program:
         for slot in respecced:
             anew.update(child for child in self._consumers(slot) if child in edges)
         totals = {slot for slot in anew if self._hooks_of(slot) != self._hooks.get(slot, ())}
+        totals |= respecced & edges.keys()  # which are added up in their shape
         gone: set[int] = set()
         reached: list[int] = []
         for slot in anew:

@@ -232,3 +232,15 @@ def test_gradients_that_depend_on_each_other_by_a_branch_are_a_cycle(g: rg.Graph
     branch.replace_parent(0, a)
     loss.backward()
     assert a.grad == 1.0
+
+
+def test_parts_of_a_choice_between_lengths_are_added_up_in_the_length_taken(g: rg.Graph) -> None:
+    a, b, condition = g.param(np.ones(3)), g.param(np.ones(4)), g.input(True)
+    y = rg.switch(condition, a, b)
+    total = y[0] * 1.0 + y[1:].sum()
+    for taken in (True, False, True):
+        condition.set(taken)
+        g.zero_grad()
+        total.backward()
+        assert (a.grad.tolist(), b.grad.tolist()) == ([float(taken)] * 3, [float(not taken)] * 4)
+    g.check_invariants()
