@@ -177,7 +177,7 @@ class Known {
     for (const node of this.nodes.values()) {
       const state = states.get(node.key);
       if (!state || isLeaf(node) || !asked.has(node.key)) continue;
-      if (cone.has(node.key) || state.state === "stale" || state.state === "error") plan.push(node.key);
+      if (cone.has(node.key) || state.state === "stale") plan.push(node.key);
     }
     let cost = 0, unknown = 0;
     for (const planned of plan) {
