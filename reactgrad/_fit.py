@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DeviceError, DTypeError, SetError, ShapeError
 from reactgrad._store import CONST, MISSING, Leaf, frozen_copy
-from reactgrad.backend import Spec, device_of_kind, read_value, spec
+from reactgrad.backend import Spec, device_of_kind, read_dtype, read_value, spec
 from reactgrad.ops import MODE, Handle
 
 if TYPE_CHECKING:
@@ -94,22 +94,10 @@ def not_float(what: str, found: object) -> DTypeError:
     )
 
 
-def _read_dtype(what: str, dtype: Any) -> Any:
-    try:
-        wanted = np.dtype(dtype).newbyteorder("=")
-    except TypeError:
-        raise DTypeError(
-            f"{what}: dtype={dtype!r} is no dtype; write for example 'float64'."
-        ) from None
-    if wanted.kind not in "biufc":
-        raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
-    return wanted
-
-
 def read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
     if shape is None:
         if dtype is not None:
-            _read_dtype(what, dtype)
+            read_dtype(what, dtype)
         return None
     lengths = shape if isinstance(shape, tuple | list) else (shape,)
     for n in lengths:
@@ -118,9 +106,7 @@ def read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
                 f"{what}: shape={shape!r} must be made of integers of at least 0, or None for a "
                 "length that may vary."
             )
-    wanted = _read_dtype(what, np.float64 if dtype is None else dtype)
-    if wanted.kind not in "biufc":
-        raise DTypeError(f"{what}: dtype={dtype!r} is not numeric.")
+    wanted = read_dtype(what, np.float64 if dtype is None else dtype)
     return spec(tuple(None if n is None else int(n) for n in lengths), wanted)
 
 

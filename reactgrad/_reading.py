@@ -202,8 +202,12 @@ def value(graph: Graph, slot: int) -> Any:
 
 
 def _untold(graph: Graph) -> bool:
-    """Whether somebody looked at a change before a read could tell observers of it."""
-    return bool(graph._observed and graph._scheduler.staleness.flushed)
+    """Whether somebody looked at a change before a read could tell observers of it.
+
+    Not inside of a run, which notes what it looks at in the same place, and tells at its end.
+    """
+    looked = graph._observed and not graph._computing and graph._scheduler.staleness.flushed
+    return bool(looked)
 
 
 def _value_now(graph: Graph, slot: int) -> Any:

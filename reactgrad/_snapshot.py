@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from reactgrad._brief import brief
-from reactgrad._scope import made_name, scopes_in
+from reactgrad._scope import scopes_in
 from reactgrad._site import Site, scope_of, site_text
 from reactgrad._store import MISSING, Leaf
 from reactgrad.scheduler import CollectorPause, at_work
@@ -365,7 +365,7 @@ def _node(
     built, given = scope_of(site), host.name_of.get(slot)
     return NodeSnapshot(
         key,
-        made_name(op, key, built) if given is None else given,
+        host.name(slot),
         op.name if leaf else "op" if hasattr(op, "infer") else "function",
         op.name,
         state,

@@ -49,9 +49,8 @@ def common(branches: Sequence[Spec | None]) -> Spec | None:
     Nothing of numbers, which stay what they are.
     """
     first, second = branches
-    if first is not second or first is None or first.weak is not None or None in first.shape:
-        return None
-    return first
+    known = first is second and first is not None and first.weak is None and first.known
+    return first if known else None
 
 
 def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
@@ -60,8 +59,7 @@ def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any
     def zeros(branch: Any) -> Any:
         """In its shape, as far as that is known without computing it."""
         found = g._graph._host.specs[branch._slot]
-        known = found is not None and found.weak is None and None not in found.shape
-        return g._graph._zeros_like(branch if known else g)
+        return g._graph._zeros_like(g if common((found, found)) is None else branch)
 
     return None, switch(condition, g, zeros(first)), switch(condition, zeros(second), g)
 
@@ -119,7 +117,7 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
         one if isinstance(one, Handle) else graph.const(one) for one in operands
     )
     found = graph._host.specs[condition._slot]
-    if found is not None and None not in found.shape and math.prod(found.shape) != 1:  # type: ignore[arg-type]
+    if found is not None and found.known and math.prod(found.shape) != 1:  # type: ignore[arg-type]
         raise ShapeError(
             f"switch: the condition {condition.name!r} has shape {found.shape}, and it takes one truth "
             "value. Reduce it first, for example (x > 0).sum() > 0; rg.where chooses element by element."

@@ -177,7 +177,7 @@ class Why:
     error: str = ""
     gradient: NoGradient | None = None
     logged: bool = False
-    _operands: int = field(default=0, repr=False)
+    _operands: int = 0
 
     def __repr__(self) -> str:
         return str(self)

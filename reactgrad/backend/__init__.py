@@ -53,5 +53,6 @@ from reactgrad.backend._threads import ThreadCountError as ThreadCountError
 from reactgrad.backend._threads import get_num_threads as get_num_threads
 from reactgrad.backend._threads import set_num_threads as set_num_threads
 from reactgrad.backend._values import own_copy as own_copy
+from reactgrad.backend._values import read_dtype as read_dtype
 from reactgrad.backend._values import read_value as read_value
 from reactgrad.backend._values import storage_shape as storage_shape

@@ -13,6 +13,28 @@ from reactgrad.backend._spec import WEAK_SPECS, Spec, spec
 _NUMERIC = "biufc"
 
 
+def read_dtype(what: str, dtype: Any) -> Any:
+    """A dtype that somebody wrote for values, in the machine's byte order.
+
+    Raises
+    ------
+    DTypeError
+        If it is none, or none of numbers.
+    """
+    try:
+        wanted = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise DTypeError(
+            f"{what}: dtype={dtype!r} is no dtype; write for example 'float64'."
+        ) from None
+    if wanted.kind not in _NUMERIC:
+        raise DTypeError(
+            f"{what}: dtype={dtype!r} is not numeric; values are booleans, integers, floats or complex "
+            "numbers."
+        )
+    return wanted
+
+
 def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
     """The spec of a value that a caller gave, and the value as an array or as it is.
 

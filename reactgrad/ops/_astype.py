@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, read_dtype, spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._op import LINEAR, Attrs, Op
 
@@ -54,14 +54,4 @@ def astype(x: Any, dtype: Any, /) -> Any:
     >>> y.value
     array([1., 2.], dtype=float32)
     """
-    try:
-        wanted = np.dtype(dtype).newbyteorder("=")
-    except TypeError:
-        raise DTypeError(
-            f"astype({dtype!r}): this is no dtype; write for example 'float32'."
-        ) from None
-    if wanted.kind not in "biufc":
-        raise DTypeError(
-            f"astype({dtype!r}): values are booleans, integers, floats or complex numbers."
-        )
-    return apply(ASTYPE, (x,), (wanted,))
+    return apply(ASTYPE, (x,), (read_dtype("astype", dtype),))

@@ -12,10 +12,10 @@ So whoever calls code of the user *opens a gate* first, and closes it afterwards
 
 Neither threads nor pools know who waits for them. A thread belongs to a function if it has its context
 variables (``asyncio.to_thread``, ``contextvars.copy_context``), or if the function is seen to wait in
-``Thread.join`` for it. It may belong to one if somebody waits
-for the future that it computes, or if the lock is not free for a long time (``GRACE``): then it comes in,
-too, and what it reads counts as read by every function that is under way. One parent too many costs a
-run and no more, until the function has run again; one too few would be an old value. To change the
+``Thread.join`` for it. It may belong to one if somebody waits for the future that it computes, or if the
+lock is not free for a long time (``GRACE``): then it comes in, too, and what it reads counts as read by
+every function that is under way. One parent too many costs a run and no more, until the function has run
+again; one too few would be an old value. To change the
 graph, or to read what waits for a function, such a thread goes out again until the lock is free; if
 that is not soon (``PATIENCE``), and somebody waits for what it does, it raises instead of waiting for
 ever.

@@ -7,6 +7,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -353,6 +354,30 @@ def test_an_edit_is_shown_as_a_difference(opened: Callable[..., Page]) -> None:
     page.wait_for(
         "view", lambda m: not any(box["mark"] in ("added", "removed") for box in m["boxes"])
     )
+
+
+def test_another_genome_is_shown_as_a_difference(opened: Callable[..., Page]) -> None:
+    pytest.importorskip("neat", reason="brings a network to another genome")
+    from reactgrad.neat import Network
+    from tests.neat.mutations import add_gene, config, connect, new_genome
+
+    settings, draw = config(inputs=1, outputs=1), Random(1)
+    genome = new_genome(settings, draw)
+    net = Network.create(genome, settings)
+    net.activate(np.ones((2, 1)))
+    page = opened(net.graph)
+    before = {node.key for node in net.graph.snapshot().nodes}
+    key = add_gene(genome, 7, draw).key
+    connect(genome, -1, key, 0.5)
+    connect(genome, key, 0, 0.5)
+    net.update(genome)
+    page.wait_for("graph", lambda m: m["edit"])
+    view = page.wait_for(
+        "view", lambda m: any(box["node"] == key_of(net.graph, net[key]) for box in m["boxes"])
+    )
+    added = {box["node"] for box in view["boxes"] if box["mark"] == "added"}
+    assert key_of(net.graph, net[key]) in added
+    assert added.isdisjoint(before)
 
 
 def test_nothing_is_watched_while_no_page_is_open() -> None:
