@@ -442,8 +442,13 @@ class Store:
     # --- leaves --------------------------------------------------------------------------------
 
     def remember(self, handles: Mapping[Any, Any], slots: Sequence[int]) -> None:
-        """Expect these leaves, which were just set by plain copies, to be set together again."""
+        """Expect these leaves, which were just set plainly, to be set together again.
+
+        Leaves whose values are Python numbers have no memory to copy into; they are set one by one.
+        """
         if any(isinstance(handle, str) for handle in handles) or len(set(slots)) < len(slots):
+            return
+        if any(type(self.data[slot]) is not np.ndarray for slot in slots):
             return
         if len(self.together) >= MAX_GROUPS:
             self.together.clear()

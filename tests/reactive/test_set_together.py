@@ -40,6 +40,41 @@ def test_values_and_versions_are_those_of_single_sets(shape: tuple[int, ...]) ->
         g.check_invariants()
 
 
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        [float],
+        [int],
+        [bool],
+        [complex],
+        [str],
+        [np.float32],
+        [np.float64],
+        [lambda n: np.full(2, float(n))],
+        [float, lambda n: np.full(2, float(n))],
+        [float, np.float64, lambda n: [n, n]],
+        [*[float] * 9, lambda n: frozenset([n])],
+    ],
+    ids="float int bool complex str float32 float64 array mixed lists objects".split(),
+)
+def test_inputs_of_every_kind(kinds: list[Any]) -> None:
+    g = rg.Graph()
+    makers = [kinds[i % len(kinds)] for i in range(MANY)]
+    leaves, twins = ([g.input(make(0)) for make in makers] for _ in range(2))
+    all_of_them = rg.lift(lambda *given: given)(*leaves)
+    for turn in range(1, 5):
+        values = [make(i + turn) for i, make in enumerate(makers)]
+        g.set(dict(zip(leaves, values, strict=True)))
+        for leaf, twin, value in zip(leaves, twins, values, strict=True):
+            twin.set(value)
+            assert type(leaf.value) is type(twin.value)
+            assert np.array_equal(leaf.value, value)
+            assert leaf.value_version == twin.value_version == turn + 1
+        assert g.forward(all_of_them).ran == (all_of_them,)
+        assert all(map(np.array_equal, all_of_them.value, values))
+        g.check_invariants()
+
+
 def test_values_that_were_read_stay_as_they_were() -> None:
     g, leaves, _ = weighted((40_000,))  # large enough to be handed out as views
     for _ in range(3):
