@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._fit import cast, check_pattern, not_float, read_pattern
+from reactgrad._fit import check_pattern, not_float, read_as, read_pattern
 from reactgrad._host import number_key
 from reactgrad._nodes import check_name
 from reactgrad._reuse import Reuse
@@ -17,7 +17,7 @@ from reactgrad._scope import open_scopes, path_here
 from reactgrad._site import user_site
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
-from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_value, spec
+from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
 from reactgrad.flow import hooks_here, is_grad_enabled, open_hooks
 from reactgrad.ops import Attrs, Handle, Op, Output, alias, holds_handles, spread_to, stacked
 
@@ -30,7 +30,8 @@ def new_leaf(
     graph: Graph, kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
 ) -> Var:
     what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
-    pattern = read_pattern(what, shape, dtype)
+    wanted = None if dtype is None else read_dtype(what, dtype)
+    pattern = None if shape is None else read_pattern(what, shape, wanted)
     rule = read_cutoff(cutoff)
     if value is MISSING:
         if pattern is None and kind is PARAM:
@@ -44,15 +45,7 @@ def new_leaf(
                 f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
                 "v.snapshot() for a constant; to compute from v, just use v."
             )
-        found, value = read_value(value, what)
-        if dtype is not None:
-            if found is None:
-                raise DTypeError(
-                    f"{what} was given {type(value).__name__} ({value!r:.60}), which is no number "
-                    f"or array and cannot have dtype={dtype!r}."
-                )
-            value = cast(what, value, np.dtype(dtype).newbyteorder("="))
-            found, value = read_value(value, what)
+        found, value = read_as(what, value, wanted)
         if kind is PARAM:
             if found is None or found.dtype.kind != "f":
                 raise not_float(what, found or type(value).__name__)
@@ -71,10 +64,10 @@ def new_leaf(
             plain = found is None or found.weak is not None
             data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
         graph._host.add_node(slot, kind, (), found, data, user_site())
-        if shape is not None and pattern is not None:
+        if pattern is not None:
             graph._host.patterns[slot] = pattern
-        elif dtype is not None and value is MISSING:
-            graph._host.dtypes[slot] = np.dtype(dtype).newbyteorder("=")
+        elif wanted is not None and value is MISSING:
+            graph._host.dtypes[slot] = wanted
         if rule is not None:
             graph._host.cutoffs[slot] = rule
         var = graph._new_var(slot)

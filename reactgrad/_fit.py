@@ -40,12 +40,11 @@ def read_set(graph: Graph, slot: int, value: Any) -> tuple[Spec | None, Any]:
         raise DTypeError(
             f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
         )
+    if host.data[slot] is MISSING and old is None:
+        return read_as(what, value, host.dtypes.get(slot))
     found, new = read_value(value, what)
     pattern = host.patterns.get(slot)
-    if old is None:  # an input of any object, or one that was never set
-        if host.data[slot] is MISSING:
-            wanted = host.dtypes.get(slot)
-            return (found, new) if wanted is None else read_value(cast(what, new, wanted), what)
+    if old is None:  # an input of any object
         return None, value if found is None or found.weak is not None else frozen_copy(new)
     if found is None:
         raise DTypeError(
@@ -94,11 +93,7 @@ def not_float(what: str, found: object) -> DTypeError:
     )
 
 
-def read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
-    if shape is None:
-        if dtype is not None:
-            read_dtype(what, dtype)
-        return None
+def read_pattern(what: str, shape: Any, dtype: Any) -> Spec:
     lengths = shape if isinstance(shape, tuple | list) else (shape,)
     for n in lengths:
         if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
@@ -106,7 +101,7 @@ def read_pattern(what: str, shape: Any, dtype: Any) -> Spec | None:
                 f"{what}: shape={shape!r} must be made of integers of at least 0, or None for a "
                 "length that may vary."
             )
-    wanted = read_dtype(what, np.float64 if dtype is None else dtype)
+    wanted = np.dtype(np.float64) if dtype is None else dtype
     return spec(tuple(None if n is None else int(n) for n in lengths), wanted)
 
 
@@ -127,6 +122,19 @@ def _castable(found: Spec, value: Any) -> Any:
     if found.weak is float and math.isfinite(value):
         return np.dtype(np.float16)
     return np.dtype(np.int8) if found.weak is int else found.dtype
+
+
+def read_as(what: str, value: Any, dtype: Any) -> tuple[Spec | None, Any]:
+    """The first value of a leaf, in the dtype that was asked for; ``None``: in its own."""
+    found, value = read_value(value, what)
+    if dtype is None:
+        return found, value
+    if found is None:
+        raise DTypeError(
+            f"{what} was given {type(value).__name__} ({value!r:.60}), which is no number or array "
+            f"and cannot have dtype='{dtype}'."
+        )
+    return read_value(cast(what, value, dtype), what)
 
 
 def cast(what: str, value: Any, dtype: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from reactgrad import _respec
 from reactgrad._change import respec
+from reactgrad._errors import SetError
 from reactgrad._fit import read_set
 from reactgrad._observe import announce
 from reactgrad._observers import Sets
@@ -49,8 +50,11 @@ def write_plainly(graph: Graph, values: Sequence[tuple[int, Any]]) -> bool:
         if not host.plain_write(slot, value):
             return False
     slots = [slot for slot, _ in values]
+    members = set(slots)
+    if len(members) < len(slots):
+        return False
     try:
-        host.overwrite(set(slots))
+        host.overwrite(members)
         data = host.data
         for slot, value in values:
             buffer = data[slot]
@@ -92,6 +96,7 @@ def write_one_plainly(graph: Graph, slot: int, value: Any) -> bool:
 
 def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
     graph._scheduler.check_idle()
+    _check_once(graph, [slot for slot, _ in values])
     if graph._observers.calling is not None:
         _queue_sets(graph, values)
         return
@@ -116,6 +121,16 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
         graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
     if graph._observed:
         announce(graph, [slot for slot, _, _ in ready])
+
+
+def _check_once(graph: Graph, slots: Sequence[int]) -> None:
+    if len(set(slots)) == len(slots):
+        return
+    twice = next(slot for i, slot in enumerate(slots) if slot in slots[:i])
+    name = graph._host.name(twice)
+    raise SetError(
+        f"g.set was given two values for {name!r}: by its Var and by its name. Write it once."
+    )
 
 
 def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:

@@ -505,9 +505,14 @@ class Store:
         if (op is not INPUT and op is not PARAM) or slot in self.cutoffs:
             return False
         found = self.specs[slot]
-        if type(buffer) is not np.ndarray:
+        if found is None or type(buffer) is not np.ndarray:
             kind = type(value)
-            return kind is type(buffer) and found is _WEAK.get(kind) and slot not in self.patterns
+            return (
+                kind is type(buffer)
+                and kind in _PLAIN
+                and found is _PLAIN[kind]
+                and slot not in self.patterns
+            )
         if type(value) is np.ndarray:
             return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
         return type(value) in _FLOATS and found is _FLOAT_SPEC
@@ -915,7 +920,8 @@ _SECONDS_AN_ELEMENT, _SECONDS_A_PRODUCT = 1e-9, 1e-10
 _FLOATS = (float, np.float64)
 _FLOAT64 = np.dtype(np.float64)
 _FLOAT_SPEC = spec((), _FLOAT64)
-_WEAK = {kind: weak_spec(kind) for kind in (int, float)}
+# Values that are put in the place of one of their kind as they are, with the spec of such a leaf.
+_PLAIN = {int: weak_spec(int), float: weak_spec(float), str: None}
 
 
 def _always_held() -> bool:

@@ -121,3 +121,43 @@ def test_an_integer_that_stands_for_a_float_reaches_the_kernels(
         x.set(number)
         assert y.value.tolist() == [0.0, number, 2.0 * number]
         assert x.value == number
+
+
+PAIRS = {
+    "arrays": (np.array([1.0]), np.array([2.0, 3.0])),
+    "lists": ([1.0], [2.0, 3.0]),
+    "lists of objects": ([object()], [None]),
+    "dicts": ({"a": 1}, {"b": 2}),
+    "texts": ("a", "b"),
+    "numbers": (1.0, 2.0),
+    "objects": (object(), object()),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize("first", [{"a": 1}, "text", None], ids=["dict", "str", "None"])
+def test_an_input_of_objects_takes_the_second_of_a_kind_as_the_first(
+    first: object, pair: tuple[object, object], g: rg.Graph
+) -> None:
+    x, other = g.input(first), g.input(first)
+    try:
+        other.set(pair[1])
+    except TypeError as error:
+        for given in pair:
+            with pytest.raises(type(error)):
+                x.set(given)
+        return
+    for given in pair:
+        x.set(given)
+    assert type(x.value) is type(other.value)
+    assert np.array_equal(x.value, other.value)
+    assert x.value_version == 3
+
+
+@pytest.mark.parametrize("given", [object(), None, {"a": 1}, "text"], ids=str)
+def test_an_input_without_a_value_takes_what_its_dtype_can_hold(given: object, g: rg.Graph) -> None:
+    x = g.input(dtype="f4")
+    with pytest.raises(TypeError):
+        x.set(given)
+    x.set([1.0, 2.0])
+    assert x.value.dtype == np.float32

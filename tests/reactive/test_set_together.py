@@ -221,3 +221,15 @@ def test_mixed_with_everything_else(seed: int) -> None:
         g.check_invariants()
     for twin, value in forks:
         assert twin.item() == pytest.approx(value)
+
+
+@pytest.mark.parametrize("others", [0, MANY])
+def test_one_leaf_twice_is_refused(others: int) -> None:
+    g, leaves, _ = weighted()
+    x = g.input(1.0, name="x")
+    for number in (2.0, 3.0):
+        with pytest.raises(rg.SetError, match="two values for 'x'"):
+            g.set({**dict.fromkeys(leaves[:others], number), x: 5.0, "x": 6.0})
+    assert x.item() == 1.0
+    assert x.value_version == 1
+    assert [leaf.value_version for leaf in leaves] == [1] * MANY
