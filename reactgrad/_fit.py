@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad._errors import DeviceError, DTypeError, SetError, ShapeError
 from reactgrad._store import CONST, MISSING, Leaf, frozen_copy
-from reactgrad.backend import Spec, device_of_kind, read_dtype, read_value, spec
+from reactgrad.backend import Spec, device_of_kind, read_value, spec
 from reactgrad.ops import MODE, Handle
 
 if TYPE_CHECKING:
