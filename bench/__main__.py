@@ -1,4 +1,5 @@
-"""``python -m bench [B4 B7 ...] [--quick] [--permuted] [--cpu] [--seconds S] [--json FILE] [--list]``."""
+"""``python -m bench [B4 B7 ...] [--quick] [--permuted] [--cpu] [--seconds S] [--json FILE] [--list]
+[--spread FILE ...]``."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bench._case import Setting
     from bench._measure import FULL, QUICK
     from bench._run import lines
+    from bench._spread import spread
     from bench._table import PERMUTED, Line, beside, header, printed
     from bench._workloads import LATER, modules, numbers, workload_of
 
@@ -33,6 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
         "--seconds", type=float, metavar="S", help="how long a contest takes (least rounds anyway)"
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all figures there")
+    parser.add_argument(
+        "--spread",
+        nargs="+",
+        metavar="FILE",
+        type=Path,
+        help="run nothing: several runs' JSON files as one table in Markdown",
+    )
     parser.add_argument("--list", action="store_true", help="name the workloads and their cases")
     options = parser.parse_args(arguments)
     chosen = [number.upper() for number in options.workloads] or numbers()
@@ -41,6 +50,12 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(numbers())}")
     setting = Setting(small=options.quick)
 
+    if options.spread:
+        try:
+            print(spread(options.spread))
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
+        return 0
     if options.list:
         for module in modules():
             workload = workload_of(module)

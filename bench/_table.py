@@ -88,21 +88,24 @@ def header() -> str:
     return _row(HEADER) + "\n" + "-" * (sum(WIDTHS) + len(WIDTHS) - 1)
 
 
+def cells(line: Line) -> tuple[str, ...]:
+    """What stands in the columns of the table."""
+    met = line.met
+    return (
+        line.number,
+        f"{line.case} [{line.unit}]" if line.unit != "step" else line.case,
+        _amount(line.ours, line.seconds),
+        _amount(line.peer, line.seconds),
+        line.peer_name,
+        _ratio(line),
+        _goal(line),
+        "" if met is None else "met" if met else "NOT met",
+    )
+
+
 def printed(line: Line) -> str:
     """A line of the table as text."""
-    met = line.met
-    text = _row(
-        (
-            line.number,
-            f"{line.case} [{line.unit}]" if line.unit != "step" else line.case,
-            _amount(line.ours, line.seconds),
-            _amount(line.peer, line.seconds),
-            line.peer_name,
-            _ratio(line),
-            _goal(line),
-            "" if met is None else "met" if met else "NOT met",
-        )
-    )
+    text = _row(cells(line))
     return f"{text}  {line.note}".rstrip() if line.note else text.rstrip()
 
 

@@ -27,7 +27,7 @@ def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
     if scheduler.notes or scheduler.computing or graph._observers.calling is not None:
         return False
     graph._tidy()  # so that no other handle has the place of one that died
-    first, given = next(iter(values)), values.values()
+    first, given = next(iter(values)), list(values.values())
     together = host.together.get(id(first))
     if host.dropped or together is None or not together.takes(host, values, given):
         return False

@@ -203,6 +203,33 @@ def test_the_command_writes_what_it_prints(
     assert "B15  later: on a GPU" in printed
 
 
+def test_several_runs_make_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"{i}.json" for i in range(3)]
+    for file, ours in zip(files, (1.0, 4.0, 2.0), strict=True):
+        line = Line(
+            *("B1", "toy", "step", True, Figure.exact(ours), "by hand", Figure.exact(8.0)),
+            ratio=Figure.exact(ours / 8.0),
+            goal=faster(4.0),
+        )
+        content = {"machine": {"cores": "2"}, "lines": [line.as_dict()]}
+        file.write_text(json.dumps(content))
+    assert command.main(["--spread", *map(str, files)]) == 0
+    printed = capsys.readouterr().out
+    row = "| B1 | toy | 2.00 s | 8.00 s | by hand | 4× faster (2–8) | ≥ 4× | 2 of 3 |"
+    assert row in printed.splitlines()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"machine": {}, "lines": [{}]}'])
+def test_what_is_no_run_is_refused(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(content)
+    with pytest.raises(SystemExit):
+        command.main(["--spread", str(file)])
+    assert f"{file} was not written by python -m bench --json" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("median", "said"), [(1.2, ""), (1.3, ", TOO MUCH")])
 def test_a_permuted_variant_that_costs_too_much_says_so(median: float, said: str) -> None:
     figure = Line("B1", "toy", "step", True, ours=Figure.exact(1.0))

@@ -245,3 +245,24 @@ def test_one_leaf_twice_is_refused(others: int) -> None:
     assert x.item() == 1.0
     assert x.value_version == 1
     assert [leaf.value_version for leaf in leaves] == [1] * MANY
+
+
+class Once(dict[Any, Any]):
+    """A mapping whose values can be had once."""
+
+    given = 0
+
+    def values(self) -> Any:
+        self.given += 1
+        if self.given > 1:
+            raise KeyError("the values were taken before")
+        return super().values()
+
+
+def test_the_values_of_a_mapping_are_read_once() -> None:
+    g, leaves, _ = weighted()
+    for number in (1.0, 2.0):
+        g.set(dict.fromkeys(leaves, number))
+    g.set(Once(dict.fromkeys(leaves, 3.0)))
+    assert {leaf.item() for leaf in leaves} == {3.0}
+    assert {leaf.value_version for leaf in leaves} == {4}
