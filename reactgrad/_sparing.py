@@ -84,6 +84,7 @@ class _Sparing(Through):
         self._events: list[Event] = []
         self._met = set(targets)  # what this run has computed, read or was asked for
         self._ahead = set(ahead)
+        self._in_turn = iter(ahead)
         for slot in ahead:
             for operand in self._read(slot):
                 self._count(slot, operand)[operand] += 1
@@ -166,9 +167,8 @@ class _Sparing(Through):
                 for operand in read:
                     self._count_again(operand)[operand] -= 1
         elif slot in self._ahead:
-            self._ahead.remove(slot)
-            for operand in read:
-                self._count(slot, operand)[operand] -= 1
+            self._pass_over(slot)
+            self._strike(slot, read)
         self._loose.update(read)
         if slot in self._host.transient:
             if not again and outcome is not UNCHANGED:
@@ -184,6 +184,21 @@ class _Sparing(Through):
                 if not self._awaited(one):
                     self._let_go(one)
         return outcome
+
+    def _pass_over(self, slot: int) -> None:
+        """Those whose turn was before this one's and that turned out to be clean read nothing."""
+        mark = self._scheduler.staleness.mark
+        for passed in self._in_turn:
+            if passed == slot:
+                return
+            if passed in self._ahead and not mark[passed]:
+                self._strike(passed, self._read(passed))
+
+    def _strike(self, slot: int, read: Sequence[int]) -> None:
+        """A node reads its operands no more."""
+        self._ahead.remove(slot)
+        for operand in read:
+            self._count(slot, operand)[operand] -= 1
 
     def _awaited(self, slot: int) -> bool:
         return (

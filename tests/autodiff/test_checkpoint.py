@@ -100,7 +100,9 @@ def test_an_input_that_changes_runs_what_it_would_run_without(g: rg.Graph) -> No
     g.check_invariants()
 
 
-def peaks(build: Build, layers: int = 16, size: int = 100_000) -> tuple[int, int, Any]:
+def peaks(
+    build: Build, layers: int = 16, size: int = 100_000, *, forget: bool = False
+) -> tuple[int, int, Any]:
     """Most memory of forward and of backward, in arrays of the size of one layer."""
     g = rg.Graph()
     x = g.param(np.full(size, 0.5))
@@ -112,6 +114,8 @@ def peaks(build: Build, layers: int = 16, size: int = 100_000) -> tuple[int, int
     try:
         y.value
         forward = tracemalloc.get_traced_memory()[1]
+        if forget:
+            g.forget_marks()
         tracemalloc.reset_peak()
         y.backward()
         backward = tracemalloc.get_traced_memory()[1]
@@ -130,6 +134,12 @@ def test_memory_falls() -> None:
     assert after[0] <= 16 + 3
     assert after[1] <= 2 * 16 + 20
     assert np.array_equal(before[2], after[2])
+
+
+@pytest.mark.whole
+def test_memory_falls_where_a_read_has_to_look_which_nodes_are_stale() -> None:
+    """What turns out to be clean reads nothing: no value waits for it."""
+    assert peaks(rg.checkpoint, forget=True)[1] <= 2 * 16 + 20
 
 
 def test_backward_without_a_forward_before_needs_no_more(g: rg.Graph) -> None:
