@@ -21,6 +21,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,11 @@ from reactgrad._gaps import Gaps
 from reactgrad._host import Host
 from reactgrad._ledger import Ledger, memory_of
 from reactgrad._site import user_level
+from reactgrad._sparing import sparing
 from reactgrad._store import MISSING, Lease
 from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Op
-from reactgrad.scheduler import Column, InvariantError, Run, Step
+from reactgrad.scheduler import Column, Course, InvariantError, Run, Step
 from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 
@@ -185,6 +187,12 @@ class BudgetedHost(Host):
                 stacklevel=user_level(),
             )
         return run
+
+    def around(
+        self, slots: Sequence[int], targets: Sequence[int]
+    ) -> AbstractContextManager[Course | None]:
+        """Any run may release, and compute again, what reads a value that lies away."""
+        return sparing(self, slots, targets) if self.away else super().around(slots, targets)
 
     def _look_back(self) -> None:
         """A run has ended."""

@@ -169,7 +169,8 @@ def _cut_off(graph: Graph, slot: int, found: Spec | None, new: Any) -> bool:
 def set_cutoff(graph: Graph, slot: int, rule: Any) -> None:
     graph._scheduler.attend()
     if rule is None:
-        if graph._host.cutoffs.pop(slot, None) is not None:
+        lost = graph._host.cutoffs.pop(slot, None) is not None
+        if lost and not graph._scheduler.leaf[slot]:
             graph._host.former_cutoffs[slot] = graph._scheduler.version(slot)
     else:
         graph._host.own_view(slot)

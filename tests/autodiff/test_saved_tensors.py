@@ -678,3 +678,24 @@ def test_a_checkpoint_takes_over_what_hooks_have_put_away_while_it_was_built() -
         y.backward()
         np.testing.assert_allclose(a.grad, np.full(3, -2 * np.sin(2 * value)), rtol=1e-12)
     g.check_invariants()
+
+
+@pytest.mark.parametrize("budget", [0, 100, 200, 10**6])
+@pytest.mark.parametrize("retain_graph", [None, True, False])
+@pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
+def test_what_lies_away_comes_back_for_gradients_that_a_budget_let_go(
+    g: rg.Graph, budget: int, retain_graph: bool | None
+) -> None:
+    gradients = []
+    for limit in (None, budget):
+        graph = g if limit is None else rg.Graph(max_bytes=limit)
+        x, w = graph.param(np.full(4, 0.5)), graph.param(np.ones(4))
+        h = rg.exp(x * w)
+        with rg.save_on_cpu():
+            y = h * w
+        loss = (y * y).sum()
+        loss.value
+        loss.backward(retain_graph=retain_graph)
+        gradients.append([np.asarray(x.grad), np.asarray(w.grad)])
+        graph.check_invariants()
+    assert np.array_equal(*gradients)

@@ -532,3 +532,20 @@ def test_saving_inside_of_a_node_or_a_transaction_is_refused(tmp_path: Path) -> 
         x.set(2.0)
         g.save(tmp_path / "g")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("what", ["input", "param", "node", "pinned node"])
+def test_what_had_a_cutoff_once_comes_back(what: str) -> None:
+    g = rg.Graph()
+    x, w = g.input(1.0, name="x"), g.param([1.0], name="w")
+    y = g.keep(x * w)
+    y.name = "y"
+    y.value
+    had = {"input": x, "param": w}.get(what, y)
+    had.cutoff = "equal"
+    if what == "pinned node":
+        y.pin([5.0])
+    had.cutoff = None
+    h = there_and_back(g)
+    assert_same_graph(g, h)
+    assert h["y"].value == g["y"].value

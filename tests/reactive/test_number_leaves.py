@@ -154,7 +154,9 @@ def test_an_input_of_objects_takes_the_second_of_a_kind_as_the_first(
     assert x.value_version == 3
 
 
-@pytest.mark.parametrize("given", [object(), None, {"a": 1}, "text"], ids=str)
+@pytest.mark.parametrize(
+    "given", [object(), None, {"a": 1}, "text"], ids=["object", "None", "dict", "str"]
+)
 def test_an_input_without_a_value_takes_what_its_dtype_can_hold(given: object, g: rg.Graph) -> None:
     x = g.input(dtype="f4")
     with pytest.raises(TypeError):

@@ -688,3 +688,30 @@ def test_what_a_function_read_before_an_edit_is_not_rebuilt_for_it(g: rg.Graph) 
     g.check_invariants()
     choice.set(2)
     assert reader.value is None
+
+
+def test_who_caught_an_error_is_stale_only_where_that_error_may_have_gone(g: rg.Graph) -> None:
+    a, b = g.input(1.0), g.input(1.0)
+    moody = Moody(ValueError("no"))
+    raises = rg.lift(moody)(b)
+    y = rg.lift(lambda u, v: u + v)(a, raises)
+
+    def guarded(v: float) -> float:
+        try:
+            return float(y.value)
+        except ValueError:
+            return -v
+
+    z = rg.lift(guarded)(b)
+    assert z.value == -1.0
+    a.set(2.0)  # whatever it is, the other operand of y raises
+    assert not z.is_stale
+    assert g.plan(z).nodes == ()
+    assert g.forward(z).ran == ()
+    moody.error = None
+    b.set(3.0)
+    assert z.is_stale
+    assert z.value == 5.0
+    a.set(4.0)
+    assert z.is_stale
+    assert z.value == 7.0
