@@ -166,6 +166,47 @@ def test_a_reduction_is_near_to_numpy_and_the_same_on_any_number_of_threads(
         assert len(seen) == 1
 
 
+@given(
+    name=st.sampled_from(["sum", "mean", "max", "min", "sum_to"]),
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple),
+    axes=st.sets(st.integers(0, 3)),
+    layout=st.sampled_from(LAYOUTS),
+    dtype=st.sampled_from(["?", "u1", "i4", "i8", "f", "d", "g", "F", "D"]),
+    block=st.integers(1, 700),
+    threads=st.integers(1, 3),
+)
+def test_a_reduction_alone_gives_the_bits_that_it_gives_in_a_strip(
+    name: str,
+    shape: tuple[int, ...],
+    axes: set[int],
+    layout: Callable[[Any], Any],
+    dtype: str,
+    block: int,
+    threads: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    x = drawn(rng, dtype if dtype not in "gFD" else "d", shape).astype(dtype)
+    x.flat[:: max(1, x.size // 5)] = 0
+    x[tuple(-(n // 2) for n in shape)] *= np.asarray(-0.0 if x.dtype.kind in "fc" else 1, dtype)
+    x = layout(x) if x.ndim > 1 else x[:: 1 if block % 2 else -1]
+    axis = tuple(sorted(one for one in axes if one < x.ndim))
+    reduce = {"max": np.maximum.reduce, "min": np.minimum.reduce, "mean": np.mean}.get(name, np.sum)
+    with blockwise(block), np.errstate(all="ignore"):
+        expected = np.asarray(reduce(x, axis=axis, keepdims=True))
+        seen = []
+        for alone in (True, False):
+            out = np.zeros(expected.shape, expected.dtype)
+            attrs = () if name == "sum_to" else (axis, True)
+            step = find_binder(name, "cpu")([x], out, attrs)
+            assert type(step) is Reduction or (name == "sum_to" and x.size == out.size)
+            rg.set_num_threads(threads if alone else 1)
+            beside = Elementwise(np.copyto, [np.zeros(x.shape), np.zeros(x.shape)], 1.0)
+            (step if alone or type(step) is not Reduction else Strip((beside, step)).first)()
+            seen.append(bits(out))
+        assert seen[0] == seen[1]
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_half_floats_are_summed_as_before() -> None:
     x = np.full(1000, 0.1, "e")
     with blockwise():
@@ -473,11 +514,11 @@ def test_a_run_cancelled_inside_a_strip_is_taken_up_where_it_stopped(
         scheduler = g._scheduler
         assert isinstance(scheduler, Scheduler)
 
-        def cancelling(work: Callable[[int], None], items: Sequence[int], threads: int) -> None:
-            for at in items:
+        def cancelling(work: Callable[[Any], None], items: Sequence[Any], threads: int) -> None:
+            for at, item in enumerate(items):
                 if at == 3:
                     scheduler.cancel()
-                work(at)
+                work(item)
 
         monkeypatch.setattr(_strips, "for_each", cancelling)
         x.set(np.zeros((8, 9)))
