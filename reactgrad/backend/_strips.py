@@ -304,9 +304,9 @@ class _Pass:
 class Strip:
     """Steps of one shape that are computed together.
 
-    In a plan that is done where the first of them stands (``first``), and the others then find their
-    work done (``next``). If one of them raises, which shows only in some block, each is computed where
-    it stands, and it raises there.
+    In a plan that is done in the turn of the first of them, and the others then find their work done.
+    If one of them raises, which shows only in some block, each is computed where it stands, and it
+    raises there.
 
     Parameters
     ----------
@@ -316,30 +316,61 @@ class Strip:
         Asked before each block. Once it says yes, only the first step is computed to its end.
     """
 
-    __slots__ = ("_done", "_pass", "_steps", "_stopped")
+    __slots__ = ("_done", "_pass", "_stopped", "steps")
 
     def __init__(
         self, steps: Sequence[Blockwise], stopped: Callable[[], bool] | None = None
     ) -> None:
-        self._steps = steps
+        self.steps = list(steps)
         self._stopped = stopped
         self._done = False
-        self._pass = _Pass(steps)
+        self._pass: _Pass | None = None  # of these steps; others may take their places
 
     def first(self) -> None:
         """Compute all of them, or the first."""
         self._done = False
         try:
-            self._done = self._pass.run(settings.block, _threads(self._steps), self._stopped)
+            if self._pass is None:
+                self._pass = _Pass(self.steps)
+            self._done = self._pass.run(settings.block, _threads(self.steps), self._stopped)
             return
         except Exception:  # said again where it belongs
             pass
-        self._steps[0]()
+        self.steps[0]()
 
     def next(self, i: int) -> None:
         """Compute one of the others, if that is still to be done."""
         if not self._done:
-            self._steps[i]()
+            self.steps[i]()
+
+    def replace(self, i: int, step: Blockwise) -> None:
+        """Let another step of the same kind and shape take a place."""
+        self.steps[i] = step
+        self._pass = None
+
+
+class Turn:
+    """The turn of one step of a strip."""
+
+    __slots__ = ("_place", "strip")
+
+    def __init__(self, strip: Strip, place: int) -> None:
+        self.strip = strip
+        self._place = place
+
+    def __call__(self) -> None:
+        if self._place:
+            self.strip.next(self._place)
+        else:
+            self.strip.first()
+
+    def becomes(self, step: Callable[[], object]) -> bool:
+        """Let another step take this turn, if it is of the same kind and shape; whether it is."""
+        former = self.strip.steps[self._place]
+        if type(step) is not type(former) or step.shape != former.shape:
+            return False
+        self.strip.replace(self._place, step)
+        return True
 
 
 def _threads(steps: Sequence[Blockwise]) -> int:
