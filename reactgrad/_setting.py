@@ -80,7 +80,8 @@ def write_one_plainly(graph: Graph, slot: int, value: Any, adopt: bool) -> bool:
         ):
             return False
         try:
-            if not (adopt and host.adopt(slot, host.specs[slot], value)):
+            found = host.specs[slot]
+            if not adopt or found is None or not host.adopt(slot, found, value):
                 host.write_plainly(slot, value)
         finally:
             graph._scheduler.changed(slot)

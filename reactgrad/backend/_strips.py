@@ -66,7 +66,7 @@ def configured(
         settings = former
 
 
-# Blocks of a kernel that is alone need not fit a cache; there are still enough for all threads.
+# Blocks of a kernel that is alone need not fit a cache.
 LARGER = 8
 
 
@@ -107,7 +107,10 @@ class Elementwise:
             return
         if self._pass is None:
             self._pass = _Pass((self,))
-        self._pass.run(settings.block * (LARGER if self.one_pass else 1), threads)
+        size = settings.block
+        if self.one_pass:  # some for each thread
+            size = max(size, min(size * LARGER, prod(self.shape) // (2 * threads)))
+        self._pass.run(size, threads)
 
 
 class Reduction:
@@ -195,12 +198,12 @@ class Reduction:
             if self._cut in self._inside:
                 number = block[self._cut].start // self._each
                 at[self._cut] = slice(number, number + 1)
-            self._ufunc.reduce(x, self._inside, None, self._parts[tuple(at)], True)
+            self._ufunc.reduce(x, self._inside, None, self._parts[tuple(at)], keepdims=True)
 
     def finish(self) -> None:
         """Join what the blocks gave, in their order."""
         if self._across or not self._inside:
-            self._ufunc.reduce(self._parts, self._across, None, self._kept, True)
+            self._ufunc.reduce(self._parts, self._across, None, self._kept, keepdims=True)
         self._parts = None
         if self._last is not None:
             self._last()
@@ -226,7 +229,7 @@ class Reduction:
     def _reduce_rows(self, row: tuple[Any, Any]) -> None:
         source, target = row
         axes = tuple([axis - self._cut + 2 for axis in self._inside])
-        self._ufunc.reduce(source, axes, None, target, True)
+        self._ufunc.reduce(source, axes, None, target, keepdims=True)
 
 
 def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
@@ -367,7 +370,9 @@ class Turn:
     def becomes(self, step: Callable[[], object]) -> bool:
         """Let another step take this turn, if it is of the same kind and shape; whether it is."""
         former = self.strip.steps[self._place]
-        if type(step) is not type(former) or step.shape != former.shape:
+        if not isinstance(step, Elementwise | Reduction) or type(step) is not type(former):
+            return False
+        if step.shape != former.shape:
             return False
         self.strip.replace(self._place, step)
         return True
