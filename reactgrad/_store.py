@@ -564,7 +564,8 @@ class Store:
             self._own.add(slot)
         # It stays its giver's: never written, left to them at the next set.
         self._leases[slot] = [_always_held]
-        self.specs[slot] = found
+        if found is not self.specs[slot]:
+            self.specs[slot] = found
         self.footprint.add(buffer)
         self.moved(slot)
         return True

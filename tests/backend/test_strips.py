@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from sys import maxsize
@@ -206,6 +208,48 @@ def test_a_reduction_alone_gives_the_bits_that_it_gives_in_a_strip(
             seen.append(bits(out))
         assert seen[0] == seen[1]
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "sum", "max"])
+def test_a_step_that_was_called_holds_no_array_once_it_is_gone(name: str) -> None:
+    """Not until the collector comes by: a step and what it keeps from call to call refer one way."""
+    x = np.ones((70, 11))
+    out = np.zeros(x.shape if name in ("exp", "sigmoid") else 11)
+    with blockwise():
+        attrs = (0, False) if out.ndim == 1 else ()
+        step = find_binder(name, "cpu")([x], out, attrs)
+        assert isinstance(step, Elementwise | Reduction)
+        gone = [weakref.ref(x), weakref.ref(out)]
+        gc.disable()
+        try:
+            step()
+            step()
+            del step, x, out
+            assert [one() for one in gone] == [None, None]
+        finally:
+            gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("size", "threads", "count"), [(65536, 2, 2), (65536, 1, 0), (65535, 2, 0)]
+)
+def test_a_dear_kernel_on_a_large_array_has_a_block_for_each_thread(
+    size: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def counting(work: Callable[[Any], None], items: Sequence[Any], threads: int) -> None:
+        seen.append(len(items))
+        for item in items:
+            work(item)
+
+    monkeypatch.setattr(_strips, "for_each", counting)
+    rg.set_num_threads(threads)
+    x, out = np.linspace(0.0, 1.0, size), np.zeros(size)
+    with _strips.configured(block=32768, threshold=65536, effort=262144):
+        find_binder("exp", "cpu")([x], out, ())()
+    assert seen == [count] * bool(count)
+    np.testing.assert_array_equal(out, np.exp(x))
 
 
 def test_half_floats_are_summed_as_before() -> None:
