@@ -295,11 +295,10 @@ class _Pass:
             for step, i in reductions:
                 step.reduce(parts[i], block)
 
-        begun = reductions
-        for step, _ in begun:
+        for step, _ in reductions:
             step.begin()
         for_each(compute, blocks(self._shape, size), threads)
-        for step, _ in begun:
+        for step, _ in reductions:
             step.finish()
         return kernels is self._kernels
 
