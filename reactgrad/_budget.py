@@ -224,6 +224,12 @@ class BudgetedHost(Host):
         self._dirty.add(slot)
         self.make_room()
 
+    def adopt(self, slot: int, found: Spec, value: Any) -> bool:
+        adopted = super().adopt(slot, found, value)
+        if adopted:
+            self.make_room()
+        return adopted
+
     def close(self) -> None:
         super().close()
         self.__dict__.pop("_gaps", None)  # it refers back here, too

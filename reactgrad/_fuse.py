@@ -7,10 +7,9 @@ the first of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 
-from reactgrad.backend import Blockwise, Elementwise, Reduction, Strip
+from reactgrad.backend import Blockwise, Elementwise, Reduction, Strip, Turn
 from reactgrad.scheduler import Step
 
 Sources = Callable[[int], list[tuple[int, int]]]
@@ -77,7 +76,31 @@ def fuse(
     for group in groups:
         if len(group.steps) > 1:
             strip = Strip(list(group.steps.values()), stopped)
-            fused[group.positions[0]] = strip.first
-            for i, at in enumerate(group.positions[1:], 1):
-                fused[at] = partial(strip.next, i)
+            for i, at in enumerate(group.positions):
+                fused[at] = Turn(strip, i)
     return fused
+
+
+def replaced(fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
+    """Put what some steps are now into what ``fuse`` made of them; ``False``: fuse them again.
+
+    Which ones are computed together depends on their kinds and shapes; what they read is the same.
+    """
+    for at in places:
+        call, step = fused[at], steps[at]
+        if type(call) is Turn:
+            if not call.becomes(step):
+                return False
+        elif fused is steps:  # none was computed by blocks
+            if type(step) in _KINDS:
+                return False
+        elif _shape(call) != _shape(step):
+            return False
+        else:
+            fused[at] = step
+    return True
+
+
+def _shape(step: Step) -> tuple[object, ...] | None:
+    """What decides with which others a step may be computed."""
+    return (type(step), step.shape) if isinstance(step, Elementwise | Reduction) else None

@@ -69,8 +69,8 @@ def write_plainly(graph: Graph, values: Sequence[tuple[int, Any]]) -> bool:
     return True
 
 
-def write_one_plainly(graph: Graph, slot: int, value: Any) -> bool:
-    """As ``_write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
+def write_one_plainly(graph: Graph, slot: int, value: Any, adopt: bool) -> bool:
+    """As ``write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
     lock = graph._lock
     if not lock.acquire(False):
         return False
@@ -84,7 +84,9 @@ def write_one_plainly(graph: Graph, slot: int, value: Any) -> bool:
         ):
             return False
         try:
-            host.write_plainly(slot, value)
+            found = host.specs[slot]
+            if not adopt or found is None or not host.adopt(slot, found, value):
+                host.write_plainly(slot, value)
         finally:
             graph._scheduler.changed(slot)
         if graph._observed:

@@ -24,7 +24,7 @@ from reactgrad._cutoff import Cutoff, Tolerance, equal
 from reactgrad._direct import direct_step
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._footprint import Footprint
-from reactgrad._fuse import fuse
+from reactgrad._fuse import fuse, replaced
 from reactgrad._spares import Spares
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
@@ -542,19 +542,9 @@ class Store:
             if found is self.specs[slot]:
                 self._renumber(slot, buffer, value)
                 return
-        elif (
-            adopt
-            and found.kind == "cpu"
-            and type(value) is np.ndarray
-            and value.dtype == found.dtype
-            and value.flags.c_contiguous
-            and value.flags.owndata
-            and value.flags.aligned
-        ):
-            value.flags.writeable = False
-            self.data[slot] = value.reshape(storage_shape(found))
-            # It stays its giver's: never written, left to them at the next set.
-            self._leases[slot] = [_always_held]
+        elif adopt and self.adopt(slot, found, value):
+            self._forget_literals(slot)
+            return
         elif self._fits(buffer, found):
             device_of_kind(found.kind).assign(buffer, value)
             return
@@ -564,6 +554,26 @@ class Store:
         self._forget_literals(slot)
         self.specs[slot] = found
         self.moved(slot)
+
+    def adopt(self, slot: int, found: Spec, value: Any) -> bool:
+        """Let the array that was given be the memory of a leaf; ``False``: it has to be copied."""
+        if found.kind != "cpu" or type(value) is not np.ndarray or value.dtype != found.dtype:
+            return False
+        flags = value.flags
+        if not (flags.c_contiguous and flags.owndata and flags.aligned):
+            return False
+        flags.writeable = False
+        buffer = self.data[slot] = value.reshape(found.storage)
+        self.handed.pop(slot, None)
+        if self._own is not None:
+            self._own.add(slot)
+        # It stays its giver's: never written, left to them at the next set.
+        self._leases[slot] = [_always_held]
+        if found is not self.specs[slot]:
+            self.specs[slot] = found
+        self.footprint.add(buffer)
+        self.moved(slot)
+        return True
 
     # --- steps ---------------------------------------------------------------------------------
 
@@ -600,6 +610,10 @@ class Store:
             lambda: scheduler.cancelled,
         )
         return (steps, slots) if self.registers is None else fused(self.registers, slots, steps)
+
+    def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
+        """Call these steps in what ``fuse`` has given, if nothing else changes; see ``Host``."""
+        return self.registers is None and replaced(fused, steps, places)
 
     def spoiled(self, slots: Sequence[int]) -> None:
         """Forget what may have been computed of these nodes ahead of their turn."""

@@ -523,7 +523,7 @@ class Var(Value):
         (array([3., 4.]), 2)
         """
         graph = self._graph
-        if not copy or not graph._write_one_plainly(self._slot, value):
+        if not graph._write_one_plainly(self._slot, value, not copy):
             with graph._lock:
                 graph._set_many(((self._slot, value),), adopt=not copy)
 

@@ -48,6 +48,7 @@ from reactgrad.backend._strips import Blockwise as Blockwise
 from reactgrad.backend._strips import Elementwise as Elementwise
 from reactgrad.backend._strips import Reduction as Reduction
 from reactgrad.backend._strips import Strip as Strip
+from reactgrad.backend._strips import Turn as Turn
 from reactgrad.backend._strips import is_large as is_large
 from reactgrad.backend._threads import ThreadCountError as ThreadCountError
 from reactgrad.backend._threads import get_num_threads as get_num_threads

@@ -10,9 +10,24 @@ Shape = tuple[int, ...]
 Block = tuple[slice, ...]  # one slice for each axis
 
 
+def cut(shape: Shape, size: int) -> tuple[int, int]:
+    """The axis that is cut for blocks of at most `size` elements, and how much of it each has.
+
+    Axes before it are taken element by element, those behind it whole.
+    """
+    axis = 0
+    while axis + 1 < len(shape) and prod(shape[axis + 1 :]) > size:
+        axis += 1
+    most = max(1, size // prod(shape[axis + 1 :]))
+    count = -(-shape[axis] // most)
+    return axis, -(-shape[axis] // count)
+
+
 @lru_cache(maxsize=1024)
 def blocks(shape: Shape, size: int) -> tuple[Block, ...]:
-    """Near-equal parts of an array, in C order, each of at most `size` elements that lie side by side.
+    """Parts of an array, in C order, each of at most `size` elements that lie side by side.
+
+    All along the axis that is cut are equal but the last, which may be smaller.
 
     Parameters
     ----------
@@ -33,12 +48,9 @@ def blocks(shape: Shape, size: int) -> tuple[Block, ...]:
     >>> [tuple(range(2)[one[0]]) for one in blocks((2, 3), 3)]
     [(0,), (1,)]
     """
-    axis = 0  # the one that is cut: those before it are taken element by element, those behind it whole
-    while axis + 1 < len(shape) and prod(shape[axis + 1 :]) > size:
-        axis += 1
+    axis, each = cut(shape, size)
     length = shape[axis]
-    count = -(-length // max(1, size // prod(shape[axis + 1 :])))
-    cuts = [slice(length * i // count, length * (i + 1) // count) for i in range(count)]
+    cuts = [slice(i, min(i + each, length)) for i in range(0, length, each)]
     rest = tuple([slice(0, n) for n in shape[axis + 1 :]])
     found: list[Block] = [()]
     for n in shape[:axis]:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._blocks import Block, Shape, blocks, part
+from reactgrad.backend._blocks import Block, Shape, blocks, cut, part
 from reactgrad.backend._registry import Kernel
 from reactgrad.backend._threads import for_each, get_num_threads
 
@@ -65,7 +66,7 @@ def configured(
         settings = former
 
 
-# Blocks of a kernel that is alone need not fit a cache; there are still enough for all threads.
+# Blocks of a kernel that is alone need not fit a cache.
 LARGER = 8
 
 
@@ -87,7 +88,7 @@ class Elementwise:
         alone.
     """
 
-    __slots__ = ("arrays", "cost", "kernel", "one_pass", "shape")
+    __slots__ = ("_pass", "arrays", "cost", "kernel", "one_pass", "shape")
 
     def __init__(
         self, kernel: Kernel, arrays: Sequence[Any], cost: float, *, one_pass: bool = True
@@ -97,17 +98,27 @@ class Elementwise:
         self.arrays = tuple(arrays)
         self.shape: Shape = arrays[-1].shape
         self.cost = cost
+        self._pass: _Pass | None = None
 
     def __call__(self) -> None:
-        if self.one_pass and _threads((self,)) == 1:
+        threads = _threads((self,))
+        if self.one_pass and threads == 1:
             self.kernel(*self.arrays)
             return
-        # Not kept: each would hold the other one, and their arrays, until the collector comes by.
-        Strip((self,)).run(settings.block * (LARGER if self.one_pass else 1))
+        if self._pass is None:
+            self._pass = _Pass((self,))
+        size = settings.block
+        if self.one_pass:  # some for each thread
+            size = max(size, min(size * LARGER, prod(self.shape) // (2 * threads)))
+        self._pass.run(size, threads)
 
 
 class Reduction:
     """The step of a reduction of a large array.
+
+    Each block is reduced by itself, along those axes that it has more than an element of, and then
+    what the blocks gave, in their order. Blocks that lie side by side are reduced in one call, of their
+    array with one more axis: NumPy goes through each of them as if it was alone.
 
     Parameters
     ----------
@@ -124,10 +135,13 @@ class Reduction:
     """
 
     __slots__ = (
-        "_axes",
+        "_across",
+        "_cut",
+        "_each",
+        "_inside",
         "_kept",
         "_last",
-        "_results",
+        "_parts",
         "_ufunc",
         "arrays",
         "cost",
@@ -144,80 +158,105 @@ class Reduction:
     ) -> None:
         self.arrays = (x,)
         self.shape: Shape = x.shape
-        self.cost = 1.0
+        self.cost = 0.5  # it writes next to nothing
         self._ufunc = ufunc
         self._kept = kept
-        self._axes = tuple(axes)
         self._last = last
-        self._results: list[Any] | None = None  # of blocks, where several reduce to one place
+        self._cut, self._each = cut(x.shape, settings.block)
+        self._inside = tuple([axis for axis in axes if axis >= self._cut])
+        self._across = tuple([axis for axis in axes if axis <= self._cut])
+        self._parts: Any = None  # what the blocks give
 
     def __call__(self) -> None:
-        Strip((self,)).run(settings.block)
+        x, threads = self.arrays[0], _threads((self,))
+        # Of an operand that is converted on the way NumPy adds up as much as it converts at a time.
+        plain = x.dtype == self._kept.dtype or self._kept.dtype.kind in "biu"
+        if not (plain and x.flags.c_contiguous):
+            _Pass((self,)).run(settings.block, threads)
+            return
+        self.begin()
+        if self._inside:
+            for_each(self._reduce_rows, self._rows(threads), threads)
+        self.finish()
 
-    def begin(self, every: Sequence[Block]) -> None:
-        """Make ready to reduce these blocks."""
-        ends = every[0], every[-1]
-        apart = all(ends[0][axis] == ends[1][axis] for axis in self._axes)
-        self._results = None if apart else [None] * len(every)
-
-    def reduce(self, x: Any, at: int, block: Block) -> None:
-        """Reduce one block."""
-        place = self._place(block)
-        if self._results is None:
-            target = self._kept[place]
+    def begin(self) -> None:
+        """Make ready to reduce blocks."""
+        if not self._inside:
+            self._parts = self.arrays[0]
+        elif not self._across:
+            self._parts = self._kept
         else:
-            target = np.empty([one.stop - one.start for one in place], self._kept.dtype)
-            self._results[at] = target
-        self._ufunc.reduce(x, self._axes, None, target, keepdims=True)
+            shape = [1 if axis in self._inside else n for axis, n in enumerate(self.shape)]
+            if self._cut in self._inside:
+                shape[self._cut] = -(-self.shape[self._cut] // self._each)
+            self._parts = np.empty(shape, self._kept.dtype)
 
-    def finish(self, every: Sequence[Block]) -> None:
+    def reduce(self, x: Any, block: Block) -> None:
+        """Reduce one block."""
+        if self._inside:
+            at = [slice(0, 1) if i in self._inside else one for i, one in enumerate(block)]
+            if self._cut in self._inside:
+                number = block[self._cut].start // self._each
+                at[self._cut] = slice(number, number + 1)
+            self._ufunc.reduce(x, self._inside, None, self._parts[tuple(at)], keepdims=True)
+
+    def finish(self) -> None:
         """Join what the blocks gave, in their order."""
-        if self._results is not None:
-            found: dict[tuple[int, ...], tuple[Block, list[Any]]] = {}
-            for block, result in zip(every, self._results, strict=True):
-                place = self._place(block)
-                start = tuple([one.start for one in place])
-                found.setdefault(start, (place, []))[1].append(result)
-            for place, results in found.values():
-                self._ufunc.reduce(np.stack(results), 0, None, self._kept[place])
-            self._results = None
+        if self._across or not self._inside:
+            self._ufunc.reduce(self._parts, self._across, None, self._kept, keepdims=True)
+        self._parts = None
         if self._last is not None:
             self._last()
 
-    def _place(self, block: Block) -> Block:
-        """Where in the result a block goes."""
-        return tuple([slice(0, 1) if i in self._axes else one for i, one in enumerate(block)])
+    def _rows(self, threads: int) -> list[tuple[Any, Any]]:
+        """The blocks, side by side along two axes more, each with its place; in some parts for threads."""
+        x, parts, cut, each = self.arrays[0], self._parts, self._cut, self._each
+        outer, length, inner = prod(x.shape[:cut]), x.shape[cut], x.shape[cut + 1 :]
+        x = x.reshape(outer, length, *inner)
+        parts = parts.reshape(outer, -1, *parts.shape[cut + 1 :])
+        ends = length // each * each
+        rows: list[tuple[Any, Any]] = []
+        for begin, end, size in ((0, ends, each), (ends, length, length - ends)):
+            if size:
+                source = x[:, begin:end].reshape(outer, -1, size, *inner)
+                if cut in self._inside:
+                    target = parts[:, begin // each : -(-end // each), None]
+                else:
+                    target = parts[:, begin:end].reshape(outer, -1, size, *parts.shape[2:])
+                rows += _shared(source, target) if threads > 1 else [(source, target)]
+        return rows
+
+    def _reduce_rows(self, row: tuple[Any, Any]) -> None:
+        source, target = row
+        axes = tuple([axis - self._cut + 2 for axis in self._inside])
+        self._ufunc.reduce(source, axes, None, target, keepdims=True)
+
+
+def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
+    """These two in parts along the longer one of their first two axes."""
+    axis = 0 if source.shape[0] > source.shape[1] else 1
+    length = source.shape[axis]
+    count = min(length, -(-source.size // (settings.block * LARGER)))
+    for i in range(count):
+        part = (slice(None),) * axis + (slice(length * i // count, length * (i + 1) // count),)
+        yield source[part], target[part]
 
 
 Blockwise = Elementwise | Reduction
 
 
-class Strip:
-    """Steps of one shape that are computed together.
+class _Pass:
+    """One pass over arrays of one shape: of each block what several steps compute.
 
-    In a plan that is done where the first of them stands (``first``), and the others then find their
-    work done (``next``). If one of them raises, which shows only in some block, each is computed where
-    it stands, and it raises there.
-
-    Parameters
-    ----------
-    steps
-        In an order in which they can be computed; none reads what a reduction among them gives.
-    stopped
-        Asked before each block. Once it says yes, only the first step is computed to its end.
+    It knows kernels and arrays, and of the steps only reductions, so that a step may keep it.
     """
 
-    __slots__ = ("_arrays", "_cut", "_done", "_kernels", "_reductions", "_steps", "_stopped")
+    __slots__ = ("_arrays", "_cut", "_kernel_first", "_kernels", "_reductions", "_shape")
 
-    def __init__(
-        self, steps: Sequence[Blockwise], stopped: Callable[[], bool] | None = None
-    ) -> None:
-        shape = steps[0].shape
+    def __init__(self, steps: Sequence[Blockwise]) -> None:
+        shape = self._shape = steps[0].shape
         arrays = {id(one): one for step in steps for one in step.arrays}
         place = {key: i for i, key in enumerate(arrays)}
-        self._steps = steps
-        self._stopped = stopped
-        self._done = False
         self._arrays = list(arrays.values())
         # Arrays of which a block has a part; whether they have the shape of all.
         self._cut = [
@@ -230,50 +269,112 @@ class Strip:
             for step in steps
             if type(step) is Elementwise
         ]
+        self._kernel_first = type(steps[0]) is Elementwise
         self._reductions = [
             (step, place[id(step.arrays[0])]) for step in steps if type(step) is Reduction
         ]
 
-    def run(self, size: int) -> bool:
-        """Compute them, by blocks of this size; whether all of them were."""
-        every = blocks(self._steps[0].shape, size)
-        kernels, reductions, stopped = self._kernels, self._reductions, self._stopped
+    def run(self, size: int, threads: int, stopped: Callable[[], bool] | None = None) -> bool:
+        """Compute it, by blocks of this size; whether that was done for all steps.
 
-        def compute(at: int) -> None:
+        `stopped` is asked before each block. Once it says yes, only the first step is computed to its
+        end.
+        """
+        kernels, reductions = self._kernels, self._reductions
+
+        def compute(block: Block) -> None:
             nonlocal kernels, reductions
             if stopped is not None and stopped():
-                first = type(self._steps[0]) is Elementwise
+                first = self._kernel_first
                 kernels, reductions = (kernels[:1], []) if first else ([], reductions[:1])
-            block = every[at]
             parts = self._arrays.copy()
             for i, one, full in self._cut:
                 parts[i] = one[block] if full else part(one, block)
             for kernel, take in kernels:
                 kernel(*take(parts))
             for step, i in reductions:
-                step.reduce(parts[i], at, block)
+                step.reduce(parts[i], block)
 
         for step, _ in reductions:
-            step.begin(every)
-        for_each(compute, range(len(every)), _threads(self._steps))
+            step.begin()
+        for_each(compute, blocks(self._shape, size), threads)
         for step, _ in reductions:
-            step.finish(every)
-        return len(kernels) + len(reductions) == len(self._steps)
+            step.finish()
+        return kernels is self._kernels
+
+
+class Strip:
+    """Steps of one shape that are computed together.
+
+    In a plan that is done in the turn of the first of them, and the others then find their work done.
+    If one of them raises, which shows only in some block, each is computed where it stands, and it
+    raises there.
+
+    Parameters
+    ----------
+    steps
+        In an order in which they can be computed; none reads what a reduction among them gives.
+    stopped
+        Asked before each block. Once it says yes, only the first step is computed to its end.
+    """
+
+    __slots__ = ("_done", "_pass", "_stopped", "steps")
+
+    def __init__(
+        self, steps: Sequence[Blockwise], stopped: Callable[[], bool] | None = None
+    ) -> None:
+        self.steps = list(steps)
+        self._stopped = stopped
+        self._done = False
+        self._pass: _Pass | None = None  # of these steps; others may take their places
 
     def first(self) -> None:
         """Compute all of them, or the first."""
         self._done = False
         try:
-            self._done = self.run(settings.block)
+            if self._pass is None:
+                self._pass = _Pass(self.steps)
+            self._done = self._pass.run(settings.block, _threads(self.steps), self._stopped)
             return
         except Exception:  # said again where it belongs
             pass
-        self._steps[0]()
+        self.steps[0]()
 
     def next(self, i: int) -> None:
         """Compute one of the others, if that is still to be done."""
         if not self._done:
-            self._steps[i]()
+            self.steps[i]()
+
+    def replace(self, i: int, step: Blockwise) -> None:
+        """Let another step of the same kind and shape take a place."""
+        self.steps[i] = step
+        self._pass = None
+
+
+class Turn:
+    """The turn of one step of a strip."""
+
+    __slots__ = ("_place", "strip")
+
+    def __init__(self, strip: Strip, place: int) -> None:
+        self.strip = strip
+        self._place = place
+
+    def __call__(self) -> None:
+        if self._place:
+            self.strip.next(self._place)
+        else:
+            self.strip.first()
+
+    def becomes(self, step: Callable[[], object]) -> bool:
+        """Let another step take this turn, if it is of the same kind and shape; whether it is."""
+        former = self.strip.steps[self._place]
+        if not isinstance(step, Elementwise | Reduction) or type(step) is not type(former):
+            return False
+        if step.shape != former.shape:
+            return False
+        self.strip.replace(self._place, step)
+        return True
 
 
 def _threads(steps: Sequence[Blockwise]) -> int:

@@ -37,6 +37,25 @@ class Host(Protocol):
         """
         ...
 
+    def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
+        """Some of the steps that were fused are others now: call these in what ``fuse`` has given.
+
+        Parameters
+        ----------
+        fused
+            What ``fuse`` has given; it is changed.
+        steps
+            What it was given.
+        places
+            Which of them are others.
+
+        Returns
+        -------
+        bool
+            ``False``: they have to be fused again.
+        """
+        ...
+
     def spoiled(self, slots: Sequence[int]) -> None:
         """These nodes were not computed, but fused steps may have been at work on them.
 

@@ -95,6 +95,9 @@ class Plan:
     # What is called to run them all: the same steps, or others, or fewer, that do the same together.
     fused: list[Step] | None = None
     step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
+    places: dict[int, int] | None = (
+        None  # where the step of each slot is; known when one was bound anew
+    )
     call_slots: list[int] = field(default_factory=list[int])  # the first slot of each of `fused`
     repeats: bool = False  # whether it is stored, so that fusing its steps pays
     lends: bool = False  # whether a step runs code of the user; known with the steps
@@ -118,6 +121,7 @@ class Plan:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
         self.steps = self.fused = self.rows = self.tasks = None
         self.step_slots = []
+        self.places = None
         self.members = frozenset()
 
     def __len__(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from sys import maxsize
@@ -13,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.backend import Elementwise, Reduction, Strip, _blockwise, _strips, find_binder
+from reactgrad._store import Store
+from reactgrad.backend import Elementwise, Reduction, Strip, Turn, _blockwise, _strips, find_binder
 from reactgrad_scheduler import Scheduler
 
 
@@ -42,12 +45,12 @@ def strips_of(graph: rg.Graph) -> list[int]:
     """How many steps each strip has that a plan of this graph holds."""
     plans = [each.plan for each in graph._scheduler.plans._transitions.values()]
     strips = {
-        id(step.__self__): step.__self__
+        id(step.strip): step.strip
         for plan in plans
         for step in plan.fused or ()
-        if isinstance(getattr(step, "__self__", None), Strip)
+        if isinstance(step, Turn)
     }
-    return [len(one._steps) for one in strips.values()]
+    return [len(one.steps) for one in strips.values()]
 
 
 # --- kernels -----------------------------------------------------------------------------------
@@ -166,6 +169,89 @@ def test_a_reduction_is_near_to_numpy_and_the_same_on_any_number_of_threads(
         assert len(seen) == 1
 
 
+@given(
+    name=st.sampled_from(["sum", "mean", "max", "min", "sum_to"]),
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple),
+    axes=st.sets(st.integers(0, 3)),
+    layout=st.sampled_from(LAYOUTS),
+    dtype=st.sampled_from(["?", "u1", "i4", "i8", "f", "d", "g", "F", "D"]),
+    block=st.integers(1, 700),
+    threads=st.integers(1, 3),
+)
+def test_a_reduction_alone_gives_the_bits_that_it_gives_in_a_strip(
+    name: str,
+    shape: tuple[int, ...],
+    axes: set[int],
+    layout: Callable[[Any], Any],
+    dtype: str,
+    block: int,
+    threads: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    x = drawn(rng, dtype if dtype not in "gFD" else "d", shape).astype(dtype)
+    x.flat[:: max(1, x.size // 5)] = 0
+    x[tuple(-(n // 2) for n in shape)] *= np.asarray(-0.0 if x.dtype.kind in "fc" else 1, dtype)
+    x = layout(x) if x.ndim > 1 else x[:: 1 if block % 2 else -1]
+    axis = tuple(sorted(one for one in axes if one < x.ndim))
+    reduce = {"max": np.maximum.reduce, "min": np.minimum.reduce, "mean": np.mean}.get(name, np.sum)
+    with blockwise(block), np.errstate(all="ignore"):
+        expected = np.asarray(reduce(x, axis=axis, keepdims=True))
+        seen = []
+        for alone in (True, False):
+            out = np.zeros(expected.shape, expected.dtype)
+            attrs = () if name == "sum_to" else (axis, True)
+            step = find_binder(name, "cpu")([x], out, attrs)
+            assert type(step) is Reduction or (name == "sum_to" and x.size == out.size)
+            rg.set_num_threads(threads if alone else 1)
+            beside = Elementwise(np.copyto, [np.zeros(x.shape), np.zeros(x.shape)], 1.0)
+            (step if alone or type(step) is not Reduction else Strip((beside, step)).first)()
+            seen.append(bits(out))
+        assert seen[0] == seen[1]
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "sum", "max"])
+def test_a_step_that_was_called_holds_no_array_once_it_is_gone(name: str) -> None:
+    """Not until the collector comes by: a step and what it keeps from call to call refer one way."""
+    x = np.ones((70, 11))
+    out = np.zeros(x.shape if name in ("exp", "sigmoid") else 11)
+    with blockwise():
+        attrs = (0, False) if out.ndim == 1 else ()
+        step = find_binder(name, "cpu")([x], out, attrs)
+        assert isinstance(step, Elementwise | Reduction)
+        gone = [weakref.ref(x), weakref.ref(out)]
+        gc.disable()
+        try:
+            step()
+            step()
+            del step, x, out
+            assert [one() for one in gone] == [None, None]
+        finally:
+            gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("size", "threads", "count"), [(65536, 2, 2), (65536, 1, 0), (65535, 2, 0)]
+)
+def test_a_dear_kernel_on_a_large_array_has_a_block_for_each_thread(
+    size: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def counting(work: Callable[[Any], None], items: Sequence[Any], threads: int) -> None:
+        seen.append(len(items))
+        for item in items:
+            work(item)
+
+    monkeypatch.setattr(_strips, "for_each", counting)
+    rg.set_num_threads(threads)
+    x, out = np.linspace(0.0, 1.0, size), np.zeros(size)
+    with _strips.configured(block=32768, threshold=65536, effort=262144):
+        find_binder("exp", "cpu")([x], out, ())()
+    assert seen == [count] * bool(count)
+    np.testing.assert_array_equal(out, np.exp(x))
+
+
 def test_half_floats_are_summed_as_before() -> None:
     x = np.full(1000, 0.1, "e")
     with blockwise():
@@ -272,18 +358,27 @@ def test_random_graphs_run_the_same_nodes_by_blocks_and_whole(
 @given(
     numbers=st.lists(st.integers(0, 10_000), min_size=1, max_size=25),
     changes=st.lists(st.sets(st.integers(0, 4), min_size=1), min_size=1, max_size=4),
+    adopt=st.booleans(),
+    cutoff=st.none() | st.integers(0, 24),
 )
-def test_incremental_equals_fresh_bit_for_bit(numbers: list[int], changes: list[set[int]]) -> None:
+def test_incremental_equals_fresh_bit_for_bit(
+    numbers: list[int], changes: list[set[int]], adopt: bool, cutoff: int | None
+) -> None:
+    """Also where arrays are adopted, so that what reads them is bound anew in a plan that stays."""
     rng = np.random.default_rng(1)
     with blockwise(), np.errstate(all="ignore"):
         g, fresh = rg.Graph(), rg.Graph()
         leaves, nodes = expression(g, numbers)
+        if cutoff is not None and cutoff < len(numbers):
+            nodes[len(LEAVES) + cutoff].cutoff = "equal"
         last = {i: np.zeros(shape) for i, shape in enumerate(LEAVES)}
-        for change in [one for one in changes for _ in range(3)]:
+        for change in [one for one in changes for _ in range(4)]:
             given = {i: rng.standard_normal(LEAVES[i]) for i in change}
             last.update(given)
-            g.set({leaves[i]: array for i, array in given.items()})
+            for i, array in given.items():
+                leaves[i].set(array, copy=not adopt)
             g.forward(nodes[-1])
+            g.check_invariants()
         others, twins = expression(fresh, numbers)
         fresh.set({others[i]: array for i, array in last.items()})
         for node, twin in zip(nodes, twins, strict=True):
@@ -313,6 +408,71 @@ def test_a_chain_and_its_sums_are_one_strip() -> None:
         targets = [z, z.sum(), z.mean(axis=0), z.max(axis=1)]
         read_again(x, *targets)
         assert strips_of(g) == [len(g.last_run.ran)]
+
+
+@pytest.mark.trusting
+@pytest.mark.parametrize("cutoff", [None, "equal"])
+def test_an_adopted_array_leaves_all_bound_that_does_not_read_it(
+    cutoff: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with blockwise():
+        g = rg.Graph()
+        x, y = g.input(np.ones((8, 9))), g.input(np.ones((8, 9)))
+        chains = [chain(x, y) for _ in range(3)]
+        last = rg.concatenate(chains, axis=1) + 1.0
+        chains[1].cutoff = cutoff
+        beside = y * 3.0
+        sums = [one.sum() for one in chains]
+        read_again(x, last, beside, *sums)
+        read_again(y, last, beside, *sums)
+        bound: list[str] = []
+        real = Store._bind
+
+        def counting(store: Any, slot: int) -> Any:
+            bound.append(store.name(slot))
+            return real(store, slot)
+
+        monkeypatch.setattr(Store, "_bind", counting)
+        before = strips_of(g)
+        plans = [(t.plan, t.plan.fused) for t in g._scheduler.plans._transitions.values()]
+        given = np.full((8, 9), 0.5)
+        x.set(given, copy=False)
+        g.forward(last, beside, *sums)
+        assert sorted(bound) == sorted([v.name for v in x.children])
+        assert len(bound) == 15
+        assert [plan.fused for plan, _ in plans] == [fused for _, fused in plans]
+        assert strips_of(g) == before
+        assert bool(before) == (cutoff is None)  # with one nothing is computed ahead
+        np.testing.assert_allclose(chains[0].value, chain_of_arrays(given, y.value), rtol=1e-14)
+        np.testing.assert_array_equal(last.value[:, :9], chains[0].value + 1.0)
+
+
+def chain_of_arrays(x: Any, y: Any) -> Any:
+    z = x * 0.5 + y
+    for _ in range(3):
+        z = np.tanh(z) * x + z * 0.25
+    return np.exp(z * -0.5) + y * z - x
+
+
+@pytest.mark.trusting
+def test_an_adopted_array_of_another_shape_is_computed_in_other_strips() -> None:
+    with blockwise():
+        g = rg.Graph()
+        x = g.input(np.ones((8, 9)))
+        y = g.input(np.ones((4, 9)))
+        a, b = rg.exp(x) * 2.0, rg.exp(y) * 3.0
+        total = a.sum() + b.sum()
+        for _ in range(5):
+            x.set(np.ones((8, 9)))
+            y.set(np.ones((4, 9)))
+            total.value
+        assert strips_of(g) == [3, 3]
+        for shape in ((4, 9), (8, 9), (2, 2)):
+            x.set(np.zeros(shape), copy=False)
+            for _ in range(3):
+                y.set(np.zeros((4, 9)))
+                expected = 2.0 * shape[0] * shape[1] + 3.0 * 36
+                assert total.value == pytest.approx(expected)
 
 
 @pytest.mark.trusting
@@ -473,11 +633,11 @@ def test_a_run_cancelled_inside_a_strip_is_taken_up_where_it_stopped(
         scheduler = g._scheduler
         assert isinstance(scheduler, Scheduler)
 
-        def cancelling(work: Callable[[int], None], items: Sequence[int], threads: int) -> None:
-            for at in items:
+        def cancelling(work: Callable[[Any], None], items: Sequence[Any], threads: int) -> None:
+            for at, item in enumerate(items):
                 if at == 3:
                     scheduler.cancel()
-                work(at)
+                work(item)
 
         monkeypatch.setattr(_strips, "for_each", cancelling)
         x.set(np.zeros((8, 9)))

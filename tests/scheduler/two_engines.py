@@ -220,6 +220,9 @@ class IntegerHost:
     def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
         return steps, slots
 
+    def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
+        return fused is steps
+
     def spoiled(self, slots: Sequence[int]) -> None:
         pass
 

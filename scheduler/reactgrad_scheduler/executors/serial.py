@@ -286,6 +286,7 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     spare = None if plan.certain else _follow
     bind, readings = scheduler.host.bind, plan.readings
     turns = plan.turns or plan.slots
+    fused, rows = plan.fused, plan.rows
     plan.steps = None  # until all of them are bound
     plan.fused = plan.rows = None
     if plan.script is not None:
@@ -302,23 +303,34 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
                 for slot, step in pairs
             ]
             plan.step_slots = step_slots = [slot for slot, _ in pairs]
+        plan.places = None
         plan.lends = any(map(scheduler.host.lends, step_slots))
         plan.moves_seen = len(moves)
-    elif plan.moves_seen != len(moves):
-        index = {slot: i for i, slot in enumerate(plan.step_slots)}
-        members = frozenset(turns) if readings else plan.members
-        children = scheduler.topology.children
-        # The log may grow on the way: a view moves with its parent.
-        while plan.moves_seen < len(moves):
-            moved = moves[plan.moves_seen]
-            plan.moves_seen += 1
-            for slot in (moved, *children[moved]):
-                if slot in members:
-                    step = bind(slot) or spare
-                    if step is not None:
-                        known[index[slot]] = (
-                            _reading(scheduler.frames, slot, step) if slot in readings else step
-                        )
+        plan.steps = known
+        return known
+    if plan.places is None:
+        plan.places = {slot: i for i, slot in enumerate(plan.step_slots)}
+    places = plan.places
+    members = frozenset(turns) if readings else plan.members
+    children = scheduler.topology.children
+    changed: dict[int, None] = {}
+    # The log may grow on the way: a view moves with its parent.
+    while plan.moves_seen < len(moves):
+        moved = moves[plan.moves_seen]
+        plan.moves_seen += 1
+        for slot in (moved, *children[moved]):
+            if slot in members:
+                step = bind(slot) or spare
+                if step is not None:
+                    at = places[slot]
+                    known[at] = _reading(scheduler.frames, slot, step) if slot in readings else step
+                    changed[at] = None
+    if rows is not None:
+        for at in changed:
+            rows[at] = (*rows[at][:4], known[at])
+    if fused is not None and scheduler.host.replaced(fused, known, changed):
+        plan.fused = fused
+    plan.rows = rows
     plan.steps = known
     return known
 
