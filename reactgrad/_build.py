@@ -95,7 +95,7 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         lock.enter_again()
     try:
         host = graph._host
-        if host.dropped:
+        if host.dropped and graph._programs.building is None:  # else it stays as it is
             graph._tidy()
         specs = host.specs
         slots: list[int] = []

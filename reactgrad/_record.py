@@ -15,7 +15,6 @@ from reactgrad._errors import GraphError
 from reactgrad._ledger import memory_of
 from reactgrad._paths import named_as
 from reactgrad._run import Run
-from reactgrad._snapshot import RunSnapshot, Snapshot, snapshot, snapshot_of_run
 from reactgrad._store import MISSING
 from reactgrad.backend import storage_shape
 from reactgrad.scheduler import Run as RawRun
@@ -24,6 +23,7 @@ from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._host import Host
+    from reactgrad._snapshot import RunSnapshot, Snapshot
 
 Outcome = Literal["ran", "cut_off", "rebuilt", "failed", "interrupted"]
 
@@ -192,6 +192,8 @@ class _Recorder(Watcher):
         super()._add(graph, run, stopwatch, seen)
         self.runs.append(Run(graph, run))
         if self.snapshots:
+            from reactgrad._snapshot import snapshot, snapshot_of_run
+
             times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
             self.run_snapshots.append(snapshot_of_run(graph, run, times))
             self.snapshots.append(snapshot(graph, run, values=True))
@@ -254,7 +256,7 @@ class Recording:
                     "this recording is under way already; g.record() makes another one."
                 )
             if self._recorder is None:
-                first = snapshot(self._graph, values=True) if self._snapshots else None
+                first = self._graph.snapshot(values=True) if self._snapshots else None
                 self._recorder = _Recorder(self._graph, Seen(), first)
             self._listening = True
             watch(self._graph._scheduler, self._recorder)

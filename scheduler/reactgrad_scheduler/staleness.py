@@ -17,9 +17,9 @@ is computed again at its version when it is needed (rule E17), any other one whe
 ``state`` names the nodes with their marks, and which of them are dropped: the exclusive or of a random
 number for every node and mark (Zobrist, 1970), kept up to date mark by mark. ``STALE`` nodes count
 nothing: marking ends at them, whatever they are, so that nodes which were built and never read, as all
-are at first, change no state. Free rows are ``STALE``, too. Equal states mean that the same nodes are not ``STALE`` and have the same
-marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``). What nodes have read while they
-ran is part of it, too, up to a chance of 2**-60.
+are at first (free rows are ``STALE``, too), change no state. Equal states mean that the same nodes are
+not ``STALE`` and have the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``).
+What nodes have read while they ran is part of it, too, up to a chance of 2**-60.
 """
 
 from __future__ import annotations
