@@ -16,7 +16,7 @@ Map of the package:
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
-- ``_plan``                        what a read would run
+- ``_plan``, ``_measured``         what a read would run, and how long that has taken
 - ``_profile``                     where the time and the memory of a block went
 - ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
@@ -79,7 +79,6 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observers import Observer as Observer
-from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import Running as Running
@@ -193,6 +192,7 @@ if typing.TYPE_CHECKING:
     from reactgrad._events import Event as Event
     from reactgrad._profile import Profile as Profile
     from reactgrad._profile import profile as profile
+    from reactgrad._record import Recording as Recording
     from reactgrad._stats import Stats as Stats
     from reactgrad._subgraph import Subgraph as Subgraph
     from reactgrad._subgraph import subgraph as subgraph
@@ -204,6 +204,7 @@ if typing.TYPE_CHECKING:
 _LATER = {
     "Event": "_events",
     "Profile": "_profile",
+    "Recording": "_record",
     "Stats": "_stats",
     "Subgraph": "_subgraph",
     "Why": "_why",

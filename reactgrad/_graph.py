@@ -21,6 +21,7 @@ from reactgrad._errors import (
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host
 from reactgrad._jit import set_jit
+from reactgrad._measured import Measured
 from reactgrad._nodes import by_given_name
 from reactgrad._observe import announce
 from reactgrad._observers import Observers
@@ -33,7 +34,6 @@ from reactgrad._reading import (
     running_by,
     within,
 )
-from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
@@ -63,6 +63,7 @@ from reactgrad.scheduler import (
 
 if TYPE_CHECKING:
     from reactgrad._events import Event, EventLog
+    from reactgrad._record import Recording
     from reactgrad._snapshot import Snapshot
     from reactgrad._stats import Stats
     from reactgrad._why import Why
@@ -877,6 +878,8 @@ class Graph:
         >>> [call.op for call in log.calls], len(log.runs)
         (['tanh', 'add'], 1)
         """
+        from reactgrad._record import Recording
+
         return Recording(self, snapshots)
 
     def stats(self) -> Stats:

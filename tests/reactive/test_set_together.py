@@ -55,19 +55,7 @@ def test_values_and_versions_are_those_of_single_sets(shape: tuple[int, ...]) ->
         [float, np.float64, lambda n: [n, n]],
         [*[float] * 9, lambda n: frozenset([n])],
     ],
-    ids=[
-        "float",
-        "int",
-        "bool",
-        "complex",
-        "str",
-        "float32",
-        "float64",
-        "array",
-        "mixed",
-        "lists",
-        "objects",
-    ],
+    ids="float int bool complex str float32 float64 array mixed lists objects".split(),
 )
 def test_inputs_of_every_kind(kinds: list[Any]) -> None:
     g = rg.Graph()
