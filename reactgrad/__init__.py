@@ -16,7 +16,7 @@ Map of the package:
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
 - ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
-- ``_plan``                        what a read would run
+- ``_plan``, ``_measured``         what a read would run, and how long that has taken
 - ``_profile``                     where the time and the memory of a block went
 - ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
 - ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
@@ -44,7 +44,6 @@ import importlib
 import typing
 
 from reactgrad import extend as extend
-from reactgrad import testing as testing
 from reactgrad._anomaly import detect_anomaly as detect_anomaly
 from reactgrad._cutoff import tolerance as tolerance
 from reactgrad._errors import AnomalyError as AnomalyError
@@ -71,7 +70,6 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._errors import VizError as VizError
-from reactgrad._events import Event as Event
 from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
@@ -81,15 +79,11 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._observers import Observer as Observer
-from reactgrad._record import Recording as Recording
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import Running as Running
 from reactgrad._run import VarList as VarList
-from reactgrad._stats import Stats as Stats
 from reactgrad._store import NumberError as NumberError
-from reactgrad._subgraph import Subgraph as Subgraph
-from reactgrad._subgraph import subgraph as subgraph
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._transforms import grad as grad
@@ -194,18 +188,30 @@ from reactgrad.scheduler import Serial as Serial
 from reactgrad.scheduler import Threads as Threads
 
 if typing.TYPE_CHECKING:
+    from reactgrad import testing as testing
+    from reactgrad._events import Event as Event
     from reactgrad._profile import Profile as Profile
     from reactgrad._profile import profile as profile
+    from reactgrad._record import Recording as Recording
+    from reactgrad._stats import Stats as Stats
+    from reactgrad._subgraph import Subgraph as Subgraph
+    from reactgrad._subgraph import subgraph as subgraph
     from reactgrad._why import Why as Why
     from reactgrad.io._networkx import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
 
-# Loaded when they are asked for: seldom wanted, and a tenth of what `import reactgrad` would cost.
+# Loaded when they are asked for: seldom wanted, and a good part of what `import reactgrad` would cost.
 _LATER = {
+    "Event": "_events",
     "Profile": "_profile",
+    "Recording": "_record",
+    "Stats": "_stats",
+    "Subgraph": "_subgraph",
     "Why": "_why",
     "from_networkx": "io._networkx",
     "profile": "_profile",
+    "subgraph": "_subgraph",
+    "testing": "testing",
     "to_networkx": "io._networkx",
 }
 
@@ -222,7 +228,8 @@ del _error
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module 'reactgrad' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"reactgrad.{_LATER[name]}"), name)
+    module = importlib.import_module(f"reactgrad.{_LATER[name]}")
+    value = globals()[name] = module if name == _LATER[name] else getattr(module, name)
     return value
 
 

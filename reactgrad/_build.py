@@ -10,7 +10,7 @@ import numpy as np
 from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._fit import check_pattern, not_float, read_as, read_pattern
-from reactgrad._host import number_key
+from reactgrad._host import HandleRef, number_key
 from reactgrad._nodes import check_name
 from reactgrad._reuse import Reuse
 from reactgrad._scope import open_scopes, path_here
@@ -18,12 +18,14 @@ from reactgrad._site import user_site
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
-from reactgrad.flow import hooks_here, is_grad_enabled, open_hooks
+from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
 from reactgrad.ops import Attrs, Handle, Op, Output, alias, holds_handles, spread_to, stacked
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._lift import Lifted as _Lifted
+
+_new = object.__new__
 
 
 def new_leaf(
@@ -86,13 +88,14 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         lock.enter_again()
     try:
         host = graph._host
-        if host.dropped:
+        if host.dropped and graph._programs.building is None:  # else it stays as it is
             graph._tidy()
         specs = host.specs
         slots: list[int] = []
         found: list[Any] = []
-        constants: list[tuple[int, Spec, Any]] = []
-        detached: list[int] = []
+        # Most operands are Vars: lists for others are made when there is one.
+        constants: Sequence[tuple[int, Spec, Any]] = ()
+        detached: Sequence[int] = ()
         for operand in operands:
             kind = type(operand)
             if kind is Var:
@@ -104,21 +107,21 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
             elif kind in WEAK_SPECS:
                 known = host.numbers.get(number_key(operand), -1)
                 if known < 0:
-                    constants.append((len(slots), WEAK_SPECS[kind], operand))
+                    constants = (*constants, (len(slots), WEAK_SPECS[kind], operand))
                 slots.append(known)
                 found.append(WEAK_SPECS[kind])
             elif isinstance(operand, Handle):
                 if operand._graph is not graph:
                     raise _foreign(graph, operand, op.name)
                 if kind is DetachedVar:
-                    detached.append(len(slots))
+                    detached = (*detached, len(slots))
                 slots.append(operand._slot)
                 found.append(specs[operand._slot])
             elif isinstance(operand, list | tuple) and holds_handles(operand):
                 return graph._apply(op, [stacked(one) for one in operands], attrs)
             else:
                 one, value = _read_operand(graph, op, len(slots), operand)
-                constants.append((len(slots), one, value))
+                constants = (*constants, (len(slots), one, value))
                 slots.append(-1)
                 found.append(one)
         try:
@@ -171,7 +174,7 @@ def _reused(
     slots: list[int],
     result: Spec | None,
     constants: Sequence[tuple[int, Spec, Any]],
-    detached: list[int],
+    detached: Sequence[int],
 ) -> Var:
     """The node that computes an op already, or a new one."""
     key = None if -1 in slots else reuse.key(graph, op, attrs, slots, detached)
@@ -255,12 +258,23 @@ def link_branches(graph: Graph, slot: int, operands: tuple[int, ...]) -> None:
 
 
 def add_computed(
-    graph: Graph, op: Any, attrs: Attrs, found: Spec | None, slots: list[int], detached: list[int]
+    graph: Graph,
+    op: Any,
+    attrs: Attrs,
+    found: Spec | None,
+    slots: Sequence[int],
+    detached: Sequence[int],
 ) -> Var:
     host = graph._host
     slot = graph._scheduler.add(tuple(slots))
-    host.add_node(slot, op, attrs, found, MISSING, user_site(3))
-    if not is_grad_enabled(graph):
+    # As `host.add_node` and `graph._new_var`: their calls would be a tenth of the cost of a node.
+    host.ops[slot] = op
+    if attrs:
+        host.attrs[slot] = attrs
+    host.specs[slot] = found
+    site = user_site(4)
+    host.sites[slot] = host.in_scope(site) if open_scopes else site
+    if mode_here() is not PLAIN_MODE and not is_grad_enabled(graph):
         host.closed[slot] = None
     elif detached:
         host.closed[slot] = frozenset(detached)
@@ -269,7 +283,12 @@ def add_computed(
         host.own(slot, program)
     elif open_hooks and (hooks := hooks_here()) is not None:
         host.let_pass([slot], hooks)
-    return graph._new_var(slot)
+    var = _new(Var)
+    var._graph = graph
+    var._slot = slot
+    ref = host.handles[slot] = HandleRef(var, host.on_death)
+    ref.slot = slot
+    return var
 
 
 def copy(graph: Graph, slot: int) -> Var:

@@ -18,10 +18,10 @@ from reactgrad._errors import (
     GraphError,
     SetError,
 )
-from reactgrad._events import Event, EventLog, events_of, switch_events
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host
 from reactgrad._jit import set_jit
+from reactgrad._measured import Measured
 from reactgrad._nodes import by_given_name
 from reactgrad._observe import announce
 from reactgrad._observers import Observers
@@ -34,15 +34,12 @@ from reactgrad._reading import (
     running_by,
     within,
 )
-from reactgrad._record import Measured, Recording
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._scope import Scope
 from reactgrad._setting import write_plainly, write_together
-from reactgrad._snapshot import Snapshot, snapshot
 from reactgrad._stabilize import stabilize
-from reactgrad._stats import Stats, take_stats
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._tell import held
 from reactgrad._together import FEW
@@ -65,6 +62,10 @@ from reactgrad.scheduler import (
 )
 
 if TYPE_CHECKING:
+    from reactgrad._events import Event, EventLog
+    from reactgrad._record import Recording
+    from reactgrad._snapshot import Snapshot
+    from reactgrad._stats import Stats
     from reactgrad._why import Why
 
 
@@ -877,6 +878,8 @@ class Graph:
         >>> [call.op for call in log.calls], len(log.runs)
         (['tanh', 'add'], 1)
         """
+        from reactgrad._record import Recording
+
         return Recording(self, snapshots)
 
     def stats(self) -> Stats:
@@ -896,6 +899,8 @@ class Graph:
         plans      0 cached, 0 hits, 1 misses
         observers  0
         """
+        from reactgrad._stats import take_stats  # imported where it is used: seldom wanted
+
         return take_stats(self)
 
     @property
@@ -1009,10 +1014,16 @@ class Graph:
         >>> [(event.kind, event.node, event.after) for event in g.events]
         [('set', 'x', 2), ('run', 'y', 0), ('ran', 'y', 1)]
         """
+        if self._events is None:
+            return None
+        from reactgrad._events import events_of
+
         return events_of(self)
 
     @events.setter
     def events(self, on: bool | int) -> None:
+        from reactgrad._events import switch_events
+
         switch_events(self, on)
 
     # --- edits ---------------------------------------------------------------------------------
@@ -1392,6 +1403,8 @@ class Graph:
         >>> before.nodes[1].state, g.snapshot().nodes[1].state, g.snapshot().nodes[1].outcome
         ('stale', 'clean', 'ran')
         """
+        from reactgrad._snapshot import snapshot
+
         return snapshot(self, None if run is None else run._run, values)
 
     def to_dot(

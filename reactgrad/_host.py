@@ -93,8 +93,6 @@ class Host(Store):
         self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
     ) -> None:
         """Fill the rows of a new node."""
-        if slot >= len(self.ops):
-            self.extend(len(self.scheduler.topology.parents) - len(self.ops))
         self.ops[slot] = op
         if attrs:
             self.attrs[slot] = attrs
@@ -102,9 +100,9 @@ class Host(Store):
         if value is not MISSING:
             self.data[slot] = value
             self.footprint.add(value)
-        self.sites[slot] = self._in_scope(site) if open_scopes else site
+        self.sites[slot] = self.in_scope(site) if open_scopes else site
 
-    def _in_scope(self, site: Site | None) -> Site | None:
+    def in_scope(self, site: Site | None) -> Site | None:
         """The place of a node that is built now; gradients belong to no scope."""
         graph = self._graph()
         path = "" if graph is None or graph._programs.building is not None else path_here(graph)

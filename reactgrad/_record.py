@@ -15,7 +15,6 @@ from reactgrad._errors import GraphError
 from reactgrad._ledger import memory_of
 from reactgrad._paths import named_as
 from reactgrad._run import Run
-from reactgrad._snapshot import RunSnapshot, Snapshot, snapshot, snapshot_of_run
 from reactgrad._store import MISSING
 from reactgrad.backend import storage_shape
 from reactgrad.scheduler import Run as RawRun
@@ -24,6 +23,7 @@ from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._host import Host
+    from reactgrad._snapshot import RunSnapshot, Snapshot
 
 Outcome = Literal["ran", "cut_off", "rebuilt", "failed", "interrupted"]
 
@@ -192,6 +192,8 @@ class _Recorder(Watcher):
         super()._add(graph, run, stopwatch, seen)
         self.runs.append(Run(graph, run))
         if self.snapshots:
+            from reactgrad._snapshot import snapshot, snapshot_of_run
+
             times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
             self.run_snapshots.append(snapshot_of_run(graph, run, times))
             self.snapshots.append(snapshot(graph, run, values=True))
@@ -254,7 +256,7 @@ class Recording:
                     "this recording is under way already; g.record() makes another one."
                 )
             if self._recorder is None:
-                first = snapshot(self._graph, values=True) if self._snapshots else None
+                first = self._graph.snapshot(values=True) if self._snapshots else None
                 self._recorder = _Recorder(self._graph, Seen(), first)
             self._listening = True
             watch(self._graph._scheduler, self._recorder)
@@ -383,28 +385,6 @@ def write_trace(path: str | os.PathLike[str], seen: Seen) -> None:
     import json  # with tempfile below a tenth of `import reactgrad`, and only for files
 
     write_whole(path, json.dumps({"traceEvents": [*named, *slices], "displayTimeUnit": "ms"}))
-
-
-class Measured:
-    """How long nodes took while someone recorded them: count and sum, for ``Plan.cost``."""
-
-    __slots__ = ("_times",)
-
-    def __init__(self) -> None:
-        self._times: dict[int, tuple[int, int, float]] = {}  # by slot: serial, calls, seconds
-
-    def add(self, slot: int, serial: int, seconds: float) -> None:
-        """One more call of a node."""
-        known = self._times.get(slot)
-        if known is not None and known[0] == serial:
-            self._times[slot] = (serial, known[1] + 1, known[2] + seconds)
-        else:  # another node may have had this slot
-            self._times[slot] = (serial, 1, seconds)
-
-    def mean(self, slot: int, serial: int) -> float | None:
-        """Mean seconds of a node; ``None`` if it was never recorded."""
-        known = self._times.get(slot)
-        return None if known is None or known[0] != serial else known[2] / known[1]
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:

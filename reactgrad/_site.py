@@ -16,12 +16,31 @@ _OURS = (
     os.path.dirname(reactgrad_scheduler.__file__) + os.sep,
     contextlib.__file__,
 )
-# By file name: a code object hashes all of its constants each time that it is looked up.
-_ours: dict[str, bool] = {}
 
 # A code object and the offset of an instruction in it; no frame, so no variable is kept alive. Behind
 # them the scope, of what was built in one; ``None`` for the code that nobody knows any more.
 Site = tuple[CodeType, int] | tuple[CodeType | None, int, str]
+
+
+class Places(dict[int, tuple[CodeType, int]]):
+    """The places in one code object, by their offsets: thousands of nodes are built at the same few."""
+
+    __slots__ = ("code", "ours")
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        name = code.co_filename
+        self.ours = name.startswith(_OURS) and "/demo/" not in name.replace("\\", "/")
+
+    def __missing__(self, offset: int) -> tuple[CodeType, int]:
+        site = self[offset] = (self.code, offset)
+        return site
+
+
+# By the identity of the code, which lives as long as its places do: it hashes all of its constants each
+# time that it is looked up itself. So many at most: notebooks make new code for every cell.
+_places: dict[int, Places] = {}
+_MOST_PLACES = 4096
 
 
 def user_site(above: int = 2) -> Site | None:
@@ -29,14 +48,21 @@ def user_site(above: int = 2) -> Site | None:
     frame = sys._getframe(above)
     while frame is not None:
         code = frame.f_code
-        name = code.co_filename
-        ours = _ours.get(name)
-        if ours is None:
-            ours = _ours[name] = name.startswith(_OURS) and "/demo/" not in name.replace("\\", "/")
-        if not ours:
-            return code, frame.f_lasti
+        places = _places.get(id(code))
+        if places is None:
+            places = _look_at(code)
+        if not places.ours:
+            return places[frame.f_lasti]
         frame = frame.f_back
     return None
+
+
+def _look_at(code: CodeType) -> Places:
+    """The places in code that is met for the first time."""
+    if len(_places) >= _MOST_PLACES:
+        _places.clear()
+    places = _places[id(code)] = Places(code)
+    return places
 
 
 def in_scope(site: Site | None, path: str) -> Site:

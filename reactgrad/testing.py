@@ -1,3 +1,3 @@
 """Checks for tests of users' own code."""
 
-from reactgrad.autodiff import check_grads as check_grads
+from reactgrad.autodiff._check import check_grads as check_grads

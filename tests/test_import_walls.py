@@ -89,15 +89,18 @@ def test_import_reactgrad_loads_no_heavy_package(tmp_path: Path) -> None:
 def test_import_reactgrad_loads_nothing_that_only_files_or_explanations_need(
     tmp_path: Path,
 ) -> None:
-    files = {"json", "pathlib", "shutil", "tempfile", "urllib"}
+    files = {"concurrent", "json", "logging", "pathlib", "shutil", "tempfile", "urllib"}
     assert not (loaded_by("reactgrad", tmp_path) - loaded_by("numpy", tmp_path)) & files
     program = (
         "import sys, reactgrad; print(*[name for name in sys.modules if 'reactgrad.' in name])"
     )
     loaded = set(run_python("-c", program, cwd=tmp_path).split())
     assert "reactgrad._graph" in loaded, "the probe saw nothing"
-    later = {"reactgrad._state", "reactgrad._why", "reactgrad._profile", "reactgrad.io._load"}
+    seldom = ("events", "profile", "record", "snapshot", "state", "stats", "subgraph", "why")
+    later = {"reactgrad.io._load", "reactgrad.testing", *[f"reactgrad._{one}" for one in seldom]}
     assert not loaded & later
+    asked = "import reactgrad; print(reactgrad.testing.__name__, reactgrad.subgraph.__name__)"
+    assert run_python("-c", asked, cwd=tmp_path).split() == ["reactgrad.testing", "subgraph"]
 
 
 def test_import_scheduler_loads_neither_reactgrad_nor_a_heavy_package(tmp_path: Path) -> None:

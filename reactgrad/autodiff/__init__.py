@@ -10,7 +10,6 @@
 - ``_check``       rules against finite differences
 """
 
-from reactgrad.autodiff._check import check_grads as check_grads
 from reactgrad.autodiff._custom import check_reading as check_reading
 from reactgrad.autodiff._custom import checked as checked
 from reactgrad.autodiff._forward import Tangents as Tangents

@@ -1087,17 +1087,19 @@ class Program:
     def _fitted(self, parent: int, part: Any, broadcasts: bool) -> Any:
         """A contribution in the shape and dtype of the operand it belongs to."""
         graph = self._graph
-        var = graph._handle(parent)
-        found = graph._host.specs[parent]
+        specs = graph._host.specs
+        found = specs[parent]
         if isinstance(part, Placed):
             if found is None:
                 # Where it goes in the sum depends on the operand's shape, which may change.
-                self._put(self.observed, parent, var.shape)
+                self._put(self.observed, parent, graph._handle(parent).shape)
             elif _dtype(part.gradient) != found.dtype:
                 part.gradient = astype(part.gradient, found.dtype)
             return part
+        if found is not None and specs[part._slot] is found:
+            return part
         if broadcasts or found is None:
-            part = sum_to(part, var)
+            part = sum_to(part, graph._handle(parent))
         return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
 
     def _check_seed(self) -> None:
@@ -1159,11 +1161,10 @@ def open_edges(graph: Any, slot: int) -> list[tuple[int, int]]:
 
 def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
     """The operands as they were written: detached where the edge is."""
-    closed = graph._host.closed.get(slot) or ()
-    return tuple(
-        graph._handle(parent).detach() if i in closed else graph._handle(parent)
-        for i, parent in enumerate(sources(graph, slot))
-    )
+    found = [*map(graph._handle, sources(graph, slot))]
+    for i in graph._host.closed.get(slot) or ():
+        found[i] = found[i].detach()
+    return tuple(found)
 
 
 def wanted_leaves(graph: Any, slot: int) -> list[int]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +19,9 @@ from reactgrad.backend._code import SIZE, rows
 from reactgrad.backend._instructions import instructions
 from reactgrad.backend._loops import address_of
 from reactgrad.backend._stages import Stage, staged
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Step = Callable[[], object]
 
@@ -100,6 +102,8 @@ def _together(threads: int, parts: Sequence[Callable[[], object]]) -> None:
 
 
 def _wait(futures: list[Any]) -> None:
+    from concurrent.futures import wait  # slow to import, and only for this
+
     interrupted: BaseException | None = None
     while not all(future.done() for future in futures):
         try:
@@ -112,6 +116,8 @@ def _wait(futures: list[Any]) -> None:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(threads - 1, "reactgrad-registers")
 
 

@@ -15,11 +15,13 @@ from reactgrad.flow._checkpoint import follow_segment as follow_segment
 from reactgrad.flow._checkpoint import in_checkpoint as in_checkpoint
 from reactgrad.flow._gate import detach_node as detach_node
 from reactgrad.flow._gate import scale_grad as scale_grad
+from reactgrad.flow._mode import PLAIN_MODE as PLAIN_MODE
 from reactgrad.flow._mode import Differentiable as Differentiable
 from reactgrad.flow._mode import GradMode as GradMode
 from reactgrad.flow._mode import enable_grad as enable_grad
 from reactgrad.flow._mode import inference as inference
 from reactgrad.flow._mode import is_grad_enabled as is_grad_enabled
+from reactgrad.flow._mode import mode_here as mode_here
 from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
 from reactgrad.flow._passing import FEWEST_BYTES as FEWEST_BYTES

@@ -48,6 +48,10 @@ class Mode:
 _START = Mode(True)
 _mode: ContextVar[Mode] = ContextVar("reactgrad_grad_mode", default=_START)
 
+# What the mode is compared with where every call counts: it is this one while nothing was switched.
+PLAIN_MODE = _START
+mode_here: Callable[[], Mode] = _mode.get
+
 
 class GradMode(ContextDecorator):
     """A switch for a ``with`` block or a decorated function; may be nested and used again."""

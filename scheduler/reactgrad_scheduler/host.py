@@ -16,6 +16,10 @@ Course = Callable[[Run], Script | None]
 class Host(Protocol):
     """The owner of the values of the nodes."""
 
+    def extend(self, rows: int) -> None:
+        """Add free rows to the tables that are kept by slot: the scheduler has added so many to its own."""
+        ...
+
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot` in place from those of its parents.
 

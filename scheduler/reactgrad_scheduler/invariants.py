@@ -42,7 +42,9 @@ def check_invariants(scheduler: Scheduler) -> None:
             and not topology.children[slot],
             f"free slot {slot} still has a serial or edges",
         )
-        require(staleness.mark[slot] == CLEAN, f"free slot {slot} is marked")
+        require(
+            staleness.mark[slot] == STALE, f"free slot {slot} has the mark of a node that was read"
+        )
         require(
             not versions.version[slot]
             and versions.record[slot] is None

@@ -30,7 +30,7 @@ from reactgrad_scheduler.overlay import Blank, Column, share
 from reactgrad_scheduler.plan import Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
-from reactgrad_scheduler.topology import Topology
+from reactgrad_scheduler.topology import RANK_GAP, Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves, Versions
 
 # Longest log of moved storage before it, and the plans that have read from it, are dropped.
@@ -135,7 +135,7 @@ class Scheduler:
     # --- nodes -----------------------------------------------------------------------------
 
     def add(self, parents: tuple[int, ...], *, leaf: bool = False, valued: bool = False) -> int:
-        """Create a node and return its slot.
+        """Create a node after all others, and return its slot.
 
         Parameters
         ----------
@@ -147,10 +147,25 @@ class Scheduler:
             Whether the leaf has its value already: then its version is 1, else 0.
         """
         topology = self.topology
-        if not topology.free:
+        free = topology.free
+        if not free:
             self._extend(topology.block())
-        slot = topology.add(parents)
-        self._mark[slot] = STALE  # which adds nothing to the state
+        slot = free.pop()
+        serial = topology.next_serial
+        topology.next_serial = serial + 1
+        topology.serial[slot] = serial
+        topology.rank[slot] = serial * RANK_GAP
+        if parents:
+            topology.parents[slot] = parents
+            children = topology.children
+            for parent in parents:
+                known = children[parent]
+                if not known:
+                    children[parent] = (slot,)
+                elif type(known) is dict and not topology.shared:
+                    known[slot] = None
+                else:
+                    topology.attach(parent, slot)
         if leaf:
             self.leaf[slot] = 1
             if valued:
@@ -165,6 +180,7 @@ class Scheduler:
         self.staleness.extend(rows)
         self.leaf.extend([0] * rows)
         self._journaled.extend([0] * rows)
+        self.host.extend(rows)
 
     def release(self, slots: Iterable[int]) -> None:
         """Free those of these nodes that nobody can reach, and what only they kept."""

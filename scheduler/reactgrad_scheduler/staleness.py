@@ -17,9 +17,9 @@ is computed again at its version when it is needed (rule E17), any other one whe
 ``state`` names the nodes with their marks, and which of them are dropped: the exclusive or of a random
 number for every node and mark (Zobrist, 1970), kept up to date mark by mark. ``STALE`` nodes count
 nothing: marking ends at them, whatever they are, so that nodes which were built and never read, as all
-are at first, change no state. Equal states mean that the same nodes are not ``STALE`` and have the same
-marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``). What nodes have read while they
-ran is part of it, too, up to a chance of 2**-60.
+are at first (free rows are ``STALE``, too), change no state. Equal states mean that the same nodes are
+not ``STALE`` and have the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``).
+What nodes have read while they ran is part of it, too, up to a chance of 2**-60.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Staleness:
 
     def extend(self, rows: int) -> None:
         """Add free rows."""
-        self.mark.extend([CLEAN] * rows)
+        self.mark.extend([STALE] * rows)
         self._keys.extend([0] * rows)
 
     def remove(self, slot: int) -> None:
@@ -93,7 +93,7 @@ class Staleness:
         self.restore(slot)
         if self.mark[slot] != STALE:
             self.state ^= self.key(slot, self.mark[slot])
-        self.mark[slot] = CLEAN
+            self.mark[slot] = STALE
         self._keys[slot] = 0
         self.cutoffs.discard(slot)
         self.pending.pop(slot, None)

@@ -76,25 +76,6 @@ class Topology:
         self.serial.extend([0] * rows)
         self.free.extend(range(size + rows - 1, size - 1, -1))
 
-    def add(self, parents: tuple[int, ...]) -> int:
-        """Create a node after all others in a free row, and return its slot."""
-        serial = self.next_serial
-        self.next_serial = serial + 1
-        slot = self.free.pop()
-        self.parents[slot] = parents
-        self.rank[slot] = serial * RANK_GAP
-        self.serial[slot] = serial
-        children = self.children
-        for parent in parents:
-            known = children[parent]
-            if not known:
-                children[parent] = (slot,)
-            elif type(known) is dict and not self.shared:
-                known[slot] = None
-            else:
-                self.attach(parent, slot)
-        return slot
-
     def remove(self, slot: int) -> None:
         """Free the slot of a node that has no children."""
         for parent in self.parents[slot]:

@@ -34,7 +34,7 @@ def test_building_and_reading_a_node_for_the_first_time_makes_few_calls() -> Non
     calls(10)  # what comes once for all
     few, many = calls(200), calls(600)
     built, read = ((after - before) / 400 for before, after in zip(few, many, strict=True))
-    assert built <= 9.5
+    assert built <= 5.5
     assert read <= 13
 
 

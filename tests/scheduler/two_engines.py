@@ -175,6 +175,9 @@ class IntegerHost:
         self.calls: list[int] = []
         self.bound: list[int] = []
 
+    def extend(self, rows: int) -> None:
+        """Values are kept in a dict."""
+
     def bind(self, slot: int) -> Step | None:
         definition = self.definitions[slot]
         assert definition is not None
