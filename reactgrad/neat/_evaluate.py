@@ -1,8 +1,8 @@
 """A whole population on shared data: what several genomes compute alike is computed once.
 
 A neuron is told by what it computes: its functions, its genes, and which neurons it computes from, told
-the same way. Neurons of two genomes that agree in this have the same values, so they are one node, whoever
-their common ancestor was: children share with both parents, copies are free, and generations share with
+the same way. Neurons of two genomes that agree in this have the same values, so they are computed once,
+whoever their common ancestor was: children share with both parents, copies are free, and generations share with
 the one before.
 """
 
@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.neat._compiled import new_graph
-from reactgrad.neat._neuron import activated, taken_in, whole
+from reactgrad import extend
+from reactgrad.neat._compiled import Neurons
 from reactgrad.neat._phenotype import Neuron, check_config, feed_forward
 from reactgrad.neat._samples import columns, rows
+
+# The number that tells a neuron, and its value for all samples. Inputs have the numbers -1, -2, ...
+_Known = tuple[int, extend.Row]
 
 
 class Evaluation(NamedTuple):
@@ -46,11 +49,6 @@ class Evaluator:
     X : array_like of shape (samples, inputs)
     config : neat.Config
 
-    Attributes
-    ----------
-    graph : rg.Graph
-        The neurons of the latest population.
-
     Examples
     --------
     >>> import neat as neat_python
@@ -69,15 +67,22 @@ class Evaluator:
 
     def __init__(self, X: Any, config: Any) -> None:
         check_config(config)
-        self.graph = new_graph()
         self._config = config
         self._keys = tuple(config.genome_config.input_keys)
         given, _ = columns(X, self._keys)
         self._samples = given.shape[1]
-        self._inputs = [self.graph.input(column) for column in given]
-        # What tells a neuron: its number and its node. Inputs have the numbers -1, -2, ...
-        self._known: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
+        self._neurons = Neurons(self._samples)
+        # Of each input and neuron its number, which tells it, and its values.
+        self._inputs: dict[int, _Known] = {
+            key: (-1 - i, self._neurons.given(column))
+            for i, (key, column) in enumerate(zip(self._keys, given, strict=True))
+        }
+        self._known: dict[tuple[Any, ...], _Known] = {}
         self._next = 0
+
+    def __len__(self) -> int:
+        """How many neurons' values are kept: those of the latest population."""
+        return len(self._known)
 
     def __call__(self, genomes: Iterable[Any]) -> Evaluation:
         """The outputs of each genome.
@@ -104,49 +109,34 @@ class Evaluator:
             raise rg.DTypeError(
                 f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
             )
-        alive: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
-        outputs: list[list[rg.Var]] = []
+        alive: dict[tuple[Any, ...], _Known] = {}
+        new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
+        outputs: list[list[extend.Row]] = []
         total = 0
         for one in genomes:
             phenotype = feed_forward(one[1] if isinstance(one, tuple) else one, self._config)
             total += len(phenotype.neurons)
-            nodes: dict[int, tuple[int, rg.Var]] = {
-                key: (-1 - i, var)
-                for i, (key, var) in enumerate(zip(self._keys, self._inputs, strict=True))
-            }
+            values = dict(self._inputs)
             for key, neuron in phenotype.neurons.items():
-                nodes[key] = self._node(neuron, nodes, alive)
-            outputs.append([nodes[key][1] for key in phenotype.outputs])
-        run = self.graph.forward(*dict.fromkeys([var for several in outputs for var in several]))
-        activations = {var for _, var in alive.values()}
+                sources = [values[source] for source in neuron.sources]
+                told = (*neuron[:3], tuple([number for number, _ in sources]))
+                found = alive.get(told) or self._known.get(told)
+                if found is None:
+                    operands = [row for _, row in sources]
+                    found = self._next, self._neurons.new(operands)
+                    self._next += 1
+                    new.append((neuron, operands, found[1]))
+                values[key] = alive[told] = found
+            outputs.append([values[key][1] for key in phenotype.outputs])
+        for neuron, operands, row in new:
+            self._neurons.compute(neuron, operands, row)
+        self._neurons.finish()
         self._known = alive
         return Evaluation(
-            [rows([var.value for var in several], self._samples) for several in outputs],
-            sum(var in activations for var in run.ran),
+            [rows([row.array for row in several], self._samples) for several in outputs],
+            len(new),
             total,
         )
-
-    def _node(
-        self,
-        neuron: Neuron,
-        nodes: dict[int, tuple[int, rg.Var]],
-        alive: dict[tuple[Any, ...], tuple[int, rg.Var]],
-    ) -> tuple[int, rg.Var]:
-        sources = [nodes[source] for source in neuron.sources]
-        told = (*neuron[:3], tuple([number for number, _ in sources]))
-        found = alive.get(told) or self._known.get(told)
-        if found is None:
-            operands = [var for _, var in sources]
-            with self.graph:  # where a neuron without sources goes
-                if neuron.aggregation == "sum":
-                    var = whole(*operands, genes=neuron.genes, function=neuron.activation)
-                else:
-                    potential = taken_in(neuron, np.array(neuron.genes), operands)
-                    var = activated(neuron, potential)
-            found = self._next, var
-            self._next += 1
-        alive[told] = found
-        return found
 
 
 def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:
