@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend._code import row
+from reactgrad.backend._code import HEAD
 from reactgrad.backend._loops import address_of
 from reactgrad.backend._threads import for_each, get_num_threads
 
@@ -55,8 +55,8 @@ class Sheet:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._calls: list[tuple[int, int, list[Row], int, int]] = []
-        self._numbers: list[float] = []
+        self._extent = size * _ITEM
+        self._forget()
 
     def row(self, values: Any = None) -> Row:
         """A new row, with these values or with any."""
@@ -66,7 +66,7 @@ class Sheet:
         return Row(array, address_of(array), _ITEM if self.size > 1 else 0)
 
     def call(
-        self, loop: int, operands: Iterable[Row], numbers: Iterable[float], out: Row, data: int = 0
+        self, loop: int, operands: Iterable[Row], numbers: Sequence[float], out: Row, data: int = 0
     ) -> None:
         """Let a loop compute `out`, when this is played.
 
@@ -77,7 +77,7 @@ class Sheet:
             intptr_t data)``. Each element of the result follows from those at its place.
         operands : iterable of Row
             What it reads: rows of this sheet, and of one element.
-        numbers : iterable of float
+        numbers : sequence of float
             Behind the operands it is given these together, as by ``Whole``; none if there are none.
         out : Row
             The last operand; none of the others.
@@ -85,31 +85,37 @@ class Sheet:
             The last argument of the loop.
         """
         rows = [*operands, out]
-        begin = len(self._numbers)
-        self._numbers += numbers
-        self._calls.append((loop, data, rows, begin, len(self._numbers)))
+        _, addresses, steps = zip(*rows)
+        count, words = len(rows), self._words
+        if numbers:
+            count += 1
+            self._patches.append(len(words) + HEAD + count - 2)
+            addresses = *addresses[:-1], len(self._numbers) * _ITEM, addresses[-1]
+            steps = *steps[:-1], 0, steps[-1]
+            self._numbers += numbers
+        # As ``_code.row`` would write it, but for where the numbers will lie.
+        words += count, loop, data, self.size, self._extent, *addresses, *steps
+        self._rows.append(rows)
 
     def play(self) -> None:
         """Make the calls, in their order, and forget them."""
         from reactgrad.backend._machine import play_part  # here, since it needs numba
 
-        calls, size = self._calls, self.size
+        rows, size = self._rows, self.size
         numbers = np.array(self._numbers, np.float64)
-        base, extent = address_of(numbers), size * _ITEM
-        code: list[bytes] = []
-        for loop, data, rows, begin, end in calls:
-            addresses, steps = [one.address for one in rows], [one.step for one in rows]
-            if begin != end:
-                addresses.insert(-1, base + begin * _ITEM)
-                steps.insert(-1, 0)
-            code.append(row(loop, data, size, addresses, steps, extent))
-        place = np.frombuffer(b"".join(code), np.int64)
-        self._calls, self._numbers = [], []
-        first = address_of(place)
-        play = partial(_play, play_part, first, first + place.nbytes)
-        threads = get_num_threads() if len(calls) * size >= SHARED else 1
-        # Calls and numbers keep alive until here what lies at the addresses.
+        code = np.array(self._words, np.int64)
+        code[self._patches] += address_of(numbers)
+        self._forget()
+        first = address_of(code)
+        play = partial(_play, play_part, first, first + code.nbytes)
+        threads = get_num_threads() if len(rows) * size >= SHARED else 1
         for_each(play, [(at, min(at + PART, size)) for at in range(0, size, PART)], threads)
+
+    def _forget(self) -> None:
+        self._words: list[int] = []
+        self._numbers: list[float] = []
+        self._patches: list[int] = []  # which words tell where numbers lie
+        self._rows: list[list[Row]] = []  # which keep alive what lies at the addresses
 
 
 def _play(play_part: Any, row: int, end: int, part: tuple[int, int]) -> None:

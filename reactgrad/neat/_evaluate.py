@@ -109,24 +109,28 @@ class Evaluator:
             raise rg.DTypeError(
                 f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
             )
-        alive: dict[tuple[Any, ...], _Known] = {}
+        known, alive = self._known, dict[tuple[Any, ...], _Known]()
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
         outputs: list[list[extend.Row]] = []
         total = 0
         for one in genomes:
             phenotype = feed_forward(one[1] if isinstance(one, tuple) else one, self._config)
             total += len(phenotype.neurons)
-            values = dict(self._inputs)
+            values = self._inputs.copy()
             for key, neuron in phenotype.neurons.items():
-                sources = [values[source] for source in neuron.sources]
-                told = (*neuron[:3], tuple([number for number, _ in sources]))
-                found = alive.get(told) or self._known.get(told)
+                activation, aggregation, genes, links = neuron
+                sources = [values[source] for source in links]
+                told = (activation, aggregation, *genes, *[number for number, _ in sources])
+                found = alive.get(told)
                 if found is None:
-                    operands = [row for _, row in sources]
-                    found = self._next, self._neurons.new(operands)
-                    self._next += 1
-                    new.append((neuron, operands, found[1]))
-                values[key] = alive[told] = found
+                    found = known.get(told)
+                    if found is None:
+                        operands = [row for _, row in sources]
+                        found = self._next, self._neurons.new(operands)
+                        self._next += 1
+                        new.append((neuron, operands, found[1]))
+                    alive[told] = found
+                values[key] = found
             outputs.append([values[key][1] for key in phenotype.outputs])
         for neuron, operands, row in new:
             self._neurons.compute(neuron, operands, row)

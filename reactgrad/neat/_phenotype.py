@@ -7,6 +7,7 @@ expresses is immutable, and two of them can be compared neuron by neuron.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -70,10 +71,10 @@ def feed_forward(genome: Any, config: Any) -> Phenotype:
         If these are no genome and no config.
     """
     inputs, outputs = _pins(genome, config)
-    incoming: Links = {}
+    incoming: Links = defaultdict(dict)
     for (source, target), gene in genome.connections.items():
         if gene.enabled:
-            incoming.setdefault(target, {})[source] = gene.weight
+            incoming[target][source] = gene.weight
     order = _behind_their_sources(inputs, outputs, incoming)
     return Phenotype(inputs, outputs, _neurons(genome, config, order, incoming))
 
@@ -157,39 +158,37 @@ def _behind_their_sources(
     GenomeError
         If there is a cycle.
     """
-    done: dict[int, None] = {}
-    pins = set(inputs)
-    path: dict[int, None] = {}  # the nodes that are being walked through, outermost first
-    pending = list(reversed(list(outputs)))
-    while pending:
-        key = pending[-1]
-        if key in done:
-            pending.pop()
-        elif key in path:  # all its sources are done
-            pending.pop()
-            del path[key]
-            done[key] = None
-        else:
-            path[key] = None
-            for source in reversed(incoming.get(key, _NONE)):
-                if source in path:
-                    keys = list(path)
-                    cycle = [source, *reversed(keys[keys.index(source) :])]
-                    raise GenomeError(
-                        f"the enabled connections {' -> '.join(map(str, cycle))} form a "
-                        "cycle, which a feed-forward network has no value for. Disable one of them, or "
-                        "use RecurrentNetwork."
-                    )
-                if source not in done and source not in pins:
-                    pending.append(source)
+    done: dict[int, None] = dict.fromkeys(inputs)
+    for output in outputs:
+        if output in done:
+            continue
+        # Those that are being walked through, outermost first, each with the links that are left.
+        path = {output: iter(incoming.get(output, _NONE))}
+        while path:
+            key, links = next(reversed(path.items()))
+            for source in links:
+                if source not in done:
+                    if source in path:
+                        keys = list(path)
+                        cycle = [source, *reversed(keys[keys.index(source) :])]
+                        raise GenomeError(
+                            f"the enabled connections {' -> '.join(map(str, cycle))} form a "
+                            "cycle, which a feed-forward network has no value for. Disable one of them, "
+                            "or use RecurrentNetwork."
+                        )
+                    path[source] = iter(incoming.get(source, _NONE))
+                    break
+            else:
+                del path[key]
+                done[key] = None
+    for key in inputs:
+        del done[key]
     return list(done)
 
 
 def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> dict[int, Neuron]:
     """The neurons of these keys, in this order."""
-    functions: dict[
-        tuple[str, str], Any
-    ] = {}  # asked for once, since all neurons may have the same
+    functions: dict[Any, Any] = {}  # asked for once, since all neurons may have the same
     found: dict[int, Neuron] = {}
     for key in keys:
         links = incoming.get(key, _NONE)
@@ -204,13 +203,14 @@ def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> 
         # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
         if not math.isfinite(sum(genes)):
             _check_finite(genome, key, genes, links)
-        own = []
-        for what, name in (("activation", gene.activation), ("aggregation", gene.aggregation)):
-            function = functions.get((what, name))
-            if function is None:
-                function = functions[what, name] = _function(genome, config, key, what, name)
-            own.append(function)
-        found[key] = Neuron(own[0], own[1], genes, tuple(links))
+        names = gene.activation, gene.aggregation
+        own = functions.get(names)
+        if own is None:
+            own = functions[names] = (
+                _function(genome, config, key, "activation", gene.activation),
+                _function(genome, config, key, "aggregation", gene.aggregation),
+            )
+        found[key] = Neuron(*own, genes, tuple(links))
     return found
 
 
