@@ -16,11 +16,8 @@ import numpy as np
 import reactgrad as rg
 from reactgrad import extend
 from reactgrad.neat._compiled import Neurons
-from reactgrad.neat._phenotype import Neuron, check_config, feed_forward
+from reactgrad.neat._phenotype import Functions, Neuron, check_config, neuron, reading
 from reactgrad.neat._samples import columns, rows
-
-# The number that tells a neuron, and its value for all samples. Inputs have the numbers -1, -2, ...
-_Known = tuple[int, extend.Row]
 
 
 class Evaluation(NamedTuple):
@@ -72,12 +69,10 @@ class Evaluator:
         given, _ = columns(X, self._keys)
         self._samples = given.shape[1]
         self._neurons = Neurons(self._samples)
-        # Of each input and neuron its number, which tells it, and its values.
-        self._inputs: dict[int, _Known] = {
-            key: (-1 - i, self._neurons.given(column))
-            for i, (key, column) in enumerate(zip(self._keys, given, strict=True))
-        }
-        self._known: dict[tuple[Any, ...], _Known] = {}
+        # Each input and neuron has a number, those before zero inputs, and a value for all samples.
+        self._inputs = {key: ~i for i, key in enumerate(self._keys)}
+        self._values = {~i: self._neurons.given(column) for i, column in enumerate(given)}
+        self._known: dict[tuple[Any, ...], int] = {}  # by what tells a neuron
         self._next = 0
 
     def __len__(self) -> int:
@@ -109,38 +104,40 @@ class Evaluator:
             raise rg.DTypeError(
                 f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
             )
-        known, alive = self._known, dict[tuple[Any, ...], _Known]()
+        functions: Functions = {}
+        fresh: dict[tuple[Any, ...], int] = {}
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
-        outputs: list[list[extend.Row]] = []
+        alive: set[int] = set()
+        values = self._values.copy()
+        outputs: list[list[int]] = []
         total = 0
         for one in genomes:
-            phenotype = feed_forward(one[1] if isinstance(one, tuple) else one, self._config)
-            total += len(phenotype.neurons)
-            values = self._inputs.copy()
-            for key, neuron in phenotype.neurons.items():
-                activation, aggregation, genes, links = neuron
-                sources = [values[source] for source in links]
-                told = (activation, aggregation, *genes, *[number for number, _ in sources])
-                found = alive.get(told)
-                if found is None:
-                    found = known.get(told)
-                    if found is None:
-                        operands = [row for _, row in sources]
-                        found = self._next, self._neurons.new(operands)
-                        self._next += 1
-                        new.append((neuron, operands, found[1]))
-                    alive[told] = found
-                values[key] = found
-            outputs.append([values[key][1] for key in phenotype.outputs])
-        for neuron, operands, row in new:
-            self._neurons.compute(neuron, operands, row)
+            genome = one[1] if isinstance(one, tuple) else one
+            _, wanted, read = reading(genome, self._config, functions)
+            numbers = self._inputs.copy()
+            number_of = numbers.__getitem__
+            for key, own, genes, links in read:
+                told = own, genes, *map(number_of, links)
+                number = self._known.get(told) or fresh.get(told)
+                if number is None:
+                    self._next = number = fresh[told] = self._next + 1
+                    operands = [values[number_of(source)] for source in links]
+                    row = values[number] = self._neurons.new(operands)
+                    new.append((neuron(genome, key, own, genes, links), operands, row))
+                numbers[key] = number
+            total += len(numbers) - len(self._inputs)
+            alive.update(numbers.values())
+            outputs.append([numbers[key] for key in wanted])
+        for task in new:
+            self._neurons.compute(*task)
         self._neurons.finish()
-        self._known = alive
-        return Evaluation(
-            [rows([row.array for row in several], self._samples) for several in outputs],
-            len(new),
-            total,
-        )
+        found = [rows([values[i].array for i in several], self._samples) for several in outputs]
+        alive.update(self._inputs.values())
+        self._values = {number: values[number] for number in alive}
+        self._known |= fresh
+        for told in [told for told, number in self._known.items() if number not in alive]:
+            del self._known[told]
+        return Evaluation(found, len(new), total)
 
 
 def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:
