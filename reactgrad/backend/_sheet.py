@@ -36,7 +36,7 @@ class Sheet:
     The register machine without a graph: no versions, no plans, nothing that is stale. Each call
     computes each place of its result from the same place of its operands, so parts of the rows are
     computed one after the other, on several threads (``rg.set_num_threads``), with the same bits. A row
-    lives as long as somebody holds it.
+    lives as long as somebody holds it. Several threads may not use one sheet at once.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Sheet:
         array = np.empty(self.size)
         if values is not None:
             array[...] = values
-        return Row(array, address_of(array), _ITEM if self.size > 1 else 0)
+        return Row(array, address_of(array), _ITEM if self.size != 1 else 0)
 
     def call(
         self, loop: int, operands: Iterable[Row], numbers: Sequence[float], out: Row, data: int = 0

@@ -41,6 +41,10 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """Evaluates populations on the same samples, and keeps what the latest one has computed.
 
+    A generation's new neurons are one program of the register machine where numba is installed (extra
+    ``jit``), else calls of NumPy; none of them is a node. Kept are the values of the neurons of the latest
+    population, each once, 8 bytes a sample; while one is computed, also those of the one before.
+
     Parameters
     ----------
     X : array_like of shape (samples, inputs)

@@ -67,7 +67,7 @@ def test_a_population_runs_what_is_new_in_it_and_each_computation_once(seed: int
 
 
 @pytest.mark.parametrize("has_numba", [True, False])
-@pytest.mark.parametrize("samples", [1, 5])
+@pytest.mark.parametrize("samples", [0, 1, 5])
 def test_outputs_are_neat_pythons_with_and_without_compiled_loops(
     has_numba: bool, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +80,7 @@ def test_outputs_are_neat_pythons_with_and_without_compiled_loops(
         for one in genomes:
             mutations.step(one)
         for genome, outputs in zip(genomes, evaluator(genomes).outputs, strict=True):
+            assert outputs.shape == (samples, 2)
             peer = neat_python.nn.FeedForwardNetwork.create(genome, SETTINGS)
             for ours, x in zip(outputs.tolist(), X, strict=False):
                 assert ours == pytest.approx(peer.activate(x), rel=1e-12, abs=1e-12)
