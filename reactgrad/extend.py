@@ -9,6 +9,8 @@
     for graphs with ``jit``.
 ``loop_call(loop, operands, data)``, ``Whole``, ``InTurn``
     What these bind: a compiled loop, an operand that it takes whole, several calls.
+``Sheet(size)``, ``Row``
+    Rows that compiled loops compute from rows, without nodes.
 ``register_device(device)``
     Another array library.
 ``spec(shape, dtype, device)``, ``Spec``, ``broadcast(*specs)``
@@ -44,6 +46,8 @@ from reactgrad._primitive import defjvp as defjvp
 from reactgrad._primitive import defvjp as defvjp
 from reactgrad._primitive import primitive as primitive
 from reactgrad.backend import InTurn as InTurn
+from reactgrad.backend import Row as Row
+from reactgrad.backend import Sheet as Sheet
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import Whole as Whole
 from reactgrad.backend import loop_call as loop_call

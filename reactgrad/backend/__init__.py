@@ -10,6 +10,7 @@
 - ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, and those of ops' own
                    (``_loop_call``), as ``_instructions`` in the ``_code`` of a compiled ``_machine``, in
                    ``_stages`` where threads share it
+- ``_sheet``       the same without a graph
 - ``_parts``       where the parts of a value lie that is taken apart
 - ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
 - ``_strips``      steps that are computed by blocks, and several of them together
@@ -39,6 +40,8 @@ from reactgrad.backend._registers import fused as fused
 from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel
+from reactgrad.backend._sheet import Row as Row
+from reactgrad.backend._sheet import Sheet as Sheet
 from reactgrad.backend._spec import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend._spec import WEAK_SPECS as WEAK_SPECS
 from reactgrad.backend._spec import Spec as Spec

@@ -16,8 +16,8 @@ compiled loops.
 
 - ``_phenotype``                  what a genome expresses, read without neat-python
 - ``_weigh``, ``_activations``, ``_aggregations``  what neurons compute, with neat-python's formulas
-- ``_compiled``, ``_loops``       the same as loops that numba has compiled
-- ``_neuron``, ``_samples``, ``_keys``  a neuron as nodes; samples as columns; nodes by their keys
+- ``_compiled``, ``_loops``       the same as loops that numba has compiled, bound to nodes or without any
+- ``_neuron``, ``_samples``, ``_keys``  a neuron as nodes, or its value; samples as columns; nodes by their keys
 - ``_network``                    ``Network``: a feed-forward network that follows its genome
 - ``_recurrent``                  ``RecurrentNetwork``: step by step, or unrolled over a sequence
 - ``_evaluate``                   populations, in which what relatives compute alike is computed once

@@ -1,4 +1,4 @@
-"""The aggregation functions of neat-python other than the sum, built of ops on the weighted sources.
+"""The aggregation functions of neat-python other than the sum, of weighted sources, arrays or Vars.
 
 Nearly all neurons of all networks add up; that is one op, see ``_weigh``. Ties share a gradient
 evenly, as in reductions.
@@ -17,15 +17,17 @@ from reactgrad import extend
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    return reduce(rg.add, values) / len(values)
+    return reduce(np.add, values) / len(values)
 
 
 def _larger(a: Any, b: Any) -> Any:
-    return rg.where(rg.absolute(b) > rg.absolute(a), b, a)
+    return np.where(np.abs(b) > np.abs(a), b, a)
 
 
 def _middle(values: Sequence[Any]) -> Any:
-    return _mean(values) if len(values) < 3 else median(*values)
+    if len(values) < 3:
+        return _mean(values)
+    return median(*values) if isinstance(values[0], rg.Var) else _median(values)
 
 
 def _sorted(values: Sequence[Any]) -> Any:
@@ -67,9 +69,9 @@ extend.defjvp(median_share, None)
 
 # name: (of several values, of none)
 AGGREGATIONS: Final[dict[str, tuple[Callable[[Sequence[Any]], Any], float]]] = {
-    "product": (lambda values: reduce(rg.multiply, values), 1.0),
-    "max": (lambda values: reduce(rg.maximum, values), 0.0),
-    "min": (lambda values: reduce(rg.minimum, values), 0.0),
+    "product": (lambda values: reduce(np.multiply, values), 1.0),
+    "max": (lambda values: reduce(np.maximum, values), 0.0),
+    "min": (lambda values: reduce(np.minimum, values), 0.0),
     "maxabs": (lambda values: reduce(_larger, values), 0.0),
     "median": (_middle, 0.0),
     "mean": (_mean, 0.0),
@@ -83,16 +85,24 @@ def _broadcast_or_number(*values: extend.Spec, function: Any) -> extend.Spec:
 @extend.primitive("neat_aggregate", _broadcast_or_number)
 def aggregate_by(*values: Any, out: Any, function: Any) -> None:
     """A function of a list of floats, sample by sample."""
+    out.flat = _by_sample(function, values)
+
+
+def _by_sample(function: Any, values: Sequence[Any]) -> list[float]:
     columns = [one.ravel().tolist() for one in np.broadcast_arrays(*values)]
-    out.flat = [function(list(row)) for row in zip(*columns)]
+    return [function(list(row)) for row in zip(*columns)]
 
 
 def aggregate(function: Any, genes: Any, sources: Sequence[Any]) -> Any:
-    """bias + response * what `function` makes of the weighted sources, as a Var."""
+    """bias + response * what `function` makes of the weighted sources, as a Var or as an array."""
     weighted = [source * genes[i + 2] for i, source in enumerate(sources)]
-    if not isinstance(function, str):
-        total = aggregate_by(*weighted, function=function) if weighted else float(function([]))
-    else:
+    if isinstance(function, str):
         several, none = AGGREGATIONS[function]
         total = several(weighted) if weighted else none
+    elif not weighted:
+        total = float(function([]))
+    elif isinstance(weighted[0], rg.Var):
+        total = aggregate_by(*weighted, function=function)
+    else:
+        total = np.array(_by_sample(function, weighted))
     return genes[0] + genes[1] * total

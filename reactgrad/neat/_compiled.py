@@ -1,9 +1,12 @@
-"""How the ops of neurons are bound in graphs with ``jit``: as calls of compiled loops (``_loops``)."""
+"""How neurons are computed where numba is installed: by compiled loops (``_loops``).
+
+The ops of neurons are bound to them in graphs with ``jit``; without a graph, ``Neurons`` calls them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -12,6 +15,8 @@ import numpy as np
 import reactgrad as rg
 from reactgrad import extend
 from reactgrad.extend import Whole
+from reactgrad.neat._neuron import activate, take_in
+from reactgrad.neat._phenotype import Neuron
 
 Step = Callable[[], object] | None
 
@@ -23,10 +28,53 @@ def new_graph() -> rg.Graph:
     return rg.Graph(jit=_HAS_NUMBA)
 
 
-def _call(name: str, out: Any, operands: Sequence[Any], data: int = 0) -> Step:
+class Neurons:
+    """Computes neurons without nodes: a row of all samples each, of one if they are the same in all."""
+
+    def __init__(self, samples: int) -> None:
+        self._each, self._same = extend.Sheet(samples), extend.Sheet(1)
+        # What is taken in by one neuron after the other.
+        self._potentials = [one.row() for one in (self._same, self._each)]
+
+    def given(self, values: Any) -> extend.Row:
+        """An input."""
+        return self._each.row(values)
+
+    def new(self, sources: Sequence[extend.Row]) -> extend.Row:
+        """A row for a neuron that is computed from these."""
+        return (self._each if any(one.step for one in sources) else self._same).row()
+
+    def compute(self, neuron: Neuron, sources: Sequence[extend.Row], out: extend.Row) -> None:
+        """Compute a neuron; the value is there after ``finish``."""
+        call = (self._each if out.step else self._same).call
+        potential = self._potentials[out.step > 0]
+        if _HAS_NUMBA and neuron.aggregation == "sum":
+            call(_loop("neat_weigh"), sources, neuron.genes, potential, len(sources))
+        else:
+            self.finish()
+            take_in(neuron, [one.array for one in sources], potential.array)
+        if _HAS_NUMBA and type(neuron.activation) is str:
+            call(_loop(neuron.activation), [potential], (), out)
+        else:
+            self.finish()
+            activate(neuron, potential.array, out.array)
+
+    def finish(self) -> None:
+        """Make all calls that are left."""
+        if _HAS_NUMBA:
+            self._same.play()
+            self._each.play()
+
+
+@cache
+def _loop(name: str, dtype: str = "d") -> Any:
     from reactgrad.neat._loops import address  # here, since it needs numba
 
-    loop = address(name, out.dtype.char)
+    return address(name, dtype)
+
+
+def _call(name: str, out: Any, operands: Sequence[Any], data: int = 0) -> Step:
+    loop = _loop(name, out.dtype.char)
     return None if loop is None else extend.loop_call(loop, operands, data)
 
 
@@ -40,14 +88,6 @@ def _bind_activation(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) ->
 def _bind_weigh(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
     genes, *sources = inputs
     return _call("neat_weigh", out, [*sources, Whole(genes), out], len(sources))
-
-
-def _bind_neuron(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
-    genes, function = attrs
-    potential = np.empty(out.shape)
-    taking_in = _bind_weigh([np.array(genes), *inputs], potential, ())
-    giving = _bind_activation([potential], out, (function,))
-    return extend.InTurn(taking_in, giving) if taking_in and giving else None
 
 
 def _bind_weigh_genes(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
@@ -69,7 +109,6 @@ def _bind_outputs(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> St
 extend.register_binder("neat_activation", "jit", _bind_activation)
 extend.register_binder("neat_activation_slope", "jit", _bind_activation)
 extend.register_binder("neat_weigh", "jit", _bind_weigh)
-extend.register_binder("neat_neuron", "jit", _bind_neuron)
 extend.register_binder("neat_weigh_genes", "jit", _bind_weigh_genes)
 extend.register_binder("neat_weigh_source", "jit", _bind_weigh_source)
 extend.register_binder("neat_outputs", "jit", _bind_outputs)

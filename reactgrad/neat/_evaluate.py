@@ -1,8 +1,8 @@
 """A whole population on shared data: what several genomes compute alike is computed once.
 
 A neuron is told by what it computes: its functions, its genes, and which neurons it computes from, told
-the same way. Neurons of two genomes that agree in this have the same values, so they are one node, whoever
-their common ancestor was: children share with both parents, copies are free, and generations share with
+the same way. Neurons of two genomes that agree in this have the same values, so they are computed once,
+whoever their common ancestor was: children share with both parents, copies are free, and generations share with
 the one before.
 """
 
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.neat._compiled import new_graph
-from reactgrad.neat._neuron import activated, taken_in, whole
-from reactgrad.neat._phenotype import Neuron, check_config, feed_forward
+from reactgrad import extend
+from reactgrad.neat._compiled import Neurons
+from reactgrad.neat._phenotype import Functions, Neuron, check_config, neuron, reading
 from reactgrad.neat._samples import columns, rows
 
 
@@ -41,15 +41,14 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """Evaluates populations on the same samples, and keeps what the latest one has computed.
 
+    A generation's new neurons are one program of the register machine where numba is installed (extra
+    ``jit``), else calls of NumPy; none of them is a node. Kept are the values of the neurons of the latest
+    population, each once, 8 bytes a sample; while one is computed, also those of the one before.
+
     Parameters
     ----------
     X : array_like of shape (samples, inputs)
     config : neat.Config
-
-    Attributes
-    ----------
-    graph : rg.Graph
-        The neurons of the latest population.
 
     Examples
     --------
@@ -69,15 +68,20 @@ class Evaluator:
 
     def __init__(self, X: Any, config: Any) -> None:
         check_config(config)
-        self.graph = new_graph()
         self._config = config
         self._keys = tuple(config.genome_config.input_keys)
         given, _ = columns(X, self._keys)
         self._samples = given.shape[1]
-        self._inputs = [self.graph.input(column) for column in given]
-        # What tells a neuron: its number and its node. Inputs have the numbers -1, -2, ...
-        self._known: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
+        self._neurons = Neurons(self._samples)
+        # Each input and neuron has a number, those before zero inputs, and a value for all samples.
+        self._inputs = {key: ~i for i, key in enumerate(self._keys)}
+        self._values = {~i: self._neurons.given(column) for i, column in enumerate(given)}
+        self._known: dict[tuple[Any, ...], int] = {}  # by what tells a neuron
         self._next = 0
+
+    def __len__(self) -> int:
+        """How many neurons' values are kept: those of the latest population."""
+        return len(self._known)
 
     def __call__(self, genomes: Iterable[Any]) -> Evaluation:
         """The outputs of each genome.
@@ -104,49 +108,40 @@ class Evaluator:
             raise rg.DTypeError(
                 f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
             )
-        alive: dict[tuple[Any, ...], tuple[int, rg.Var]] = {}
-        outputs: list[list[rg.Var]] = []
+        functions: Functions = {}
+        fresh: dict[tuple[Any, ...], int] = {}
+        new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
+        alive: set[int] = set()
+        values = self._values.copy()
+        outputs: list[list[int]] = []
         total = 0
         for one in genomes:
-            phenotype = feed_forward(one[1] if isinstance(one, tuple) else one, self._config)
-            total += len(phenotype.neurons)
-            nodes: dict[int, tuple[int, rg.Var]] = {
-                key: (-1 - i, var)
-                for i, (key, var) in enumerate(zip(self._keys, self._inputs, strict=True))
-            }
-            for key, neuron in phenotype.neurons.items():
-                nodes[key] = self._node(neuron, nodes, alive)
-            outputs.append([nodes[key][1] for key in phenotype.outputs])
-        run = self.graph.forward(*dict.fromkeys([var for several in outputs for var in several]))
-        activations = {var for _, var in alive.values()}
-        self._known = alive
-        return Evaluation(
-            [rows([var.value for var in several], self._samples) for several in outputs],
-            sum(var in activations for var in run.ran),
-            total,
-        )
-
-    def _node(
-        self,
-        neuron: Neuron,
-        nodes: dict[int, tuple[int, rg.Var]],
-        alive: dict[tuple[Any, ...], tuple[int, rg.Var]],
-    ) -> tuple[int, rg.Var]:
-        sources = [nodes[source] for source in neuron.sources]
-        told = (*neuron[:3], tuple([number for number, _ in sources]))
-        found = alive.get(told) or self._known.get(told)
-        if found is None:
-            operands = [var for _, var in sources]
-            with self.graph:  # where a neuron without sources goes
-                if neuron.aggregation == "sum":
-                    var = whole(*operands, genes=neuron.genes, function=neuron.activation)
-                else:
-                    potential = taken_in(neuron, np.array(neuron.genes), operands)
-                    var = activated(neuron, potential)
-            found = self._next, var
-            self._next += 1
-        alive[told] = found
-        return found
+            genome = one[1] if isinstance(one, tuple) else one
+            _, wanted, read = reading(genome, self._config, functions)
+            numbers = self._inputs.copy()
+            number_of = numbers.__getitem__
+            for key, own, genes, links in read:
+                told = own, genes, *map(number_of, links)
+                number = self._known.get(told) or fresh.get(told)
+                if number is None:
+                    self._next = number = fresh[told] = self._next + 1
+                    operands = [values[number_of(source)] for source in links]
+                    row = values[number] = self._neurons.new(operands)
+                    new.append((neuron(genome, key, own, genes, links), operands, row))
+                numbers[key] = number
+            total += len(numbers) - len(self._inputs)
+            alive.update(numbers.values())
+            outputs.append([numbers[key] for key in wanted])
+        for task in new:
+            self._neurons.compute(*task)
+        self._neurons.finish()
+        found = [rows([values[i].array for i in several], self._samples) for several in outputs]
+        alive.update(self._inputs.values())
+        self._values = {number: values[number] for number in alive}
+        self._known |= fresh
+        for told in [told for told, number in self._known.items() if number not in alive]:
+            del self._known[told]
+        return Evaluation(found, len(new), total)
 
 
 def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:

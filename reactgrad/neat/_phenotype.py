@@ -7,7 +7,8 @@ expresses is immutable, and two of them can be compared neuron by neuron.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,10 @@ from reactgrad.neat._errors import GenomeError
 
 # For each node what leads to it, with weights, in the genome's order.
 Links = dict[int, dict[int, float]]
+# By neat-python's names of an activation and an aggregation, what stands in a ``Neuron``.
+Functions = dict[tuple[str, str], tuple[Any, Any]]
+# Of a neuron: its key, its functions, its genes, and its links.
+Read = tuple[int, tuple[Any, Any], tuple[float, ...], dict[int, float]]
 _NONE: Final[dict[int, float]] = {}
 
 
@@ -69,13 +74,25 @@ def feed_forward(genome: Any, config: Any) -> Phenotype:
     DTypeError
         If these are no genome and no config.
     """
+    inputs, outputs, read = reading(genome, config, {})
+    return Phenotype(inputs, outputs, _neurons(genome, read))
+
+
+def reading(
+    genome: Any, config: Any, functions: Functions
+) -> tuple[tuple[int, ...], tuple[int, ...], Iterator[Read]]:
+    """The same as inputs, outputs, and what is read of a neuron after the other, sources first.
+
+    Whether its genes are finite is not looked at yet: see ``neuron``. `functions` are those that are
+    known of the config, and become more.
+    """
     inputs, outputs = _pins(genome, config)
-    incoming: Links = {}
+    incoming: Links = defaultdict(dict)
     for (source, target), gene in genome.connections.items():
         if gene.enabled:
-            incoming.setdefault(target, {})[source] = gene.weight
+            incoming[target][source] = gene.weight
     order = _behind_their_sources(inputs, outputs, incoming)
-    return Phenotype(inputs, outputs, _neurons(genome, config, order, incoming))
+    return inputs, outputs, _read(genome, config, order, incoming, functions)
 
 
 def recurrent(genome: Any, config: Any) -> Phenotype:
@@ -104,7 +121,8 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
         for source in links:
             if source not in inputs and source not in genome.nodes:
                 raise _missing(genome, config, source, target)
-    return Phenotype(inputs, outputs, _neurons(genome, config, incoming, incoming))
+    read = _read(genome, config, incoming, incoming, {})
+    return Phenotype(inputs, outputs, _neurons(genome, read))
 
 
 def _pins(genome: Any, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -157,40 +175,39 @@ def _behind_their_sources(
     GenomeError
         If there is a cycle.
     """
-    done: dict[int, None] = {}
-    pins = set(inputs)
-    path: dict[int, None] = {}  # the nodes that are being walked through, outermost first
-    pending = list(reversed(list(outputs)))
-    while pending:
-        key = pending[-1]
-        if key in done:
-            pending.pop()
-        elif key in path:  # all its sources are done
-            pending.pop()
-            del path[key]
-            done[key] = None
-        else:
-            path[key] = None
-            for source in reversed(incoming.get(key, _NONE)):
-                if source in path:
-                    keys = list(path)
-                    cycle = [source, *reversed(keys[keys.index(source) :])]
-                    raise GenomeError(
-                        f"the enabled connections {' -> '.join(map(str, cycle))} form a "
-                        "cycle, which a feed-forward network has no value for. Disable one of them, or "
-                        "use RecurrentNetwork."
-                    )
-                if source not in done and source not in pins:
-                    pending.append(source)
+    done: dict[int, None] = dict.fromkeys(inputs)
+    for output in outputs:
+        if output in done:
+            continue
+        # Those that are being walked through, outermost first, each with the links that are left.
+        path = {output: None}
+        pending = [iter(incoming.get(output, _NONE))]
+        while pending:
+            for source in pending[-1]:
+                if source not in done:
+                    if source in path:
+                        keys = list(path)
+                        cycle = [source, *reversed(keys[keys.index(source) :])]
+                        raise GenomeError(
+                            f"the enabled connections {' -> '.join(map(str, cycle))} form a "
+                            "cycle, which a feed-forward network has no value for. Disable one of them, "
+                            "or use RecurrentNetwork."
+                        )
+                    path[source] = None
+                    pending.append(iter(incoming.get(source, _NONE)))
+                    break
+            else:
+                pending.pop()
+                done[path.popitem()[0]] = None
+    for key in inputs:
+        del done[key]
     return list(done)
 
 
-def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> dict[int, Neuron]:
+def _read(
+    genome: Any, config: Any, keys: Iterable[int], incoming: Links, functions: Functions
+) -> Iterator[Read]:
     """The neurons of these keys, in this order."""
-    functions: dict[
-        tuple[str, str], Any
-    ] = {}  # asked for once, since all neurons may have the same
-    found: dict[int, Neuron] = {}
     for key in keys:
         links = incoming.get(key, _NONE)
         gene = genome.nodes.get(key)
@@ -200,18 +217,28 @@ def _neurons(genome: Any, config: Any, keys: Iterable[int], incoming: Links) -> 
             raise _missing(
                 genome, config, key, next((b for b, all_ in incoming.items() if key in all_), key)
             )
-        genes = (gene.bias, gene.response, *links.values())
-        # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
-        if not math.isfinite(sum(genes)):
-            _check_finite(genome, key, genes, links)
-        own = []
-        for what, name in (("activation", gene.activation), ("aggregation", gene.aggregation)):
-            function = functions.get((what, name))
-            if function is None:
-                function = functions[what, name] = _function(genome, config, key, what, name)
-            own.append(function)
-        found[key] = Neuron(own[0], own[1], genes, tuple(links))
-    return found
+        names = gene.activation, gene.aggregation
+        own = functions.get(names)
+        if own is None:
+            own = functions[names] = (
+                _function(genome, config, key, "activation", gene.activation),
+                _function(genome, config, key, "aggregation", gene.aggregation),
+            )
+        yield key, own, (gene.bias, gene.response, *links.values()), links
+
+
+def _neurons(genome: Any, read: Iterable[Read]) -> dict[int, Neuron]:
+    return {one[0]: neuron(genome, *one) for one in read}
+
+
+def neuron(
+    genome: Any, key: int, own: tuple[Any, Any], genes: tuple[float, ...], links: dict[int, float]
+) -> Neuron:
+    """The neuron that was read, with genes that are finite."""
+    # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
+    if not math.isfinite(sum(genes)):
+        _check_finite(genome, key, genes, links)
+    return Neuron(*own, genes, tuple(links))
 
 
 def _check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
