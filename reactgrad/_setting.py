@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,26 +40,23 @@ def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
     return True
 
 
-def write_plainly(graph: Graph, values: Sequence[tuple[int, Any]]) -> bool:
+def write_plainly(graph: Graph, slots: Sequence[int], values: Collection[Any]) -> bool:
     """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
-    host = graph._host
     if graph._noted or graph._computing or graph._observers.calling is not None:
         return False
-    for slot, value in values:
-        if not host.plain_write(slot, value):
-            return False
-    slots = [slot for slot, _ in values]
-    try:
-        host.overwrite(set(slots))
-        data = host.data
-        for slot, value in values:
-            buffer = data[slot]
-            if type(buffer) is np.ndarray:
-                buffer[...] = value
-            else:
-                host.write_plainly(slot, value)
-    finally:  # whatever interrupts this, no leaf has another value at its old version
-        graph._scheduler.changed_together(tuple(slots))
+    host = graph._host
+    if not host.plain_writes(slots, values):
+        return False
+    # First the versions: whatever interrupts this, no leaf has another value at its old one.
+    graph._scheduler.changed_together(tuple(slots))
+    host.overwrite(set(slots))
+    data = host.data
+    for slot, value in zip(slots, values):
+        buffer = data[slot]
+        if type(buffer) is np.ndarray:
+            buffer[...] = value
+        else:
+            host.write_plainly(slot, value)
     if graph._observed:
         announce(graph, slots)
     return True
@@ -79,10 +76,8 @@ def write_one_plainly(graph: Graph, slot: int, value: Any) -> bool:
             or not host.plain_write(slot, value)
         ):
             return False
-        try:
-            host.write_plainly(slot, value)
-        finally:
-            graph._scheduler.changed(slot)
+        graph._scheduler.changed(slot)  # first, as above
+        host.write_plainly(slot, value)
         if graph._observed:
             announce(graph, (slot,))
         return True
