@@ -140,4 +140,4 @@ def own_each(graph: Graph, variables: Collection[Any], what: str) -> list[int]:
 
 def own_all(graph: Graph, variables: Collection[Any], what: str) -> tuple[int, ...]:
     """As ``own_each``, each once."""
-    return tuple(dict.fromkeys(graph._own_each(variables, what)))
+    return tuple(dict.fromkeys(own_each(graph, variables, what)))

@@ -465,8 +465,7 @@ class Scheduler:
             self.plans.unbind()
         staleness = self.staleness
         flushed = staleness.flushed
-        pending_now = staleness.pending
-        pending = tuple(pending_now)
+        pending = tuple(staleness.pending)
         self.news = (*flushed, *pending) if flushed else pending
         serial = self.topology.serial
         if len(targets) == 1:
@@ -478,7 +477,10 @@ class Scheduler:
         if transition is None or retry:
             run = self._make(targets, key, None, retry)
         elif not (plan := transition.plan).slots:
-            self._arrive(transition) if transition.marks else pending_now.clear()
+            if transition.marks:
+                self._arrive(transition)
+            else:
+                staleness.pending.clear()
             run = plan.finished
         elif plan.script is None or self._follows(plan.script):
             run = self._replay(targets, transition)
@@ -631,7 +633,10 @@ class Scheduler:
             journal.append(plan)
             if len(journal) > JOURNAL_LIMIT:
                 self.versions.settle()
-            self._arrive(transition) if transition.marks else self.staleness.pending.clear()
+            if transition.marks:
+                self._arrive(transition)
+            else:
+                self.staleness.pending.clear()
             if plan.script is not None:
                 self.totals.rebuilt += len(run.rebuilt)
                 if not plan.script.ended():
