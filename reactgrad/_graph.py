@@ -173,6 +173,7 @@ class Graph:
     _slots = _nodes.slots
     _own = _nodes.own
     _own_all = _nodes.own_all
+    _own_each = _nodes.own_each
 
     _new_leaf = _build.new_leaf
     _apply = _build.apply
@@ -524,17 +525,18 @@ class Graph:
         np.float64(7.0)
         """
         with self._lock:
-            if not isinstance(values, Mapping):
+            if type(values) is not dict and not isinstance(values, Mapping):
                 raise DTypeError(
                     f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
                 )
-            if len(values) > FEW and self._host.together and write_together(self, values):
+            many = len(values) > FEW
+            if many and self._host.together and write_together(self, values):
                 return
-            pairs = [(self._own(var, "set"), value) for var, value in values.items()]
-            if not pairs or not write_plainly(self, pairs):
-                self._set_many(pairs)
-            elif len(pairs) > FEW:
-                self._host.remember(values, [slot for slot, _ in pairs])
+            slots, given = self._own_each(values, "set"), list(values.values())
+            if not slots or not write_plainly(self, slots, given):
+                self._set_many([*zip(slots, given, strict=True)])
+            elif many:
+                self._host.remember(values, slots)
 
     def _announce(self, slots: Iterable[int] = ()) -> None:
         """Let observers hear of a change that was made; these nodes have new values by it."""
@@ -643,7 +645,7 @@ class Graph:
         2
         """
         slots = self._own_all(targets, "forward")
-        limit = read_timeout(timeout)
+        limit = None if timeout is None else read_timeout(timeout)
         if executor is not None:
             with self._lock, running_by(self, executor):
                 return self.forward(*targets, retry=retry, timeout=timeout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +128,16 @@ def own(graph: Graph, var: Any, what: str) -> int:
     return var._slot
 
 
-def own_all(graph: Graph, variables: Sequence[Any], what: str) -> tuple[int, ...]:
-    """The slots of Vars of this graph, each once."""
+def own_each(graph: Graph, variables: Collection[Any], what: str) -> list[int]:
+    """The slots of Vars of this graph, one by one."""
     try:
         if set(map(_graph_of, variables)) == {graph}:
-            return tuple(dict.fromkeys(map(_slot_of, variables)))
+            return list(map(_slot_of, variables))
     except AttributeError:
         pass  # what is no Var is named below
-    return tuple(dict.fromkeys(graph._own(var, what) for var in variables))
+    return [graph._own(var, what) for var in variables]
+
+
+def own_all(graph: Graph, variables: Collection[Any], what: str) -> tuple[int, ...]:
+    """As ``own_each``, each once."""
+    return tuple(dict.fromkeys(own_each(graph, variables, what)))

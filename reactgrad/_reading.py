@@ -6,7 +6,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,7 +15,7 @@ from reactgrad._change import Change
 from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetError
 from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad._observe import collect
-from reactgrad._quiet import Quiet
+from reactgrad._quiet import as_before, be_quiet
 from reactgrad._sparing import take_refusal
 from reactgrad._store import MISSING, Lease
 from reactgrad._tell import held
@@ -71,8 +70,15 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         with surrounded(graph, blocks):
             return graph._refresh(slots, retry=retry)
     try:
-        around = partial(_as_fork, graph) if graph._lineage else Quiet
-        run = graph._scheduler.refresh(slots, retry, around)
+        before = be_quiet()
+        try:
+            if graph._lineage:
+                with following(graph):
+                    run = graph._scheduler.refresh(slots, retry)
+            else:
+                run = graph._scheduler.refresh(slots, retry)
+        finally:
+            as_before(before)
     except BaseException as error:
         if not isinstance(error, Exception):  # interrupted in the middle
             if not graph._computing and not isinstance(error, Later):
@@ -97,13 +103,6 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         return run
     finally:
         del failure  # its traceback holds this frame
-
-
-@contextmanager
-def _as_fork(graph: Graph) -> Iterator[None]:
-    """What runs of a fork are inside of."""
-    with Quiet(), following(graph):
-        yield
 
 
 def follow_rules(graph: Graph) -> bool:
@@ -185,8 +184,9 @@ def value(graph: Graph, slot: int) -> Any:
         lock = graph._lock
         if lock.acquire(False):
             try:
-                stale = graph._pending or graph._mark[slot] or _untold(graph)
-                if not (lock.gates or graph._computing or (stale and graph._observed)):
+                observed = graph._observed
+                stale = graph._pending or graph._mark[slot] or (observed and _untold(graph))
+                if not (lock.gates or graph._computing or (stale and observed)):
                     if stale:
                         graph._refresh((slot,))
                     value = graph._handed.get(slot, MISSING)
@@ -271,9 +271,7 @@ def read_executor(executor: Any) -> Threads | None:
 
 
 def read_timeout(timeout: Any) -> float | None:
-    """A time limit in seconds; ``None`` for none."""
-    if timeout is None:
-        return None
+    """A time limit in seconds; ``None`` for one that no clock reaches."""
     number = isinstance(timeout, int | float | np.integer | np.floating)
     if not number or isinstance(timeout, bool) or math.isnan(timeout):
         raise DTypeError(

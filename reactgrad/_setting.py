@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,39 +31,32 @@ def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
     together = host.together.get(id(first))
     if host.dropped or together is None or not together.takes(host, values, given):
         return False
-    try:
-        host.overwrite(together.members)
-        together.write(host, given)
-    finally:
-        scheduler.changed_again(together.leaves)
+    # First the versions: whatever interrupts this, no leaf has another value at its old one.
+    scheduler.changed_again(together.leaves)
+    host.overwrite(together.members)
+    together.write(host, given)
     if graph._observed:
         announce(graph, together.leaves.slots)
     return True
 
 
-def write_plainly(graph: Graph, values: Sequence[tuple[int, Any]]) -> bool:
+def write_plainly(graph: Graph, slots: Sequence[int], values: Collection[Any]) -> bool:
     """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
-    host = graph._host
     if graph._noted or graph._computing or graph._observers.calling is not None:
         return False
-    for slot, value in values:
-        if not host.plain_write(slot, value):
-            return False
-    slots = [slot for slot, _ in values]
+    host = graph._host
     members = set(slots)
-    if len(members) < len(slots):
+    if len(members) < len(slots) or not host.plain_writes(slots, values):
         return False
-    try:
-        host.overwrite(members)
-        data = host.data
-        for slot, value in values:
-            buffer = data[slot]
-            if type(buffer) is np.ndarray:
-                buffer[...] = value
-            else:
-                host.write_plainly(slot, value)
-    finally:  # whatever interrupts this, no leaf has another value at its old version
-        graph._scheduler.changed_together(tuple(slots))
+    graph._scheduler.changed_together(tuple(slots))  # first, as above
+    host.overwrite(members)
+    data = host.data
+    for slot, value in zip(slots, values):
+        buffer = data[slot]
+        if type(buffer) is np.ndarray:
+            buffer[...] = value
+        else:
+            host.write_plainly(slot, value)
     if graph._observed:
         announce(graph, slots)
     return True
@@ -83,12 +76,10 @@ def write_one_plainly(graph: Graph, slot: int, value: Any, adopt: bool) -> bool:
             or not host.plain_write(slot, value)
         ):
             return False
-        try:
-            found = host.specs[slot]
-            if not adopt or found is None or not host.adopt(slot, found, value):
-                host.write_plainly(slot, value)
-        finally:
-            graph._scheduler.changed(slot)
+        found = host.specs[slot]
+        graph._scheduler.changed(slot)  # first, as above
+        if not adopt or found is None or not host.adopt(slot, found, value):
+            host.write_plainly(slot, value)
         if graph._observed:
             announce(graph, (slot,))
         return True
@@ -116,11 +107,14 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
         respec(graph, reshaped)
     for slot, before in former.items():
         note_leaf(graph, slot, before)
-    try:
-        for slot, found, new in ready:
-            graph._host.write_leaf(slot, found, new, adopt=adopt)
-    finally:
-        graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
+    mark, write = graph._scheduler.staleness.mark, graph._host.write_leaf
+    # First the versions, as above; but who had no value has one when that is written.
+    for slot, found, new in [one for one in ready if mark[one[0]]]:
+        write(slot, found, new, adopt=adopt)
+    later = [one for one in ready if not mark[one[0]]]
+    graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
+    for slot, found, new in later:
+        write(slot, found, new, adopt=adopt)
     if graph._observed:
         announce(graph, [slot for slot, _, _ in ready])
 

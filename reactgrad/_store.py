@@ -498,6 +498,24 @@ class Store:
             self.footprint.add(self.data[slot])
             self.moved(slot)
 
+    def plain_writes(self, slots: Sequence[int], values: Iterable[Any]) -> bool:
+        """Whether all of these are ``plain_write``; that is asked only of those that are not arrays both."""
+        data, specs, ops, cutoffs = self.data, self.specs, self.ops, self.cutoffs
+        for slot, value in zip(slots, values):
+            if type(value) is np.ndarray is type(data[slot]):
+                found, op = specs[slot], ops[slot]
+                if (
+                    found is None
+                    or value.dtype is not found.dtype
+                    or value.shape != found.shape
+                    or (op is not INPUT and op is not PARAM)
+                    or slot in cutoffs
+                ):
+                    return False
+            elif not self.plain_write(slot, value):
+                return False
+        return True
+
     def plain_write(self, slot: int, value: Any) -> bool:
         """Whether `value` only has to be copied into the buffer of this leaf, or put in its place."""
         buffer = self.data[slot]

@@ -99,12 +99,12 @@ class Together:
         """Move numbers into one array, unless some lie in such a one with others already."""
         if any(buffer.base is not None for buffer in self._buffers):
             return
-        block = np.empty(len(self._buffers))
-        self._buffers = [block[i : i + 1] for i in range(len(block))]
-        for slot, buffer in zip(self.leaves.slots, self._buffers, strict=True):
+        block = np.concatenate(self._buffers)  # with their values: this may be interrupted
+        buffers = [block[i : i + 1] for i in range(len(block))]
+        for slot, buffer in zip(self.leaves.slots, buffers, strict=True):
+            store.moved(slot)  # which forgets the group for now
             store.data[slot] = buffer
-            store.moved(slot)
-        self._side_by_side = block
+        self._buffers, self._side_by_side = buffers, block
         store.together[self._keys[0]] = self
 
     def check(self, store: Store) -> bool:

@@ -67,26 +67,30 @@ class Value(Handle):
         graph = self._graph
         slot = self._slot
         handed = graph._handed
-        try:
-            value = handed[slot]
-            if not (
-                # In this order: a transaction that fails marks before it ends, and what is pending is
-                # marked before it is so no more. So whatever ends meanwhile is seen by a later look.
-                graph._noted
-                or graph._pending
-                or graph._mark[slot]
-                or graph._computing
-                or graph._followed
-                # Without the lock: the same before and after, so it was the value in between, too.
-                or value is not handed[slot]
-            ):
-                if type(value) is not Lease:
-                    return value
-                value = value()
-                if value is not None:
-                    return value
-        except KeyError:  # nobody was given it since it changed
-            pass
+        if (
+            slot in handed
+        ):  # else nobody was given it since it changed, and to raise costs more than to ask
+            try:
+                value = handed[slot]
+                if not (
+                    # In this order: a transaction that fails marks before it ends, and what is pending
+                    # is marked before it is so no more. So whatever ends meanwhile is seen by a later
+                    # look.
+                    graph._noted
+                    or graph._pending
+                    or graph._mark[slot]
+                    or graph._computing
+                    or graph._followed
+                    # Without the lock: the same before and after, so it was the value in between, too.
+                    or value is not handed[slot]
+                ):
+                    if type(value) is not Lease:
+                        return value
+                    value = value()
+                    if value is not None:
+                        return value
+            except KeyError:  # another thread has replaced it meanwhile
+                pass
         if graph._rule:
             check_reading(graph, slot)
         return graph._value(slot)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from operator import attrgetter
 from random import Random
@@ -43,8 +43,6 @@ _STALE_ONLY = frozenset((STALE,))
 
 # What state a read is in that the host does otherwise; a number like those of ``staleness``.
 _APART = Random(0xA9A27).getrandbits(110)
-
-Around = Callable[[], AbstractContextManager[object]]
 
 
 class Scheduler:
@@ -229,9 +227,9 @@ class Scheduler:
     def changed(self, leaf: int) -> None:
         """The value of this leaf was replaced."""
         journal, staleness = self.versions.journal, self.staleness
-        journal.append(leaf)
-        staleness.pending[leaf] = None
+        staleness.pending[leaf] = None  # first: whatever interrupts this, no version moves unseen
         self._journaled[leaf] = 1
+        journal.append(leaf)
         if staleness.mark[leaf]:
             self._valued(leaf)
         if len(journal) > JOURNAL_LIMIT:
@@ -240,12 +238,12 @@ class Scheduler:
     def changed_together(self, leaves: tuple[int, ...]) -> None:
         """The values of these leaves were replaced."""
         journal, staleness = self.versions.journal, self.staleness
-        journal.append(leaves)
         for leaf in leaves:
             staleness.pending[leaf] = None
             self._journaled[leaf] = 1
             if staleness.mark[leaf]:
                 self._valued(leaf)
+        journal.append(leaves)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
 
@@ -257,8 +255,8 @@ class Scheduler:
     def changed_again(self, leaves: Leaves) -> None:
         """As ``changed``, of leaves with values of which it was told before, all of them alive."""
         journal = self.versions.journal
-        journal.append(leaves)
         self.staleness.pending.update(leaves.slots)
+        journal.append(leaves)
         if len(journal) > JOURNAL_LIMIT:
             self.versions.settle()
 
@@ -463,19 +461,17 @@ class Scheduler:
 
     # --- reads -----------------------------------------------------------------------------
 
-    def refresh(
-        self, targets: tuple[int, ...], retry: bool = False, around: Around = nullcontext
-    ) -> Run:
+    def refresh(self, targets: tuple[int, ...], retry: bool = False) -> Run:
         """Make `targets` clean, running exactly their stale ancestors.
 
         Nodes that raise stay stale with their descendants; the others run. Errors are in the
         returned run, not raised (see ``error_of``). With `retry` those that raised before run
-        again where `targets` need them. Where anything may run, it does so inside of `around()`.
+        again where `targets` need them.
         """
         if self.computing:
             if self.too_deep():
-                return self._refresh_elsewhere(targets, retry, around)
-            return self._refresh_inside(targets, retry, around)
+                return self._refresh_elsewhere(targets, retry)
+            return self._refresh_inside(targets, retry)
         if self.distrust:
             self.forget()
         self.turn += 1
@@ -487,15 +483,31 @@ class Scheduler:
         flushed = staleness.flushed
         pending = tuple(staleness.pending)
         self.news = (*flushed, *pending) if flushed else pending
-        key: Key = (staleness.state, pending, self._serials(targets))
-        transition = self.plans.get(key)
-        if transition is not None and not retry and not transition.plan.slots:
-            self._arrive(transition)
-            run = self.last_run = transition.plan.finished
+        serial = self.topology.serial
+        if len(targets) == 1:
+            serials = (serial[targets[0]],)
         else:
-            if transition and transition.plan.script and not self._follows(transition.plan.script):
-                transition = None
-            run = self.last_run = self._make(targets, key, transition, retry, around)
+            serials = tuple(map(serial.__getitem__, targets))
+        key: Key = (staleness.state, pending, serials)
+        transition = self.plans.get(key)
+        gates = len(self.lock.gates)
+        try:
+            if transition is None or retry:
+                run = self._make(targets, key, None, retry)
+            elif not (plan := transition.plan).slots:
+                if transition.marks:
+                    self._arrive(transition)
+                else:
+                    staleness.pending.clear()
+                run = plan.finished
+            elif plan.script is None or self._follows(plan.script):
+                run = self._replay(targets, transition)
+            else:
+                run = self._resolve(targets, key)
+        except BaseException:
+            self._clear_away(gates)
+            raise
+        self.last_run = run
         if flushed:
             flushed.clear()
         if self._orphans:
@@ -503,20 +515,21 @@ class Scheduler:
             self.release(orphans)
         return run
 
-    def _serials(self, targets: tuple[int, ...]) -> tuple[int, ...]:
-        serial = self.topology.serial
-        if len(targets) == 1:
-            return (serial[targets[0]],)
-        return tuple([serial[target] for target in targets])
+    def _clear_away(self, gates: int) -> None:
+        """Nothing is computed any more, in whatever line around its steps a run was interrupted."""
+        for gate in self.lock.gates[gates:][::-1]:
+            self.lock.close(gate)
+        self.frames.clear()
+        self.computing.clear()
 
-    def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
+    def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool) -> Run:
         """Read on a stack of its own: no chain of reads is too long (rule E5)."""
         runs: list[Run] = []
         errors: list[BaseException] = []
 
         def read() -> None:
             try:
-                runs.append(self._refresh_inside(targets, retry, around))
+                runs.append(self._refresh_inside(targets, retry))
             except BaseException as error:
                 errors.append(error)
 
@@ -525,11 +538,12 @@ class Scheduler:
             raise errors.pop()
         return runs[0]
 
-    def _refresh_inside(self, targets: tuple[int, ...], retry: bool, around: Around) -> Run:
+    def _refresh_inside(self, targets: tuple[int, ...], retry: bool) -> Run:
         """As ``refresh``, for the node that is being computed."""
         self.suspend()
         staleness = self.staleness
-        key: Key = (staleness.state, tuple(staleness.pending), self._serials(targets))
+        serials = tuple(map(self.topology.serial.__getitem__, targets))
+        key: Key = (staleness.state, tuple(staleness.pending), serials)
         transition = self.plans.get(key)
         # A cycle is found and named where the plan is made; what is recorded is run node by node; and
         # others of a crew may be computing some of it.
@@ -540,7 +554,7 @@ class Scheduler:
             or (staleness.trace is not None and transition.plan.slots)
         ):
             transition = None
-        run = self._make(targets, key, transition, retry, around)
+        run = self._make(targets, key, transition, retry)
         if run.certain:
             (run.target,) = targets if len(targets) == 1 else (-1,)
             run.certain = len(targets) == 1
@@ -568,18 +582,16 @@ class Scheduler:
         key: Key,
         transition: Transition | None,
         retry: bool,
-        around: Around,
     ) -> Run:
         """Run what is known to be the plan of a read, or what is found to be."""
-        if transition is not None and not transition.plan.slots and not retry:
+        if retry:
+            return self._retry(targets)
+        if transition is None:
+            return self._resolve(targets, key)
+        if not transition.plan.slots:
             self._arrive(transition)
             return transition.plan.finished
-        with around():
-            if retry:
-                return self._retry(targets)
-            if transition is None:
-                return self._resolve(targets, key)
-            return self._replay(targets, transition)
+        return self._replay(targets, transition)
 
     def _doubt_errors(self, targets: tuple[int, ...]) -> None:
         """Let errors up to ``retried`` not count, nor what was computed from them."""
@@ -645,10 +657,14 @@ class Scheduler:
                 return run
         if run is None:  # it ended as planned
             run = plan.finished
-            self.versions.journal.append(plan)
-            if len(self.versions.journal) > JOURNAL_LIMIT:
+            journal = self.versions.journal
+            journal.append(plan)
+            if len(journal) > JOURNAL_LIMIT:
                 self.versions.settle()
-            self._arrive(transition)
+            if transition.marks:
+                self._arrive(transition)
+            else:
+                self.staleness.pending.clear()
             if plan.script is not None:
                 self.totals.rebuilt += len(run.rebuilt)
                 if not plan.script.ended():

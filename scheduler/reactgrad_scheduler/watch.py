@@ -10,7 +10,6 @@ Invariant: a ``Watched`` scheduler leaves the same values, versions, marks and r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from time import perf_counter
 from typing import Literal, Protocol, cast
 
@@ -18,7 +17,7 @@ from reactgrad_scheduler.edit import Former
 from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.scheduler import Around, Scheduler
+from reactgrad_scheduler.scheduler import Scheduler
 from reactgrad_scheduler.versions import Leaves
 
 # What may happen to one node; "touch": someone says that it changed; "rollback": a transaction that
@@ -120,9 +119,7 @@ class Watched(Scheduler):
                 self._tell(self._act(cast("Happening", kind)), slot, version, version)
         super().commit(former, kind)
 
-    def refresh(
-        self, targets: tuple[int, ...], retry: bool = False, around: Around = nullcontext
-    ) -> Run:
+    def refresh(self, targets: tuple[int, ...], retry: bool = False) -> Run:
         outer, former = self.stopwatch, self.last_run
         # What nodes were computed from is looked up before they run.
         self.versions.settle()
@@ -130,7 +127,7 @@ class Watched(Scheduler):
         run: Run | None = None
         try:
             # By name: a node may end the watching while it runs.
-            run = Scheduler.refresh(self, targets, retry, around)
+            run = Scheduler.refresh(self, targets, retry)
             return run
         except BaseException:
             if self.last_run is not former:  # interrupted between nodes, or inside of one

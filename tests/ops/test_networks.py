@@ -404,3 +404,18 @@ def test_pytorch_has_the_same_values_and_gradients(name: str, dtype: str) -> Non
             assert mine is None
         else:
             np.testing.assert_allclose(mine.value, other.grad.numpy(), **tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("size", [5, 5_000, 300_000])
+def test_the_gradient_of_relu_has_the_same_bits_at_every_size(size: int, dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0], dtype)
+    x, above = (rng.normal(size=size).astype(dtype) for _ in range(2))
+    x[: min(size, 49)] = np.repeat(special, 7)[:size]
+    above[: min(size, 49)] = np.tile(special, 7)[:size]
+    g = rg.Graph()
+    leaf = g.param(x)
+    found = rg.grad(rg.relu(leaf), leaf, gradient=above).value
+    # NaN passes what arrives; where x is not positive the zero has no sign.
+    assert found.tobytes() == np.where(x <= 0, np.zeros(1, dtype), above).tobytes()

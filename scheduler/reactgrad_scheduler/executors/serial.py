@@ -162,23 +162,11 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     frames, computing = scheduler.frames, scheduler.computing
     if not frames or frames[-1].position is not None:  # else the plan that this one is part of has
         scheduler.host.overwrite(plan.members)
-    if plan.readings and scheduler.stopwatch is not None:
-        return run_openly(scheduler, plan)
-    bound = plan.steps
-    if bound is None or plan.moves_seen != len(scheduler.moves):
-        try:
-            bound = bound_steps(scheduler, plan)
-        except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-            bound = None  # outside of this block, where the steps bound so far would be kept
+    bound, step_slots = plan.fused, plan.call_slots
+    if bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None:
+        bound, step_slots = _bound_calls(scheduler, plan)
         if bound is None:
             return run_openly(scheduler, plan)
-    step_slots = plan.step_slots
-    # What a node reads while it runs lies between the steps, where no other one may move across; what a
-    # script binds is its own.
-    if plan.repeats and scheduler.stopwatch is None and not plan.readings and plan.script is None:
-        if plan.fused is None:
-            plan.fused, plan.call_slots = scheduler.host.fuse(step_slots, bound)
-        bound, step_slots = plan.fused, plan.call_slots
     steps = iter(bound)
     computing.append(UNKNOWN)
     frame = Frame(scheduler, plan, steps, len(computing), step_slots)
@@ -221,6 +209,25 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     run_rest(scheduler, plan, run, frame.position + 1)
     run.seconds = perf_counter() - began
     return run
+
+
+def _bound_calls(scheduler: Scheduler, plan: Plan) -> tuple[list[Step] | None, list[int]]:
+    """What to call for a certain plan, and the first slot that each call computes; ``None``: run it openly."""
+    if plan.readings and scheduler.stopwatch is not None:
+        return None, []
+    bound = plan.steps
+    if bound is None or plan.moves_seen != len(scheduler.moves):
+        try:
+            bound = bound_steps(scheduler, plan)
+        except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+            return None, []  # outside of this block, where the steps bound so far would be kept
+    # What a node reads while it runs lies between the steps, where no other one may move across; what a
+    # script binds is its own.
+    if plan.repeats and scheduler.stopwatch is None and not plan.readings and plan.script is None:
+        if plan.fused is None:
+            plan.fused, plan.call_slots = scheduler.host.fuse(plan.step_slots, bound)
+        return plan.fused, plan.call_slots
+    return bound, plan.step_slots
 
 
 def run_openly(scheduler: Scheduler, plan: Plan) -> Run:
