@@ -153,6 +153,8 @@ class BudgetedHost(Host):
         graph = self._graph()
         assert graph is not None
         self.handed = graph._handed = handed
+        graph._scheduler.plans.unbind()  # steps that compare with the old value know the former table
+        self.unbind()
 
     def change_limit(self, limit: int) -> None:
         """Keep to another limit from now on."""

@@ -74,7 +74,7 @@ def custom_tangents(
 def _asking(program: Any, slot: int) -> Iterator[None]:
     """Ask the rule of a user, which may not read values: see ``check_reading``."""
     graph = program._graph
-    asking, former = graph._programs.asking, (graph._rule, graph._handed)
+    asking, former = graph._programs.asking, graph._rule
     asking.append((program, slot))
     graph._rule = slot, threading.get_ident()
     graph._handed = {}  # no value is found without asking
@@ -82,7 +82,7 @@ def _asking(program: Any, slot: int) -> Iterator[None]:
         yield
     finally:
         asking.pop()
-        graph._rule, graph._handed = former
+        graph._rule, graph._handed = former, graph._host.handed
 
 
 def check_reading(graph: Any, slot: int) -> None:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from inspect import currentframe
 from itertools import count
@@ -262,6 +263,16 @@ class GraphLock:
             raise interrupted
         if self.gates:
             self.check_void()
+
+    def abandon(self, kept: int) -> None:
+        """Forget all gates but the first so many: an interrupt has left them open, or half closed."""
+        while len(self.gates) > kept:
+            gate = self.gates.pop()
+            if gate.lane is not None and self.crew is not None:
+                self.take_back(gate.held)
+                self.crew.enter(gate.lane)
+            with suppress(RuntimeError):  # it was reset
+                _reset_number(gate.before)
 
     def elsewhere(self, level: int, work: Callable[[], None], stop: Callable[[], None]) -> None:
         """Do `work`, which must not raise, on the fresh stack of a thread of its own.

@@ -517,8 +517,7 @@ class Scheduler:
 
     def _clear_away(self, gates: int) -> None:
         """Nothing is computed any more, in whatever line around its steps a run was interrupted."""
-        for gate in self.lock.gates[gates:][::-1]:
-            self.lock.close(gate)
+        self.lock.abandon(gates)
         self.frames.clear()
         self.computing.clear()
 

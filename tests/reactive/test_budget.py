@@ -882,3 +882,21 @@ def test_a_program_within_a_budget_watched_after_every_action(
     for number in actions:
         program.play(number)
     program.check_all()
+
+
+@pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
+@pytest.mark.parametrize("cutoff", ["equal", rg.tolerance(atol=1e-9), None], ids=str)
+def test_a_budget_that_comes_and_goes_changes_no_value(cutoff: Any, g: rg.Graph) -> None:
+    x = g.input(1.0)
+    lifted = rg.lift(lambda v: v + 1.0, cutoff=cutoff)(x)
+    plain = x * np.ones(3)
+    plain.cutoff = cutoff
+    number = 1.0
+    for limit in (None, 10**6, 10**5, None, None, 0, None):
+        g.max_bytes = limit
+        for _ in range(4):
+            number += 1.0
+            x.set(number)
+            assert lifted.value == number + 1.0
+            assert np.array_equal(plain.value, np.full(3, number))
+            g.check_invariants()
