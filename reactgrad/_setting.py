@@ -31,10 +31,13 @@ def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
     together = host.together.get(id(first))
     if host.dropped or together is None or not together.takes(host, values, given):
         return False
-    # First the versions: whatever interrupts this, no leaf has another value at its old one.
     scheduler.changed_again(together.leaves)
-    host.overwrite(together.members)
-    together.write(host, given)
+    try:
+        host.overwrite(together.members)
+        together.write(host, given)
+    except BaseException:
+        _recover(graph, dict(zip(together.leaves.slots, together.buffers, strict=True)))
+        raise
     if graph._observed:
         announce(graph, together.leaves.slots)
     return True
@@ -48,15 +51,20 @@ def write_plainly(graph: Graph, slots: Sequence[int], values: Collection[Any]) -
     members = set(slots)
     if len(members) < len(slots) or not host.plain_writes(slots, values):
         return False
-    graph._scheduler.changed_together(tuple(slots))  # first, as above
-    host.overwrite(members)
     data = host.data
-    for slot, value in zip(slots, values):
-        buffer = data[slot]
-        if type(buffer) is np.ndarray:
-            buffer[...] = value
-        else:
-            host.write_plainly(slot, value)
+    former = {slot: data[slot] for slot in slots}
+    graph._scheduler.changed_together(tuple(slots))
+    try:
+        host.overwrite(members)
+        for slot, value in zip(slots, values):
+            buffer = data[slot]
+            if type(buffer) is np.ndarray:
+                buffer[...] = value
+            else:
+                host.write_plainly(slot, value)
+    except BaseException:
+        _recover(graph, former)
+        raise
     if graph._observed:
         announce(graph, slots)
     return True
@@ -76,10 +84,14 @@ def write_one_plainly(graph: Graph, slot: int, value: Any, adopt: bool) -> bool:
             or not host.plain_write(slot, value)
         ):
             return False
-        found = host.specs[slot]
-        graph._scheduler.changed(slot)  # first, as above
-        if not adopt or found is None or not host.adopt(slot, found, value):
-            host.write_plainly(slot, value)
+        found, former = host.specs[slot], host.data[slot]
+        graph._scheduler.changed(slot)
+        try:
+            if not adopt or found is None or not host.adopt(slot, found, value):
+                host.write_plainly(slot, value)
+        except BaseException:
+            _recover(graph, {slot: former})
+            raise
         if graph._observed:
             announce(graph, (slot,))
         return True
@@ -108,15 +120,31 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
     for slot, before in former.items():
         note_leaf(graph, slot, before)
     mark, write = graph._scheduler.staleness.mark, graph._host.write_leaf
-    # First the versions, as above; but who had no value has one when that is written.
+    # Who had no value has one when that is written.
     for slot, found, new in [one for one in ready if mark[one[0]]]:
         write(slot, found, new, adopt=adopt)
     later = [one for one in ready if not mark[one[0]]]
+    held = {slot: graph._host.data[slot] for slot, _, _ in later if slot not in reshaped}
     graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
-    for slot, found, new in later:
-        write(slot, found, new, adopt=adopt)
+    try:
+        for slot, found, new in later:
+            write(slot, found, new, adopt=adopt)
+    except BaseException:
+        _recover(graph, held)
+        raise
     if graph._observed:
         announce(graph, [slot for slot, _, _ in ready])
+
+
+def _recover(graph: Graph, former: Mapping[int, Any]) -> None:
+    """Something interrupted a plain set: each leaf has its new value, or its former one.
+
+    Whatever was computed from it, or holds its memory, counts for nothing.
+    """
+    host = graph._host
+    for slot, value in former.items():
+        host.recover(slot, value)
+    graph._scheduler.changed_together(tuple(former))
 
 
 def _check_once(graph: Graph, slots: Sequence[int]) -> None:

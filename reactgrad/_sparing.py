@@ -186,13 +186,21 @@ class _Sparing(Through):
         return outcome
 
     def _pass_over(self, slot: int) -> None:
-        """Those whose turn was before this one's and that turned out to be clean read nothing."""
-        mark = self._scheduler.staleness.mark
+        """Those whose turn was before this one's and that turned out to be clean do not run.
+
+        They read nothing, but for those without a value: these are computed again where they are read.
+        """
+        mark, dropped = self._scheduler.staleness.mark, self._scheduler.dropped
         for passed in self._in_turn:
             if passed == slot:
                 return
             if passed in self._ahead and not mark[passed]:
-                self._strike(passed, self._read(passed))
+                read = self._read(passed)
+                self._strike(passed, read)
+                if passed in dropped and passed not in self._again:
+                    self._again.add(passed)
+                    for operand in read:
+                        self._count_again(operand)[operand] += 1
 
     def _strike(self, slot: int, read: Sequence[int]) -> None:
         """A node reads its operands no more."""

@@ -551,6 +551,15 @@ class Store:
             if slot in self._literals:
                 self._renumber(slot, buffer, value)
 
+    def recover(self, slot: int, former: Any) -> None:
+        """A plain write of a leaf was interrupted: look its value up anew, the former one if it has none."""
+        self.handed.pop(slot, None)
+        self._literals.pop(slot, None)
+        if self.data[slot] is MISSING:
+            # Who holds the memory keeps it as it is.
+            self.data[slot] = former.copy() if isinstance(former, np.ndarray) else former
+        self.moved(slot)
+
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
         self.overwrite((slot,))

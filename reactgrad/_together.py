@@ -40,15 +40,17 @@ class Together:
         As the scheduler hears of them.
     members : frozenset
         Their slots.
+    buffers : list of numpy.ndarray
+        Theirs.
     """
 
     __slots__ = (
-        "_buffers",
         "_dtypes",
         "_keys",
         "_numbers",
         "_shapes",
         "_side_by_side",
+        "buffers",
         "leaves",
         "members",
     )
@@ -58,7 +60,7 @@ class Together:
         self._keys = list(map(id, handles))
         self.leaves = Leaves(dict.fromkeys(slots))
         self.members = frozenset(slots)
-        self._buffers = [store.data[slot] for slot in slots]
+        self.buffers = [store.data[slot] for slot in slots]
         self._side_by_side: np.ndarray[Any, np.dtype[np.float64]] | None = None
         self._shapes = [found.shape for found in specs]
         self._dtypes = [found.dtype for found in specs]
@@ -84,29 +86,29 @@ class Together:
     def write(self, store: Store, values: Iterable[Any]) -> None:
         """Copy values that it takes."""
         if not self._numbers:
-            for buffer, value in zip(self._buffers, values, strict=True):
+            for buffer, value in zip(self.buffers, values, strict=True):
                 buffer[...] = value
             return
         if self._side_by_side is None:
             self._lay_side_by_side(store)
         if self._side_by_side is not None:
-            self._side_by_side[:] = np.fromiter(values, np.float64, len(self._buffers))
+            self._side_by_side[:] = np.fromiter(values, np.float64, len(self.buffers))
             return
-        for buffer, value in zip(self._buffers, values, strict=True):
+        for buffer, value in zip(self.buffers, values, strict=True):
             buffer[0] = value
 
     def _lay_side_by_side(self, store: Store) -> None:
         """Move numbers into one array, unless some lie in such a one with others already."""
-        if any(buffer.base is not None for buffer in self._buffers):
+        if any(buffer.base is not None for buffer in self.buffers):
             return
-        block = np.concatenate(self._buffers)  # with their values: this may be interrupted
+        block = np.concatenate(self.buffers)  # with their values: this may be interrupted
         buffers = [block[i : i + 1] for i in range(len(block))]
         for slot, buffer in zip(self.leaves.slots, buffers, strict=True):
             store.moved(slot)  # which forgets the group for now
             store.data[slot] = buffer
-        self._buffers, self._side_by_side = buffers, block
+        self.buffers, self._side_by_side = buffers, block
         store.together[self._keys[0]] = self
 
     def check(self, store: Store) -> bool:
         """Whether the invariant holds."""
-        return all(map(is_, self._buffers, [store.data[slot] for slot in self.leaves.slots]))
+        return all(map(is_, self.buffers, [store.data[slot] for slot in self.leaves.slots]))

@@ -56,7 +56,7 @@ class Sheet:
     def __init__(self, size: int) -> None:
         self.size = size
         self._extent = size * _ITEM
-        self._forget()
+        self.forget()
 
     def row(self, values: Any = None) -> Row:
         """A new row, with these values or with any."""
@@ -87,15 +87,19 @@ class Sheet:
         rows = [*operands, out]
         _, addresses, steps = zip(*rows)
         count, words = len(rows), self._words
-        if numbers:
-            count += 1
-            self._patches.append(len(words) + HEAD + count - 2)
-            addresses = *addresses[:-1], len(self._numbers) * _ITEM, addresses[-1]
-            steps = *steps[:-1], 0, steps[-1]
-            self._numbers += numbers
-        # As ``_code.row`` would write it, but for where the numbers will lie.
-        words += count, loop, data, self.size, self._extent, *addresses, *steps
-        self._rows.append(rows)
+        try:
+            if numbers:
+                count += 1
+                self._patches.append(len(words) + HEAD + count - 2)
+                addresses = *addresses[:-1], len(self._numbers) * _ITEM, addresses[-1]
+                steps = *steps[:-1], 0, steps[-1]
+                self._numbers += numbers
+            # As ``_code.row`` would write it, but for where the numbers will lie.
+            words += count, loop, data, self.size, self._extent, *addresses, *steps
+            self._rows.append(rows)
+        except BaseException:  # an interrupt: half a call would be played as something else
+            self.forget()
+            raise
 
     def play(self) -> None:
         """Make the calls, in their order, and forget them."""
@@ -105,13 +109,14 @@ class Sheet:
         numbers = np.array(self._numbers, np.float64)
         code = np.array(self._words, np.int64)
         code[self._patches] += address_of(numbers)
-        self._forget()
+        self.forget()
         first = address_of(code)
         play = partial(_play, play_part, first, first + code.nbytes)
         threads = get_num_threads() if len(rows) * size >= SHARED else 1
         for_each(play, [(at, min(at + PART, size)) for at in range(0, size, PART)], threads)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Make none of the calls that were not yet made."""
         self._words: list[int] = []
         self._numbers: list[float] = []
         self._patches: list[int] = []  # which words tell where numbers lie

@@ -59,6 +59,11 @@ class Neurons:
             self.finish()
             activate(neuron, potential.array, out.array)
 
+    def forget(self) -> None:
+        """Make none of the calls that are left."""
+        self._same.forget()
+        self._each.forget()
+
     def finish(self) -> None:
         """Make all calls that are left."""
         if _HAS_NUMBA:

@@ -9,6 +9,7 @@ the one before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +79,7 @@ class Evaluator:
         self._values = {~i: self._neurons.given(column) for i, column in enumerate(given)}
         self._known: dict[tuple[Any, ...], int] = {}  # by what tells a neuron
         self._next = 0
+        self._lock = RLock()
 
     def __len__(self) -> int:
         """How many neurons' values are kept: those of the latest population."""
@@ -108,9 +110,18 @@ class Evaluator:
             raise rg.DTypeError(
                 f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
             )
+        with self._lock:
+            try:
+                return self._evaluate(genomes)
+            except BaseException:
+                self._neurons.forget()  # what is kept is that of the population before
+                raise
+
+    def _evaluate(self, genomes: Iterable[Any]) -> Evaluation:
         functions: Functions = {}
         fresh: dict[tuple[Any, ...], int] = {}
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
+        places: list[tuple[int, int]] = []  # of these: the keys of the neuron and of its genome
         alive: set[int] = set()
         values = self._values.copy()
         outputs: list[list[int]] = []
@@ -128,12 +139,20 @@ class Evaluator:
                     operands = [values[number_of(source)] for source in links]
                     row = values[number] = self._neurons.new(operands)
                     new.append((neuron(genome, key, own, genes, links), operands, row))
+                    places.append((key, genome.key))
                 numbers[key] = number
             total += len(numbers) - len(self._inputs)
             alive.update(numbers.values())
             outputs.append([numbers[key] for key in wanted])
-        for task in new:
-            self._neurons.compute(*task)
+        for task, (key, genome_key) in zip(new, places, strict=True):
+            try:
+                self._neurons.compute(*task)
+            except Exception as error:
+                error.add_note(
+                    f"raised by neuron {key} of genome {genome_key}: activation "
+                    f"{task[0].activation!r}, aggregation {task[0].aggregation!r}"
+                )
+                raise
         self._neurons.finish()
         found = [rows([values[i].array for i in several], self._samples) for several in outputs]
         alive.update(self._inputs.values())

@@ -1165,13 +1165,15 @@ class Scheduler:
         return slot in self.stale_among((slot,))
 
     def stale_among(self, slots: Collection[int]) -> set[int]:
-        """Those of these nodes that a read would find out of date; walks only behind cutoffs."""
+        """Those of these nodes that a read would find out of date; walks only behind cutoffs and errors."""
         staleness = self.staleness
         if staleness.pending:
             staleness.flush()
         mark = staleness.mark
         marked = [slot for slot in slots if mark[slot]]
-        doubtful = [slot for slot in marked if mark[slot] == MAYBE] if marked else marked
+        # The error of another operand may be in the way of what is stale for sure.
+        open_to_doubt = UNSETTLED if self.raises else (MAYBE,)
+        doubtful = [slot for slot in marked if mark[slot] in open_to_doubt]
         if not doubtful:
             return set(marked)
         self.truly_stale(doubtful)

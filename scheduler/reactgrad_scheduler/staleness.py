@@ -187,10 +187,6 @@ class Staleness:
                     mark[child] = STALE
                     state ^= keys[child] or draw(child)
                     reached.append(child)
-                elif former == FAILED:  # another operand's error may still be in its way
-                    self.put(child, MAYBE)
-                    doubtful.append(child)
-                    continue
                 else:
                     self.put(child, STALE)
                 (doubtful if child in cutoffs else certain).append(child)

@@ -105,6 +105,8 @@ def network(seed: int) -> tuple[Any, Any]:
     return genome, settings
 
 
+@pytest.mark.trusting
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(4))
 def test_a_network_is_one_call_and_agrees_with_numpy_forward_and_backward(seed: int) -> None:
     genome, settings = network(seed)
@@ -128,6 +130,8 @@ def test_a_network_is_one_call_and_agrees_with_numpy_forward_and_backward(seed: 
             np.testing.assert_allclose(ours, plain, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.trusting
+@pytest.mark.whole
 def test_threads_that_share_the_samples_compute_the_same_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

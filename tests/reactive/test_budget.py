@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from random import Random
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
