@@ -127,7 +127,6 @@ class BudgetedHost(Host):
         """Begin to count."""
         self.spares.clear()
         self.limit = limit
-        self.ledger = Ledger()
         self.evicted = self.evicted_bytes = 0
         self._uses = Uses()
         self._hand_over(Handed(self._uses, self.handed))
@@ -136,7 +135,7 @@ class BudgetedHost(Host):
         for slot in self.scheduler.dropped:
             self._gaps.add(slot)
         self._computed = set()
-        self._dirty = set(range(len(self.data)))
+        self._count_anew()
         self._unsized = set()
         self._asked = ()
         self._ahead = None
@@ -167,6 +166,14 @@ class BudgetedHost(Host):
 
     def refresh(self, slots: tuple[int, ...], retry: bool = False) -> Run:
         """Stand in for ``Graph._refresh``."""
+        try:
+            return self._refresh_within(slots, retry)
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(self) is BudgetedHost:
+                self._count_anew()
+            raise
+
+    def _refresh_within(self, slots: tuple[int, ...], retry: bool) -> Run:
         graph = self._graph()
         assert graph is not None
         outer = self._asked, self._ahead
@@ -195,6 +202,10 @@ class BudgetedHost(Host):
     ) -> AbstractContextManager[Course | None]:
         """Any run may release, and compute again, what reads a value that lies away."""
         return sparing(self, slots, targets) if self.away else super().around(slots, targets)
+
+    def _count_anew(self) -> None:
+        """An interrupt may have come while a value was counted."""
+        self.ledger, self._dirty = Ledger(), set(range(len(self.data)))
 
     def _look_back(self) -> None:
         """A run has ended."""
@@ -231,6 +242,10 @@ class BudgetedHost(Host):
         if adopted:
             self.make_room()
         return adopted
+
+    def recover(self, slot: int, former: Any) -> None:
+        super().recover(slot, former)
+        self._count_anew()
 
     def close(self) -> None:
         super().close()

@@ -44,7 +44,7 @@ from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._tell import held
 from reactgrad._together import FEW
 from reactgrad._undo import give_back
-from reactgrad._var import Var
+from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.flow import GradMode, mode_of
 from reactgrad.ops import (
@@ -533,6 +533,8 @@ class Graph:
             if many and self._host.together and write_together(self, values):
                 return
             slots, given = self._own_each(values, "set"), list(values.values())
+            if DetachedVar in map(type, values):
+                next(var for var in values if type(var) is DetachedVar).set(None)  # says why not
             if not slots or not write_plainly(self, slots, given):
                 self._set_many([*zip(slots, given, strict=True)])
             elif many:

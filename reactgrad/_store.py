@@ -418,19 +418,22 @@ class Store:
         own = self._own
         if own is not None:
             for slot in [slot for slot in slots if slot not in own]:
-                own.add(slot)
                 found = self.specs[slot]
                 if found is not None and found.weak is None and slot not in self._view_of:
+                    self._leave(slot)
                     self._leases.pop(slot, None)
-                    self.data[slot] = MISSING
-                    self.moved(slot)
+                own.add(slot)
         leases = self._leases
         if leases:
             for slot in _common(slots, leases):
-                if any(lease() is not None for lease in leases.pop(slot)):
-                    # Someone still looks at this memory: leave it to them.
-                    self.data[slot] = MISSING
-                    self.moved(slot)
+                if any(lease() is not None for lease in leases[slot]):
+                    self._leave(slot)  # someone still looks at this memory
+                del leases[slot]
+
+    def _leave(self, slot: int) -> None:
+        """Leave the memory of a value to others; in this order, lest an interrupt lets a step write it."""
+        self.moved(slot)
+        self.data[slot] = MISSING
 
     def _root(self, slot: int) -> int:
         """The node in whose buffer the value of `slot` lies."""
@@ -552,12 +555,17 @@ class Store:
                 self._renumber(slot, buffer, value)
 
     def recover(self, slot: int, former: Any) -> None:
-        """A plain write of a leaf was interrupted: look its value up anew, the former one if it has none."""
+        """A plain write of a leaf was interrupted: it has its new value, or its former one.
+
+        In memory of its own: who holds the other keeps it as it is.
+        """
         self.handed.pop(slot, None)
         self._literals.pop(slot, None)
-        if self.data[slot] is MISSING:
-            # Who holds the memory keeps it as it is.
-            self.data[slot] = former.copy() if isinstance(former, np.ndarray) else former
+        self._leases.pop(slot, None)
+        found, value = self.specs[slot], self.data[slot]
+        if value is MISSING:
+            value = former
+        self.data[slot] = value if found is None or found.weak is not None else value.copy()
         self.moved(slot)
 
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
@@ -640,7 +648,7 @@ class Store:
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         """Call these steps in what ``fuse`` has given, if nothing else changes; see ``Host``."""
-        return self.registers is None and replaced(fused, steps, places)
+        return not places or (self.registers is None and replaced(fused, steps, places))
 
     def spoiled(self, slots: Sequence[int]) -> None:
         """Forget what may have been computed of these nodes ahead of their turn."""

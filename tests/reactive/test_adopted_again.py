@@ -38,8 +38,7 @@ def test_values_are_those_of_copies(together: bool, monkeypatch: pytest.MonkeyPa
     for array in arrays:
         x.set(array, copy=False)
         np.testing.assert_allclose(y.value, by_hand(array, together=together), rtol=1e-12)
-    if not together:
-        assert len(fused) == 1, "its readers are called one for one, the others as before"
+    assert len(fused) == 1, "only its readers are bound anew"
     g.set({x: np.ones(SIZE)})  # into memory of its own: what was adopted is left to its giver
     np.testing.assert_allclose(y.value, by_hand(np.ones(SIZE), together=together))
     assert all(map(np.array_equal, arrays, kept))

@@ -1,102 +1,124 @@
-"""Signals that raise at any moment, also between the engine's own lines, while values are set and read.
+"""An interrupt at any line of the engine while leaves are set and what follows is read.
 
-Whatever was set is set or not; what is read afterwards is computed from what the leaves hold.
+Each leaf has its former value or the one that it was given; whatever is read later is computed from what
+the leaves hold then; what callers were given before stays as it is.
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from random import Random
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import reactgrad as rg
+import reactgrad_scheduler
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "setitimer"), reason="this system has no timer that sends signals"
-)
+ENGINE = tuple(str(Path(one.__file__ or "").parent) for one in (rg, reactgrad_scheduler))
+SIZE = 24
 
-MANY = 30
-ROUNDS = 150
-
-
-class Interrupted(BaseException):
-    """As KeyboardInterrupt."""
+Leaves = list[Any]
 
 
-@contextmanager
-def alarm() -> Iterator[Callable[[float], None]]:
-    """A timer that raises ``Interrupted`` after so many seconds; 0: not any more."""
-    armed = False
+def interrupted(act: Callable[[], object], at: int) -> bool:
+    """Raise in the `at`-th line of the engine; whether `act` has so many."""
+    lines = 0
 
-    def ring(*ignored: object) -> None:
-        nonlocal armed
-        if armed:
-            armed = False
-            raise Interrupted
+    def follow(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        if event == "line":
+            lines += 1
+            if lines == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return follow
 
-    def arm(seconds: float) -> None:
-        nonlocal armed
-        armed = seconds > 0
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    def enter(frame: FrameType, event: str, argument: object) -> Any:
+        return follow if frame.f_code.co_filename.startswith(ENGINE) else None
 
-    former = signal.signal(signal.SIGALRM, ring)
+    former = sys.gettrace()
+    sys.settrace(enter)
     try:
-        yield arm
+        act()
+    except KeyboardInterrupt:
+        return True
     finally:
-        arm(0)
-        signal.signal(signal.SIGALRM, former)
+        sys.settrace(former)
+    return False
 
 
-def like(leaf: Any, value: float) -> Any:
-    shape = np.shape(leaf.value)
-    return np.full(shape, value) if shape else value
+def expected(leaves: list[Any]) -> list[Any]:
+    z = np.exp(leaves[0]) * 2.0 + leaves[1]
+    return [z, z.sum(), z + leaves[2], np.clip(leaves[0], -1.0, 1.0) + leaves[3]]
 
 
-def set_one(g: rg.Graph, leaves: list[Any], value: float) -> None:
-    leaves[0].set(like(leaves[0], value))
+def model(xs: Leaves) -> list[Any]:
+    z = rg.exp(xs[0]) * 2.0 + xs[1]
+    clipped = rg.clip(xs[0], -1.0, 1.0)
+    clipped.cutoff = "equal"
+    return [z, z.sum(), rg.lift(lambda a, b: a + b)(z, xs[2]), clipped + xs[3]]
 
 
-def set_all(g: rg.Graph, leaves: list[Any], value: float) -> None:
-    g.set({leaf: like(leaf, value + i) for i, leaf in enumerate(leaves)})
+KINDS: dict[str, tuple[int, Callable[[float], Any], dict[str, Any]]] = {
+    "arrays": (5, lambda v: np.full(SIZE, v), {}),
+    "0-d": (5, np.float64, {}),
+    "numbers": (20, float, {}),
+    "many 0-d": (20, np.float64, {}),
+    "budget": (5, lambda v: np.full(SIZE, v), {"max_bytes": 4000}),
+    "forked": (5, lambda v: np.full(SIZE, v), {}),
+}
+ACTS: dict[str, Callable[[rg.Graph, Leaves, Leaves, Leaves], object]] = {
+    "set": lambda g, xs, new, out: xs[0].set(new[0]),
+    "adopt": lambda g, xs, new, out: xs[0].set(new[0], copy=False),
+    "group": lambda g, xs, new, out: g.set(dict(zip(xs, new, strict=True))),
+    "set and read": lambda g, xs, new, out: (xs[0].set(new[0]), g.forward(*out)),
+}
 
 
-def adopt(g: rg.Graph, leaves: list[Any], value: float) -> None:
-    leaves[0].set(np.full(np.shape(leaves[0].value), value), copy=False)
-
-
-@pytest.mark.parametrize("change", [set_one, set_all, adopt])
-@pytest.mark.parametrize("first", [0.0, np.float64(0.0), np.zeros(3)], ids=["float", "0-d", "1-d"])
-def test_what_is_read_later_comes_from_what_the_leaves_hold(
-    change: Callable[[rg.Graph, list[Any], float], None], first: Any
+@pytest.mark.trusting
+@pytest.mark.whole
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
+def test_an_interrupt_leaves_former_or_new_values_and_what_follows_from_them(
+    kind: str, act: Callable[[rg.Graph, Leaves, Leaves, Leaves], object]
 ) -> None:
-    pick = Random(0)
-    with alarm() as arm:
-        g, value = rg.Graph(), 0.0
-        leaves = [g.input(first) for _ in range(MANY)]
-        doubled = [leaf * 2.0 for leaf in leaves]
-        total = doubled[0]
-        for node in doubled[1:]:
-            total = total + node
-        lifted = rg.lift(lambda *given: sum(np.sum(one) for one in given))(*leaves)
-        for _ in range(ROUNDS):
-            try:
-                arm(pick.uniform(1e-6, 6e-4))
-                for _ in range(20):
-                    value += 1.0
-                    change(g, leaves, value)
-                    g.forward(total, lifted)
-                arm(0)
-            except Interrupted:
-                pass
-            held = [leaf.value for leaf in leaves]
-            expected = held[0] * 2.0
-            for one in held[1:]:
-                expected = expected + one * 2.0
-            assert np.array_equal(total.value, expected)
-            assert lifted.value == sum(np.sum(one) for one in held)
-            g.check_invariants()
+    many, make, options = KINDS[kind]
+    at, more = 0, True
+    while more:
+        at += 1 if at < 60 else 7  # reads of plans that are long
+        g = rg.Graph(**options)
+        xs = [g.input(make(float(i))) for i in range(many)]
+        out = model(xs)
+        fork = g.fork() if kind == "forked" else None
+        for turn in range(3):
+            g.set({x: make(i + 0.1 * turn) for i, x in enumerate(xs)})
+            g.forward(*out)
+            xs[0].set(make(0.5 + turn))
+            g.forward(*out)
+        held = [node.value for node in (*xs, *out)]
+        copies = [np.array(value) for value in held]
+        new = [make(7.0 + 0.5 * i) for i in range(many)]
+        more = interrupted(partial(act, g, xs, new, out), at)
+        found = [x.value for x in xs]
+        for value, before, after in zip(found, copies, new, strict=False):
+            assert np.array_equal(value, before) or np.array_equal(value, after)
+        for node, value in zip(out, expected(found), strict=True):
+            assert np.array_equal(node.value, value)
+        g.check_invariants()
+        assert all(map(np.array_equal, held, copies))
+        xs[0].set(make(0.25))
+        g.set({x: make(0.5 + i) for i, x in enumerate(xs)})
+        for node, value in zip(out, expected([x.value for x in xs]), strict=True):
+            assert np.array_equal(node.value, value)
+        if fork is not None:
+            for node, value in zip(
+                out, expected([make(float(i)) for i in range(many)]), strict=True
+            ):
+                assert np.allclose(fork[node].value, value)
+    assert at > 20

@@ -266,3 +266,12 @@ def test_the_values_of_a_mapping_are_read_once() -> None:
     g.set(Once(dict.fromkeys(leaves, 3.0)))
     assert {leaf.item() for leaf in leaves} == {3.0}
     assert {leaf.value_version for leaf in leaves} == {4}
+
+
+@pytest.mark.parametrize("others", [0, MANY])
+def test_a_detached_view_is_refused(others: int) -> None:
+    g, leaves, _ = weighted()
+    for number in (1.0, 2.0):
+        with pytest.raises(rg.SetError, match=r"base\.set"):
+            g.set({**dict.fromkeys(leaves[1:others], number), leaves[0].detach(): number})
+    assert [leaf.value_version for leaf in leaves] == [1] * MANY
