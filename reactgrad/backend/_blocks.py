@@ -44,7 +44,7 @@ def blocks(shape: Shape, size: int) -> tuple[Block, ...]:
     Examples
     --------
     >>> blocks((5,), 2)
-    ((slice(0, 1, None),), (slice(1, 3, None),), (slice(3, 5, None),))
+    ((slice(0, 2, None),), (slice(2, 4, None),), (slice(4, 5, None),))
     >>> [tuple(range(2)[one[0]]) for one in blocks((2, 3), 3)]
     [(0,), (1,)]
     """

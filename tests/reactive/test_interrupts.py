@@ -91,7 +91,7 @@ def test_an_interrupt_leaves_former_or_new_values_and_what_follows_from_them(
     many, make, options = KINDS[kind]
     at, more = 0, True
     while more:
-        at += 1 if at < 60 else 7  # reads of plans that are long
+        at += 1 if at < 40 else 11  # there are many in a read
         g = rg.Graph(**options)
         xs = [g.input(make(float(i))) for i in range(many)]
         out = model(xs)
