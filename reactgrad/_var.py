@@ -67,9 +67,8 @@ class Value(Handle):
         graph = self._graph
         slot = self._slot
         handed = graph._handed
-        if (
-            slot in handed
-        ):  # else nobody was given it since it changed, and to raise costs more than to ask
+        # Else nobody was given it since it changed; to raise would cost more than to ask.
+        if slot in handed:
             try:
                 value = handed[slot]
                 if not (
