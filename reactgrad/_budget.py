@@ -127,18 +127,18 @@ class BudgetedHost(Host):
         """Begin to count."""
         self.spares.clear()
         self.limit = limit
+        self._count_anew()
         self.evicted = self.evicted_bytes = 0
         self._uses = Uses()
-        self._hand_over(Handed(self._uses, self.handed))
         self._costs = {}
         self._gaps = Gaps(self._neighbours, self._cost)
         for slot in self.scheduler.dropped:
             self._gaps.add(slot)
         self._computed = set()
-        self._count_anew()
         self._unsized = set()
         self._asked = ()
         self._ahead = None
+        self._hand_over(Handed(self._uses, self.handed))
         self.change_limit(limit)
 
     def close_budget(self) -> None:
