@@ -12,6 +12,7 @@ Map of the package:
 - ``_hooks``                       functions of the user on the way of gradients
 - ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
 - ``_reuse``, ``_together``        the same op on the same parents is one node; leaves that are set together
+- ``_asked``                       Vars that are read together
 - ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
 - ``ops``                          shape rules and derivative rules of array ops
 - ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
@@ -35,16 +36,15 @@ Map of the package:
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
 - ``_quiet``                       what kernels run inside of, so that NumPy does not warn
+- ``_later``                       public names that are loaded when they are asked for
 - ``_paths``                       what errors of the system call a file
 - ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
 - ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
 """
 
-import importlib
 import typing
 
 from reactgrad import extend as extend
-from reactgrad._anomaly import detect_anomaly as detect_anomaly
 from reactgrad._cutoff import tolerance as tolerance
 from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BudgetWarning as BudgetWarning
@@ -70,10 +70,10 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._errors import VizError as VizError
-from reactgrad._function import Function as Function
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
 from reactgrad._hooks import HookHandle as HookHandle
+from reactgrad._later import later as _later
 from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
@@ -86,13 +86,6 @@ from reactgrad._run import VarList as VarList
 from reactgrad._store import NumberError as NumberError
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
-from reactgrad._transforms import grad as grad
-from reactgrad._transforms import hessian as hessian
-from reactgrad._transforms import hvp as hvp
-from reactgrad._transforms import jacobian as jacobian
-from reactgrad._transforms import jvp as jvp
-from reactgrad._transforms import value_and_grad as value_and_grad
-from reactgrad._transforms import vjp as vjp
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad.backend import ThreadCountError as ThreadCountError
@@ -103,8 +96,6 @@ from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
 from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
-from reactgrad.flow import save_on_cpu as save_on_cpu
-from reactgrad.flow import save_on_disk as save_on_disk
 from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
@@ -189,30 +180,51 @@ from reactgrad.scheduler import Threads as Threads
 
 if typing.TYPE_CHECKING:
     from reactgrad import testing as testing
+    from reactgrad._anomaly import detect_anomaly as detect_anomaly
     from reactgrad._events import Event as Event
+    from reactgrad._function import Function as Function
     from reactgrad._profile import Profile as Profile
     from reactgrad._profile import profile as profile
     from reactgrad._record import Recording as Recording
     from reactgrad._stats import Stats as Stats
     from reactgrad._subgraph import Subgraph as Subgraph
     from reactgrad._subgraph import subgraph as subgraph
+    from reactgrad._transforms import grad as grad
+    from reactgrad._transforms import hessian as hessian
+    from reactgrad._transforms import hvp as hvp
+    from reactgrad._transforms import jacobian as jacobian
+    from reactgrad._transforms import jvp as jvp
+    from reactgrad._transforms import value_and_grad as value_and_grad
+    from reactgrad._transforms import vjp as vjp
     from reactgrad._why import Why as Why
+    from reactgrad.flow._places import save_on_cpu as save_on_cpu
+    from reactgrad.flow._places import save_on_disk as save_on_disk
     from reactgrad.io._networkx import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
 
-# Loaded when they are asked for: seldom wanted, and a good part of what `import reactgrad` would cost.
 _LATER = {
+    "detect_anomaly": "_anomaly",
     "Event": "_events",
+    "from_networkx": "io._networkx",
+    "Function": "_function",
+    "grad": "_transforms",
+    "hessian": "_transforms",
+    "hvp": "_transforms",
+    "jacobian": "_transforms",
+    "jvp": "_transforms",
     "Profile": "_profile",
+    "profile": "_profile",
     "Recording": "_record",
+    "save_on_cpu": "flow._places",
+    "save_on_disk": "flow._places",
     "Stats": "_stats",
     "Subgraph": "_subgraph",
-    "Why": "_why",
-    "from_networkx": "io._networkx",
-    "profile": "_profile",
     "subgraph": "_subgraph",
     "testing": "testing",
     "to_networkx": "io._networkx",
+    "value_and_grad": "_transforms",
+    "vjp": "_transforms",
+    "Why": "_why",
 }
 
 abs = absolute  # NumPy has both names
@@ -224,14 +236,4 @@ for _error in list(vars().values()):
         _error.__module__ = "reactgrad"
 del _error
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module 'reactgrad' has no attribute {name!r}")
-    module = importlib.import_module(f"reactgrad.{_LATER[name]}")
-    value = globals()[name] = module if name == _LATER[name] else getattr(module, name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+__getattr__, __dir__ = _later(__name__, _LATER)

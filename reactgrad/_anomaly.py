@@ -18,7 +18,7 @@ from reactgrad._ranges import array_of, count_text, range_text
 from reactgrad._site import site_text
 from reactgrad._store import MISSING, Leaf
 from reactgrad._through import Through, in_front
-from reactgrad.autodiff import origin
+from reactgrad.autodiff._origin import origin
 from reactgrad.backend import own_copy
 from reactgrad.ops import ALIAS
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step

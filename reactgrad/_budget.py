@@ -169,6 +169,7 @@ class BudgetedHost(Host):
         try:
             return self._refresh_within(slots, retry)
         except BaseException as error:
+            # An interrupt may have come while a value was counted.
             if not isinstance(error, Exception) and type(self) is BudgetedHost:
                 self._count_anew()
             raise
@@ -204,7 +205,7 @@ class BudgetedHost(Host):
         return sparing(self, slots, targets) if self.away else super().around(slots, targets)
 
     def _count_anew(self) -> None:
-        """An interrupt may have come while a value was counted."""
+        """Count every value when it is asked next how many bytes there are."""
         self.ledger, self._dirty = Ledger(), set(range(len(self.data)))
 
     def _look_back(self) -> None:
@@ -298,11 +299,14 @@ class BudgetedHost(Host):
             raise NoRoomError
         return super().bind(slot)
 
+    def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
+        return [self.bind(slot) for slot in slots], any(map(self.lends, slots))
+
     def _bind_view(self, slot: int) -> bool:
         self._dirty.add(slot)
         return super()._bind_view(slot)
 
-    def _new_buffer(self, slot: int, found: Spec) -> Any:
+    def _new_buffer(self, slot: int, found: Spec, *, new: bool) -> Any:
         size = found.nbytes
         if self._by_itself(slot):
             self.make_room(size)
@@ -310,7 +314,7 @@ class BudgetedHost(Host):
             self._settle()
             if self.ledger.bytes + size > self.limit:
                 raise NoRoomError
-        buffer = super()._new_buffer(slot, found)
+        buffer = super()._new_buffer(slot, found, new=new)
         self._dirty.add(slot)
         self._settle()
         return buffer

@@ -60,11 +60,13 @@ def new_leaf(
         graph._scheduler.check_idle()
         check_name(graph, name, None)
         graph._tidy()
-        slot = graph._scheduler.add((), leaf=True, valued=value is not MISSING)
         data: Any = MISSING
         if value is not MISSING:
             plain = found is None or found.weak is not None
             data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
+        # An orphan until it has its Var.
+        valued = value is not MISSING
+        graph._scheduler.orphans.append(slot := graph._scheduler.add((), leaf=True, valued=valued))
         graph._host.add_node(slot, kind, (), found, data, user_site())
         if pattern is not None:
             graph._host.patterns[slot] = pattern
@@ -267,28 +269,32 @@ def add_computed(
 ) -> Var:
     host = graph._host
     slot = graph._scheduler.add(tuple(slots))
-    # As `host.add_node` and `graph._new_var`: their calls would be a tenth of the cost of a node.
-    host.ops[slot] = op
-    if attrs:
-        host.attrs[slot] = attrs
-    host.specs[slot] = found
-    site = user_site(4)
-    host.sites[slot] = host.in_scope(site) if open_scopes else site
-    if mode_here() is not PLAIN_MODE and not is_grad_enabled(graph):
-        host.closed[slot] = None
-    elif detached:
-        host.closed[slot] = frozenset(detached)
-    program = graph._programs.building
-    if program is not None:
-        host.own(slot, program)
-    elif open_hooks and (hooks := hooks_here()) is not None:
-        host.let_pass([slot], hooks)
-    var = _new(Var)
-    var._graph = graph
-    var._slot = slot
-    ref = host.handles[slot] = HandleRef(var, host.on_death)
-    ref.slot = slot
-    return var
+    try:
+        # As `host.add_node` and `graph._new_var`: their calls would be a tenth of the cost of a node.
+        host.ops[slot] = op
+        if attrs:
+            host.attrs[slot] = attrs
+        host.specs[slot] = found
+        site = user_site(4)
+        host.sites[slot] = host.in_scope(site) if open_scopes else site
+        if mode_here() is not PLAIN_MODE and not is_grad_enabled(graph):
+            host.closed[slot] = None
+        elif detached:
+            host.closed[slot] = frozenset(detached)
+        program = graph._programs.building
+        if program is not None:
+            host.own(slot, program)
+        elif open_hooks and (hooks := hooks_here()) is not None:
+            host.let_pass([slot], hooks)
+        var = _new(Var)
+        var._graph = graph
+        var._slot = slot
+        (ref := HandleRef(var, host.on_death)).slot = slot  # which it needs when `var` dies
+        host.handles[slot] = ref
+        return var
+    except BaseException:
+        graph._scheduler.orphans.append(slot)
+        raise
 
 
 def copy(graph: Graph, slot: int) -> Var:
@@ -312,11 +318,17 @@ def _constant(graph: Graph, found: Spec, value: Any) -> int:
         slot = host.numbers.get(key)
         if slot is not None:
             return slot
-    slot = graph._scheduler.add((), leaf=True, valued=True)
     data = value if key is not None else own_copy(found, value)
-    host.add_node(slot, CONST, (), found, data, None)
+    slot = _new_const(graph, found, data)
     if key is not None:
         host.numbers[key] = slot
+    return slot
+
+
+def _new_const(graph: Graph, found: Spec, data: Any) -> int:
+    # An orphan until somebody uses it.
+    graph._scheduler.orphans.append(slot := graph._scheduler.add((), leaf=True, valued=True))
+    graph._host.add_node(slot, CONST, (), found, data, None)
     return slot
 
 
@@ -324,9 +336,7 @@ def full(graph: Graph, found: Spec, number: float) -> Var:
     """A constant array of one element with the dtype and device of `found`."""
     one = spec((1,) * len(found.shape), found.dtype, found.device)
     with graph._lock:
-        slot = graph._scheduler.add((), leaf=True, valued=True)
-        graph._host.add_node(slot, CONST, (), one, own_copy(one, number), None)
-        return graph._new_var(slot)
+        return graph._new_var(_new_const(graph, one, own_copy(one, number)))
 
 
 def zeros_like(graph: Graph, var: Any) -> Var:

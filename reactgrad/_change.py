@@ -17,7 +17,7 @@ from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
 from reactgrad._store import MISSING
 from reactgrad.ops import Attrs, Op
-from reactgrad.scheduler import Link
+from reactgrad.scheduler import Former, Link
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -87,6 +87,7 @@ class Change:
         self._done: list[Any] = []  # what the scheduler shall commit
         self._held: list[Any] = []  # former parents, which may have to come back
         self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
+        self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
 
     def __enter__(self) -> Change:
         return self
@@ -94,11 +95,22 @@ class Change:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if error is not None:
             self._take_back(0)
+            if not isinstance(error, Exception):
+                self._recover()
         else:
             for former in self._done:
                 self._graph._scheduler.commit(former, self._kind)
         self._back.clear()  # these refer back here, and what is held shall go now
         self._held.clear()
+
+    def _recover(self) -> None:
+        """It was interrupted, in whatever line: nothing is being built, and versions are the truth."""
+        self._graph._programs.rest()
+        self._graph._scheduler.forget()
+
+    def back_by(self, back: Callable[[], object]) -> None:
+        """Let a call take back what is done next."""
+        self._back.append(back)
 
     def define(
         self, definitions: Mapping[int, Definition | Link], specs: Specs | None = None
@@ -110,21 +122,19 @@ class Change:
         CycleError, ShapeError, DTypeError
             If they cannot.
         """
-        scheduler, former = self._graph._scheduler, None
+        scheduler, former = self._graph._scheduler, Former()
         if definitions:
-            former = scheduler.relink(
-                {
-                    slot: new if isinstance(new, Link) else new.link
-                    for slot, new in definitions.items()
-                },
-                reads_yield=self._lenient,
-            )
-            self._done.append(former)
             self._back.append(partial(scheduler.restore, former))
+            links = {
+                slot: new if isinstance(new, Link) else new.link
+                for slot, new in definitions.items()
+            }
+            scheduler.relink(links, former, reads_yield=self._lenient)
+            self._done.append(former)
             for slot, new in definitions.items():
                 self._assign(slot, new)
         respecced = check(self._graph, specs or {}, definitions, lenient=self._lenient)
-        if former is not None:  # not before all fits, so that what is refused costs no plan
+        if definitions:  # not before all fits, so that what is refused costs no plan
             scheduler.outdate(former)
         for slot, found in respecced.items():
             self._respec(slot, found)
@@ -139,7 +149,8 @@ class Change:
             _write(self._graph, slot, new)
         host.moved(slot)
         if slot in host._view_of:  # of a parent that it may not have any more
-            self._back.append(partial(host.give_back, slot, host.take(slot)))
+            self._back.append(partial(host.give_back, slot, host.found(slot)))
+            host.discard(slot)
 
     def _write(self, slot: int, definition: Definition) -> None:
         _write(self._graph, slot, definition)
@@ -147,37 +158,36 @@ class Change:
 
     def _respec(self, slot: int, found: Any) -> None:
         host, scheduler = self._graph._host, self._graph._scheduler
-        spec, grad, dropped = (
-            host.specs[slot],
-            host.grads.pop(slot, None),
-            slot in scheduler.dropped,
-        )
-        if scheduler.leaf[slot]:
-            taken = None  # who set it replaces the value
-        else:
-            taken = host.take(slot)
-            scheduler.drop([slot])
-            scheduler.plans.clear()  # they may take a view where there is none any more
+        spec, grad = host.specs[slot], host.grads.get(slot)
+        leaf, dropped = scheduler.leaf[slot], slot in scheduler.dropped
+        before = host.found(slot)  # of a leaf who set it replaces the value
 
         def back() -> None:
             host.specs[slot] = spec
-            if taken is not None:
-                host.give_back(slot, taken)
+            host.give_back(slot, before)
             if grad is not None:
                 host.grads[slot] = grad
             if not dropped:
                 scheduler.staleness.restore(slot)
+            if leaf and before.data is MISSING:
+                scheduler.unset(slot)
             host.moved(slot)
 
         self._back.append(back)
+        host.grads.pop(slot, None)
+        if not leaf:
+            host.discard(slot)
+            scheduler.drop([slot])
+            scheduler.plans.clear()  # they may take a view where there is none any more
         host.specs[slot] = found
         host.moved(slot)
 
     def put(self, slot: int, value: Any) -> None:
         """Give a node without parents this value, or, if ``MISSING``, take a node's value away."""
         host = self._graph._host
-        taken = host.take(slot)
-        self._back.append(lambda: (host.give_back(slot, taken), host.moved(slot)))
+        before = host.found(slot)
+        self._back.append(lambda: (host.give_back(slot, before), host.moved(slot)))
+        host.discard(slot)
         host.data[slot] = value
         host.footprint.add(value)
         host.moved(slot)
@@ -192,8 +202,21 @@ class Change:
         self._log.append((slot, False))
 
     def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
-        """Let a node of a gradient compute this."""
-        self.define({slot: Definition(Link(operands), op, attrs, NOTHING_CLOSED, None, None)})
+        """Let a node of a gradient compute this, together with others where nobody looks before."""
+        graph = self._graph
+        self._redefined[slot] = Definition(Link(operands), op, attrs, NOTHING_CLOSED, None, None)
+        if (
+            not graph._programs.changing  # else nothing runs in between
+            or graph._reuse is not None
+            or graph._host.transient
+            or graph._host.specs[slot] is None  # which may be a tuple, that rules take apart
+        ):
+            self._make_redefined()
+
+    def _make_redefined(self) -> None:
+        if self._redefined:
+            redefined, self._redefined = self._redefined, {}
+            self.define(redefined)
 
     # --- gradients -----------------------------------------------------------------------------
 
@@ -205,11 +228,12 @@ class Change:
         ReactgradError
             If one of them does not exist any more.
         """
-        seen: dict[Program, int] = {}
         programs = self._graph._programs
-        going = bool(programs)
-        if going:
-            self._hold()
+        if not programs:
+            return
+        seen: dict[Program, int] = {}
+        self._hold()
+        going = True
         while going:  # a program may change what another one was built for
             going = False
             for program in programs.in_order():
@@ -217,7 +241,7 @@ class Change:
                     continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
-                if any(program.has_read(slot) for slot, _ in news):
+                if program.has_read_any([slot for slot, _ in news]):
                     going = True
                     self.update(
                         program,
@@ -238,10 +262,12 @@ class Change:
         self._back.append(lambda: program.take_back(changes))
         try:
             program.update(set(changed), set(respecced), self.redefine, changes)
+            self._make_redefined()
         except ReactgradError as error:
             # A rule that waits for a function to run refuses no edit: it is asked when it has.
             if not self._lenient and not isinstance(error, OutdatedRuleError):
                 raise
+            self._redefined.clear()
             self._take_back(back)
             del self._log[log:], self._done[done:]
             # Its frames would keep programs alive that were only to be thrown away.
@@ -282,15 +308,13 @@ def _write(graph: Graph, slot: int, definition: Definition) -> None:
         host.pins[slot] = definition.pin
 
 
-def respec(graph: Graph, sources: Specs) -> None:
-    """Give leaves other shapes and dtypes, and all that depends on them, or nothing."""
+def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
+    """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
     leaves = [graph._handle(slot) for slot in sources]  # one that is named may have no other
     graph._tidy()  # what nobody holds any more refuses nothing
     with Change(graph) as change:
         change.define({}, sources)
-        graph._programs.reshaping = True
-        try:
+        with graph._programs.while_reshaping():
             change.follow()
-        finally:
-            graph._programs.reshaping = False
+        write()
     del leaves

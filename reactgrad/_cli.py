@@ -88,6 +88,7 @@ def _run(argv: Sequence[str] | None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="reactgrad",
+        allow_abbrev=False,
         description="Change one number; recompute only what it touches: values and gradients.",
     )
     parser.add_argument("--version", action="version", version=f"reactgrad {__version__}")
@@ -95,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser(
         "demo",
+        allow_abbrev=False,
         help="reprice a real book of 10,000 options by changing one number",
         description="Price a book of European options on real stocks, change one number at a time, "
         "and show what ran, how long it took, and that the result is exact.",
@@ -119,17 +121,23 @@ def _parser() -> argparse.ArgumentParser:
     stories = demo.add_subparsers(dest="story", metavar="story")
     evolution = stories.add_parser(
         "neat",
+        allow_abbrev=False,
         help="evolve XOR with neat-python, computing each neuron once (needs the extra neat)",
         description="Evolve networks that compute XOR, with neat-python and the settings of its example, "
         "and show evaluations and hidden neurons beside Stanley and Miikkulainen (2002), and how many "
         "neurons were computed.",
     )
     evolution.add_argument(
-        "--seeds", type=_count, default=30, metavar="N", help="how many populations (default: 30)"
+        "--seeds",
+        type=_count,
+        default=30,
+        metavar="N",
+        help="how many populations, of the seeds 0, 1, ... (default: 30)",
     )
     evolution.set_defaults(run=_evolution)
     learning = stories.add_parser(
         "neat-data",
+        allow_abbrev=False,
         help="learn real data by evolution, by gradient, and by both (needs the extras neat, data)",
         description="Classify a data set of scikit-learn with networks of neat-python: by evolution alone, "
         "by gradient alone, and by evolution whose best genomes learn by gradient.",
@@ -138,7 +146,11 @@ def _parser() -> argparse.ArgumentParser:
         "--data", choices=("breast-cancer", "wine"), default="wine", help="the data (default: wine)"
     )
     learning.add_argument(
-        "--seeds", type=_count, default=3, metavar="N", help="how many populations (default: 3)"
+        "--seeds",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="how many populations, of the seeds 0, 1, ... (default: 3)",
     )
     learning.set_defaults(run=_learning)
     for story in (evolution, learning):  # left as it is where `demo --json neat` was written
@@ -148,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser(
         "doctor",
+        allow_abbrev=False,
         help="show versions, backend, GPU and threads",
         description="Show what this installation consists of: paste it into a bug report.",
     )

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _MOST = 32
 
 # Types of results that need no second look, and that can be compared with each other.
-_PLAIN = frozenset((int, float, bool, str, type(None)))
+PLAIN = frozenset((int, float, bool, str, type(None)))
 
 _NAMES = {
-    "PLAIN": _PLAIN,
+    "PLAIN": PLAIN,
     "UNCHANGED": UNCHANGED,
     "array": np.ndarray,
     "equal": equal,

@@ -6,18 +6,19 @@ what later edits start from is what earlier ones have asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._change import NOTHING_CLOSED, Change, Definition
 from reactgrad._errors import DTypeError, EditError
 from reactgrad._lift import Lifted
+from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
 from reactgrad._store import Leaf
 from reactgrad._tell import held
 from reactgrad._undo import Before, note_node
-from reactgrad.ops import Handle, Op, Output
+from reactgrad.ops import Attrs, Handle, Op, Output
 from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
@@ -35,19 +36,22 @@ class Edits:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._outer: Edits | None = None
-        self.operands: dict[int, tuple[Var, list[Operand]]] = {}
+        # With the attributes of the node's op, if they change.
+        self.operands: dict[int, tuple[Var, list[Operand], Attrs | None]] = {}
         self.removed: dict[int, Var] = {}
 
     def __enter__(self) -> Edits:
         graph = self._graph
         graph._lock.__enter__()
+        self._outer = graph._edits
         try:
             graph._scheduler.check_idle()
+            graph._edits = self
+            return self
         except BaseException:
+            graph._edits = self._outer
             graph._lock.__exit__(None, None, None)
             raise
-        self._outer, graph._edits = graph._edits, self
-        return self
 
     def __exit__(
         self,
@@ -55,9 +59,9 @@ class Edits:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        graph, outer = self._graph, self._outer
-        graph._edits = outer
         try:
+            graph = self._graph
+            graph._edits = outer = self._outer
             if error is None and (self.operands or self.removed):
                 if outer is not None:
                     outer.join(self)
@@ -66,8 +70,9 @@ class Edits:
                         _commit(graph, self)
                         graph._announce()
                         settle(graph)
-        finally:
-            graph._lock.__exit__(kind, error, trace)
+        finally:  # also where an interrupt comes first
+            self._graph._edits = self._outer
+            self._graph._lock.__exit__(kind, error, trace)
 
     def of(self, var: Var) -> list[Operand]:
         """The operands of a node as the block has them so far, as a list of its own."""
@@ -78,43 +83,56 @@ class Edits:
             block = block._outer
         return _operands(self._graph, var)
 
-    def put(self, var: Var, operands: list[Operand]) -> None:
-        """Let a node have these operands."""
-        self.operands[var._slot] = (var, operands)
+    def attrs(self, var: Var) -> Attrs:
+        """The attributes of a node's op as the block has them so far."""
+        block: Edits | None = self
+        while block is not None:
+            if var._slot in block.operands and (attrs := block.operands[var._slot][2]) is not None:
+                return attrs
+            block = block._outer
+        return self._graph._host.attrs[var._slot]
+
+    def put(self, var: Var, operands: list[Operand], attrs: Attrs | None = None) -> None:
+        """Let a node have these operands, and its op these attributes if they are given."""
+        if attrs is None and var._slot in self.operands:
+            attrs = self.operands[var._slot][2]
+        self.operands[var._slot] = var, operands, attrs
 
     def join(self, inner: Edits) -> None:
         """Take over what a block inside this one has collected."""
-        self.operands.update(inner.operands)
+        for edited in inner.operands.values():
+            self.put(*edited)
         self.removed.update(inner.removed)
 
 
 def _commit(graph: Graph, edits: Edits) -> None:
     graph._tidy()  # what nobody holds any more refuses nothing
-    noting = graph._scheduler.notes
-    before = {slot: Before.of(graph, slot) for slot in edits.operands} if noting else {}
+    notes = graph._scheduler.notes
+    before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
     with Change(graph) as change:
         change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
         if edits.removed:
             check_unused(graph, edits.removed)
         change.follow()
-    for slot, former in before.items():
-        note_node(graph, slot, former)
-    for var in edits.removed.values():
-        bury(graph, var)
+        for slot, former in before.items():
+            note_node(graph, slot, former)
+        for var in edits.removed.values():
+            bury(graph, var, change)
 
 
 def _operands(graph: Graph, var: Var) -> list[Operand]:
     """The operands of a node as they were written."""
     host, slot = graph._host, var._slot
-    if isinstance(host.ops[slot], Leaf):
+    op = host.ops[slot]
+    if isinstance(op, Leaf):
         raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
-    if isinstance(host.ops[slot], Output):
+    if isinstance(op, Output):
         raise EditError(
             f"{var.name!r} is one output of a function and of nothing else. Replace an operand of "
             "the function's node: y.parents[0].replace_parent(position, new)."
         )
     _check_computed(graph, var)
-    operands: list[Operand] = [graph._handle(p) for p in graph._scheduler.operands(slot)]
+    operands: list[Operand] = [*map(graph._handle, graph._scheduler.operands(slot))]
     for i in host.closed.get(slot) or ():
         operands[i] = operands[i].detach()
     return operands
@@ -128,19 +146,22 @@ def _check_computed(graph: Graph, var: Var) -> None:
         )
 
 
-def _definition(graph: Graph, var: Var, operands: list[Operand]) -> Definition | Link:
+def _definition(
+    graph: Graph, var: Var, operands: list[Operand], attrs: Attrs | None
+) -> Definition | Link:
     """What a node is with these operands; a link, if it is otherwise what it was."""
     _check_computed(graph, var)  # it may have been pinned since the edit was written
     slot, host = var._slot, graph._host
-    link = graph._scheduler.link(slot).rewired(tuple([operand._slot for operand in operands]))
+    link = graph._scheduler.rewired(slot, tuple([operand._slot for operand in operands]))
     closed = before = host.closed.get(slot, NOTHING_CLOSED)
     if closed is not None:  # else it was built where no gradient passes
         closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
     branches = host.branches.get(slot)
-    if branches is None and closed == before:
+    if branches is None and closed == before and attrs is None:
         return link
     branches = branches and (link.parents[0], *branches[1:])
-    return Definition(link, host.ops[slot], host.attrs[slot], closed, branches, None)
+    attrs = host.attrs[slot] if attrs is None else attrs
+    return Definition(link, host.ops[slot], attrs, closed, branches, None)
 
 
 def _detached(operand: Operand) -> bool:
@@ -166,7 +187,9 @@ def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
         edits.put(var, operands)
 
 
-def rewire(graph: Graph, var: Var, operands: tuple[Any, ...]) -> None:
+def rewire(
+    graph: Graph, var: Var, operands: tuple[Any, ...], attributes: Mapping[str, Any]
+) -> None:
     """Let `var` take all its operands from these nodes; see ``Var.rewire``."""
     operands = tuple([_operand(graph, operand, "rewire") for operand in operands])
     with Edits(graph) as edits:
@@ -176,7 +199,22 @@ def rewire(graph: Graph, var: Var, operands: tuple[Any, ...]) -> None:
                 f"{var.name!r} has {count} operands and was given {len(operands)}. Write all of them "
                 "in order; .replace_parent(position, operand) replaces one."
             )
-        edits.put(var, list(operands))
+        attrs = _attributes(graph, var, edits.attrs(var), attributes) if attributes else None
+        edits.put(var, list(operands), attrs)
+
+
+def _attributes(graph: Graph, var: Var, attrs: Attrs, changed: Mapping[str, Any]) -> Attrs:
+    """The attributes of an op of a user's own, some of them changed."""
+    op = graph._host.ops[var._slot]
+    primitive = PRIMITIVES.get(op.name) if isinstance(op, Op) else None
+    if primitive is not None and primitive.op is op and set(primitive.words) >= changed.keys():
+        return primitive.changed(attrs, changed)
+    words = [] if primitive is None else primitive.words
+    has = f"has the attributes {', '.join(words)}" if words else "has none that can be changed"
+    raise EditError(
+        f"rewire({', '.join(changed)}=...): the op of {var.name!r} {has}. Attributes are what an op made "
+        "with rg.extend.primitive takes besides its operands."
+    )
 
 
 def insert(

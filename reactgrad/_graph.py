@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from reactgrad import _build, _nodes, _reading, _setting
-from reactgrad._budget import BudgetedHost, set_limit
+from reactgrad._asked import Asked
 from reactgrad._change import Change
 from reactgrad._edit import Edits, insert, remove
 from reactgrad._errors import (
@@ -20,7 +20,6 @@ from reactgrad._errors import (
 )
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host
-from reactgrad._jit import set_jit
 from reactgrad._measured import Measured
 from reactgrad._nodes import by_given_name
 from reactgrad._observe import announce
@@ -123,6 +122,7 @@ class Graph:
         self._host = Host(self)
         self._programs = Programs()
         self._rule: tuple[int, int] | None = None  # whose rule is asked, and in which thread
+        self._asked = Asked()
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
         self._reuse: Reuse | None = None  # what reuse blocks have built, once there was one
         self._observers = Observers()
@@ -646,13 +646,13 @@ class Graph:
         >>> len(g.forward(a, b).ran)
         2
         """
-        slots = self._own_all(targets, "forward")
         limit = None if timeout is None else read_timeout(timeout)
         if executor is not None:
             with self._lock, running_by(self, executor):
                 return self.forward(*targets, retry=retry, timeout=timeout)
         with self._lock:
             self._tidy()
+            slots = self._own_all(targets, "forward")
             if limit is None:
                 return Run(self, self._refresh(slots, retry=retry))
             if limit <= 0.0:
@@ -942,11 +942,12 @@ class Graph:
         >>> len(run.ran), chain[50] in run.rebuilt, chain[50].value_version
         (0, True, 1)
         """
-        host = self._host
-        return host.limit if isinstance(host, BudgetedHost) else None
+        return self._host.limit
 
     @max_bytes.setter
     def max_bytes(self, limit: int | None) -> None:
+        from reactgrad._budget import set_limit  # imported where it is used: few graphs have one
+
         set_limit(self, limit)
 
     @property
@@ -996,6 +997,8 @@ class Graph:
 
     @jit.setter
     def jit(self, jit: int) -> None:
+        from reactgrad._jit import set_jit  # imported where it is used: few graphs have it
+
         set_jit(self, jit)
 
     @property

@@ -32,7 +32,7 @@ from reactgrad._lift import Lifted
 from reactgrad._probe import connect, probe
 from reactgrad._store import INPUT, PARAM
 from reactgrad._undo import note_hooks
-from reactgrad.autodiff import Program, Tangents
+from reactgrad.autodiff import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.ops import Handle
 
@@ -113,6 +113,10 @@ class GradientHook(Lifted):
             return ts[0]
         if not isinstance(result, type(at)):
             return None
+        from reactgrad.autodiff._forward import (
+            Tangents,  # here, since hooks are seldom followed forward
+        )
+
         return Tangents(result, [at], [ts[0]]).tangent()
 
     def _built(self, gradient: Any) -> tuple[Any, Any]:

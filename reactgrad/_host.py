@@ -53,6 +53,8 @@ _NOTHING_AROUND = nullcontext()
 class Host(Store):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
 
+    limit: int | None = None  # how many bytes values may take
+
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self._graph = weakref.ref(graph)
@@ -130,8 +132,7 @@ class Host(Store):
     def anchor(self, slot: int) -> Anchor:
         """Something that keeps `slot` alive as long as it lives."""
         anchor = Anchor()
-        ref = HandleRef(anchor, self.on_death)
-        ref.slot = slot
+        (ref := HandleRef(anchor, self.on_death)).slot = slot
         self.anchors[slot] = self.anchors.get(slot, 0) + 1
         self.anchor_refs[id(ref)] = ref
         return anchor

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from reactgrad._asked import FEW
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._host import HandleRef
 from reactgrad._run import VarList
@@ -26,8 +27,8 @@ def new_var(graph: Graph, slot: int) -> Var:
     var._graph = graph
     var._slot = slot
     host = graph._host
-    ref = host.handles[slot] = HandleRef(var, host.on_death)
-    ref.slot = slot
+    (ref := HandleRef(var, host.on_death)).slot = slot  # which it needs when `var` dies
+    host.handles[slot] = ref
     return var
 
 
@@ -46,24 +47,27 @@ def live(graph: Graph, slots: Iterable[int], serials: Mapping[int, int]) -> list
 
 def tidy(graph: Graph) -> None:
     """Free the nodes whose handles have died and that nothing else keeps."""
-    dropped = graph._host.dropped
+    dropped, asked = graph._host.dropped, graph._asked
+    orphans = graph._scheduler.orphans
     # With the nodes that gradients gave out these go, and what they held in turn.
-    while dropped and not graph._computing and graph._programs.building is None:
-        slots = []
+    while (dropped or orphans) and not graph._computing and graph._programs.building is None:
+        host = graph._host
         while dropped:
-            ref = dropped.popleft()
-            host = graph._host
+            ref = dropped[0]  # until it was looked after
+            if ref.slot in asked.members:
+                asked.clear()
             if host.anchor_refs.pop(id(ref), None) is not None:
                 host.anchors[ref.slot] -= 1
                 if not host.anchors[ref.slot]:
                     del host.anchors[ref.slot]
-                    slots.append(ref.slot)
-            elif graph._host.handles[ref.slot] is ref:
-                graph._host.handles[ref.slot] = None
+                    orphans.append(ref.slot)
+            elif host.handles[ref.slot] is ref:
+                orphans.append(ref.slot)
+                host.handles[ref.slot] = None
                 if host.together:
                     host.part(ref.slot)
-                slots.append(ref.slot)
-        graph._scheduler.release(slots)
+            dropped.popleft()
+        graph._scheduler.release(())
 
 
 def check_name(graph: Graph, name: Any, slot: int | None) -> None:
@@ -138,6 +142,12 @@ def own_each(graph: Graph, variables: Collection[Any], what: str) -> list[int]:
     return [graph._own(var, what) for var in variables]
 
 
-def own_all(graph: Graph, variables: Collection[Any], what: str) -> tuple[int, ...]:
-    """As ``own_each``, each once."""
-    return tuple(dict.fromkeys(own_each(graph, variables, what)))
+def own_all(graph: Graph, variables: tuple[Any, ...], what: str) -> tuple[int, ...]:
+    """As ``own_each``, each once; many are looked up where the same were given before."""
+    if len(variables) <= FEW or graph._host.dropped:
+        return tuple(dict.fromkeys(own_each(graph, variables, what)))
+    slots = graph._asked.find(variables)
+    if slots is None:
+        slots = tuple(dict.fromkeys(own_each(graph, variables, what)))
+        graph._asked.remember(variables, slots)
+    return slots

@@ -35,9 +35,9 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
                 change.define({slot: before.definition._replace(link=Link(()), pin=held)})
             change.put(slot, data)
             change.follow()
-        note_node(graph, slot, before)
-        graph._scheduler.changed(slot)
-        graph._observers.note((slot,))
+            note_node(graph, slot, before)
+            graph._observers.note((slot,))
+            graph._scheduler.changed(slot)
         graph._announce()
 
 
@@ -56,7 +56,7 @@ def unpin(graph: Graph, var: Var) -> None:
             change.define({slot: before.definition._replace(link=link, pin=None)})
             change.put(slot, MISSING)
             change.follow()
-        note_node(graph, slot, before)
+            note_node(graph, slot, before)
         graph._announce()
 
 

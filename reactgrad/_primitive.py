@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import numpy as np
 from reactgrad import _protocols
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad._store import frozen_copy
-from reactgrad.autodiff import checked
+from reactgrad.autodiff import checked, fits
 from reactgrad.backend import Spec, register_binder, register_kernel, spec
 from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
@@ -71,6 +71,13 @@ class Primitive:
         if self.op.any_count:
             given[-1:] = given[-1]
         return apply(self.op, given, tuple(attrs))
+
+    def changed(self, attrs: Attrs, named: Mapping[str, Any]) -> Attrs:
+        """These attributes, but for those that are named."""
+        all_ = dict(zip(self.words, attrs, strict=True)) | {
+            word: _fixed(self, word, value) for word, value in named.items()
+        }
+        return tuple([all_[word] for word in self.words])
 
     def __repr__(self) -> str:
         return f"{self.op.name}{self.__signature__}"
@@ -272,6 +279,8 @@ def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., A
         which = given[:1] if op.op.any_count and i == op.arity - 1 else ()
         at = i + sum(which)
         part, var = rule(*given, **named), given[len(which) + 2 + at]
+        if fits(part, var):
+            return part
         if op.op.broadcasts and hasattr(part, "_slot") and _stretches(var, part):
             part = sum_to(part, var)
         return checked(part, var, f"the vjp of {op.op.name!r} for operand {at + 1} ({var.name!r})")

@@ -17,6 +17,7 @@ from reactgrad._errors import EditError
 from reactgrad._observe import removed
 
 if TYPE_CHECKING:
+    from reactgrad._change import Change
     from reactgrad._graph import Graph
     from reactgrad._var import Var
 
@@ -99,19 +100,28 @@ def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
             )
 
 
-def bury(graph: Graph, var: Var) -> None:
+def bury(graph: Graph, var: Var, change: Change) -> None:
     """Take a node that nobody uses out of the graph; ``settle`` follows."""
     host, slot = graph._host, var._slot
-    name = host.name(slot)
+    shown, name = host.name(slot), host.name_of.get(slot)
     programs = getattr(var, "_programs", None)
-    removal = Removal(var, programs, host.kept.pop(slot, None) is not None)
+    removal = Removal(var, programs, slot in host.kept)
+
+    def back() -> None:
+        removal.revive(graph)
+        graph._removals[:] = [one for one in graph._removals if one is not removal]
+        if name is not None:
+            host.name_of[slot], host.named[name] = name, slot
+
+    change.back_by(back)
     graph._scheduler.notes.note(("removed", graph._scheduler.topology.serial[slot]), removal)
     graph._set_name(slot, None)
+    host.kept.pop(slot, None)
     if programs is not None:
         del var._programs
     host.removed.add(slot)
     host.part(slot)
-    _point(var, Grave(name))
+    _point(var, Grave(shown))
     graph._removals.append(removal)
 
 

@@ -45,17 +45,13 @@ def check(
     edited = set(relinked)
     new = dict(sources)
     queue = [(rank[slot], slot) for slot in edited]
-
-    def users(slot: int) -> Iterable[int]:
-        """Its children, and choices that may become that."""
-        return chain(children[slot], host.branch_users.get(slot, ()))
-
-    queue += [(rank[child], child) for source in sources for child in users(source)]
+    for source in sources:
+        queue += [(rank[child], child) for child in _users(graph, source)]
     heapify(queue)
     last = -1
     while queue:
         _, slot = heappop(queue)
-        if slot == last or slot in sources or not parents[slot]:
+        if slot == last or slot in sources or not parents[slot] or slot in host.removed:
             continue
         last = slot
         op, function, choice = host.ops[slot], slot, False
@@ -91,9 +87,14 @@ def check(
                     raise
         if found is not host.specs[slot]:
             new[slot] = found
-            for child in users(slot):
+            for child in _users(graph, slot):
                 heappush(queue, (rank[child], child))
     return new
+
+
+def _users(graph: Graph, slot: int) -> Iterable[int]:
+    """The children of a node, and choices that may become that."""
+    return chain(graph._scheduler.topology.children[slot], graph._host.branch_users.get(slot, ()))
 
 
 def _reason(graph: Graph, slot: int, sources: Specs, edited: set[int]) -> str:

@@ -116,7 +116,21 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
     reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
     former = former_leaves(graph, [slot for slot, _, _ in ready])
     if reshaped:
-        respec(graph, reshaped)
+        respec(graph, reshaped, lambda: _write(graph, ready, reshaped, former, adopt))
+    else:
+        _write(graph, ready, reshaped, former, adopt)
+    if graph._observed:
+        announce(graph, [slot for slot, _, _ in ready])
+
+
+def _write(
+    graph: Graph,
+    ready: Sequence[tuple[int, Spec | None, Any]],
+    reshaped: Collection[int],
+    former: Mapping[int, Any],
+    adopt: bool,
+) -> None:
+    """Write leaves whose specs are those of the values by now."""
     for slot, before in former.items():
         note_leaf(graph, slot, before)
     mark, write = graph._scheduler.staleness.mark, graph._host.write_leaf
@@ -132,8 +146,6 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
     except BaseException:
         _recover(graph, held)
         raise
-    if graph._observed:
-        announce(graph, [slot for slot, _, _ in ready])
 
 
 def _recover(graph: Graph, former: Mapping[int, Any]) -> None:

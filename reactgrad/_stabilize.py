@@ -34,7 +34,8 @@ def stabilize(graph: Graph) -> int:
                 break
         else:
             stopped = endless(graph)
-        conclude(problems, stopped, failure)
+        if problems or stopped or failure:
+            conclude(problems, stopped, failure)
         return passes
     finally:
         del failure  # its traceback holds this frame

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,19 +28,17 @@ from reactgrad._fuse import fuse, replaced
 from reactgrad._spares import Spares
 from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
-    Registers,
+    Binder,
     Spec,
     device_of_kind,
     find_binder,
-    fused,
-    is_large,
     own_copy,
     read_value,
     spec,
     storage_shape,
     weak_spec,
 )
-from reactgrad.flow import Transient
+from reactgrad.flow import FEWEST_BYTES, Transient
 from reactgrad.ops import CONST as CONST
 from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM
@@ -56,6 +54,9 @@ from reactgrad.scheduler import (
     Step,
     share,
 )
+
+if TYPE_CHECKING:
+    from reactgrad.backend._registers import Registers
 
 
 class Lease(weakref.ref[Any]):
@@ -85,7 +86,14 @@ class Literal(NamedTuple):
     kind: str
 
 
-class Taken(NamedTuple):
+# Which operands of a node are Python numbers, and how its kernel takes them.
+Numbers = tuple[tuple[int, Literal], ...]
+
+# Of so many kinds of nodes that is kept.
+MAX_KINDS = 4096
+
+
+class Found(NamedTuple):
     """A value with all that is known of who sees it; ``None``: no entry."""
 
     data: Any
@@ -125,6 +133,7 @@ class Store:
         self.spares = Spares(self.footprint)
         # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
         self._steps: Column[Any] = []
+        self._numbers: dict[tuple[Op, Spec, tuple[Spec, ...]], Numbers] = {}
         self.patterns: dict[int, Spec] = {}  # what was declared for inputs
         # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
         self._literals: dict[int, dict[Literal, Any]] = {}
@@ -156,6 +165,7 @@ class Store:
         twin.former_cutoffs = self.former_cutoffs.copy()
         twin._view_of = self._view_of.copy()
         twin.registers = self.registers
+        twin._numbers = self._numbers
         twin.transient.update(self.transient)
         twin.lying.update(self.lying)
         twin.away.update(self.away)
@@ -195,30 +205,28 @@ class Store:
             self._own.add(slot)
         self._forget_literals(slot)
 
-    def take(self, slot: int) -> Taken:
-        """Forget a value as ``discard`` does, and return what ``give_back`` needs."""
-        taken = Taken(
+    def found(self, slot: int) -> Found:
+        """A value with all that ``give_back`` needs when it was forgotten."""
+        return Found(
             self.data[slot],
             self.handed.get(slot),
             self._leases.get(slot),
             self._view_of.get(slot),
             not self.owns(slot),
         )
-        self.discard(slot)
-        return taken
 
-    def give_back(self, slot: int, taken: Taken) -> None:
+    def give_back(self, slot: int, before: Found) -> None:
         """Put a value back where it was; literals and steps are made anew when they are needed."""
         self.discard(slot)
-        self.data[slot] = taken.data
+        self.data[slot] = before.data
         for table, entry in (
-            (self.handed, taken.handed),
-            (self._leases, taken.leases),
-            (self._view_of, taken.view_of),
+            (self.handed, before.handed),
+            (self._leases, before.leases),
+            (self._view_of, before.view_of),
         ):
             if entry is not None:
                 table[slot] = entry
-        if taken.shared and self._own is not None:
+        if before.shared and self._own is not None:
             self._own.discard(slot)
 
     # --- values that go and come back --------------------------------------------------------
@@ -415,25 +423,40 @@ class Store:
             else:
                 for slot in [slot for slot in handed if slot in slots]:
                     del handed[slot]
-        own = self._own
-        if own is not None:
-            for slot in [slot for slot in slots if slot not in own]:
-                found = self.specs[slot]
-                if found is not None and found.weak is None and slot not in self._view_of:
-                    self._leave(slot)
-                    self._leases.pop(slot, None)
-                own.add(slot)
-        leases = self._leases
+        own, leases = self._own, self._leases
+        if own is not None and not own.issuperset(slots):
+            specs, view_of = self.specs, self._view_of
+            shared = [slot for slot in slots if slot not in own]
+            shown = [
+                slot
+                for slot in shared
+                if (found := specs[slot]) is not None and found.weak is None and slot not in view_of
+            ]
+            self._leave(shown)
+            for slot in _common(shown, leases):
+                del leases[slot]
+            own.update(shared)
         if leases:
             for slot in _common(slots, leases):
                 if any(lease() is not None for lease in leases[slot]):
-                    self._leave(slot)  # someone still looks at this memory
+                    self._leave((slot,))  # someone still looks at this memory
                 del leases[slot]
 
-    def _leave(self, slot: int) -> None:
-        """Leave the memory of a value to others; in this order, lest an interrupt lets a step write it."""
-        self.moved(slot)
-        self.data[slot] = MISSING
+    def _leave(self, slots: Sequence[int]) -> None:
+        """Leave the memory of values to others; in this order, lest an interrupt lets a step write it."""
+        data = self.data
+        if self._nothing_bound() and not self.together:
+            self.scheduler.moves.extend(slots)
+        else:
+            for slot in slots:
+                self.moved(slot)
+        for slot in slots:
+            data[slot] = MISSING
+
+    def _nothing_bound(self) -> bool:
+        """Whether no step was bound since this graph was forked."""
+        steps = self._steps
+        return isinstance(steps, Overlay) and not steps.written
 
     def _root(self, slot: int) -> int:
         """The node in whose buffer the value of `slot` lies."""
@@ -597,7 +620,7 @@ class Store:
         flags = value.flags
         if not (flags.c_contiguous and flags.owndata and flags.aligned):
             return False
-        flags.writeable = False
+        value.setflags(write=False)
         buffer = self.data[slot] = value.reshape(found.storage)
         self.handed.pop(slot, None)
         if self._own is not None:
@@ -616,8 +639,8 @@ class Store:
         """The value of `slot` lives elsewhere now, or is computed otherwise: bind anew."""
         if self.together:
             self.part(slot)
-        steps = self._steps
-        if not isinstance(steps, Overlay) or steps.written:  # else nothing was bound since the fork
+        if not self._nothing_bound():
+            steps = self._steps
             steps[slot] = UNBOUND
             # Copied: another thread of the run may add a child.
             for child in [*self.scheduler.topology.children[slot]]:
@@ -644,20 +667,17 @@ class Store:
             lambda slot: [(one, self._root(one)) for one in parents[slot]],
             lambda: scheduler.cancelled,
         )
-        return (steps, slots) if self.registers is None else fused(self.registers, slots, steps)
+        return (steps, slots) if self.registers is None else self.registers.fused(slots, steps)
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         """Call these steps in what ``fuse`` has given, if nothing else changes; see ``Host``."""
         return not places or (self.registers is None and replaced(fused, steps, places))
 
     def spoiled(self, slots: Sequence[int]) -> None:
-        """Forget what may have been computed of these nodes ahead of their turn."""
-        for slot in slots:
-            # With a cutoff nothing is computed ahead, and the old value is wanted.
-            fused = self.registers is not None or is_large(self.data[slot])
-            if fused and slot not in self.cutoffs:
-                self.discard(slot)
-                self.moved(slot)
+        """Release what these nodes had, which may be left to callers, or be what was computed ahead."""
+        version = self.scheduler.version
+        # With a cutoff nothing is done ahead, and the old value is wanted.
+        self.release([slot for slot in slots if slot not in self.cutoffs and version(slot)])
 
     def give(self, slot: int) -> object:
         """What the function of this node is called with; see ``Host``."""
@@ -682,23 +702,64 @@ class Store:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
         step = self._steps[slot]
         if step is UNBOUND or step is NEW:
-            step = self._steps[slot] = self._bind(slot)
+            self._bind((slot,))
+            step = self._steps[slot]
         return step
 
-    def _bind(self, slot: int) -> Step | None:
-        op = self.ops[slot]
-        found = self.specs[slot]
+    def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
+        """As ``bind``, of each of these nodes, and whether one of them calls a Python function."""
+        self._bind(slots)
+        kinds = set(map(type, map(self.ops.__getitem__, slots)))
+        lends = not all(issubclass(kind, _OWN) for kind in kinds)
+        return list(map(self._steps.__getitem__, slots)), lends
+
+    def _bind(self, slots: Sequence[int]) -> None:
+        """Bind those of these nodes that are not, parents first, each to where its parents' values lie then."""
+        ops, specs, data, attrs = self.ops, self.specs, self.data, self.attrs
+        steps, parents, cutoffs = self._steps, self.scheduler.topology.parents, self.cutoffs
+        binders: dict[tuple[Op, str], Binder] = {}
+        for slot in slots:
+            step = steps[slot]  # now: the storage of a parent may have moved
+            if step is not NEW and step is not UNBOUND:
+                continue
+            op, found = ops[slot], specs[slot]
+            if type(op) is not Op or found is None or slot in cutoffs:
+                steps[slot] = self._bind_apart(slot, op, found)
+                continue
+            if op.view is not None and device_of_kind(found.kind).views and self._bind_view(slot):
+                steps[slot] = None
+                continue
+            out = data[slot]
+            if out is MISSING:
+                out = self._new_buffer(slot, found, new=step is NEW)
+            sources = parents[slot]
+            inputs: list[Any] = []
+            as_stored = op.elementwise and type(out) is np.ndarray  # as most kernels take all
+            for parent in sources:
+                one = data[parent]
+                if type(one) is not np.ndarray:
+                    as_stored = False
+                inputs.append(one)
+            binder = binders.get((op, found.kind))
+            if binder is None:
+                binder = binders[op, found.kind] = self._find_binder(op, found)
+            if as_stored:
+                steps[slot] = binder(inputs, out, attrs[slot])
+            else:
+                steps[slot] = self._bind_inputs(
+                    binder, op, found, sources, inputs, out, attrs[slot]
+                )
+
+    def _bind_apart(self, slot: int, op: Any, found: Spec | None) -> Step:
+        """The step of a node that calls a function, has a cutoff, or of which not all is known."""
         if found is None or isinstance(op, Leaf):
             return self._bind_unknown(slot, op)
         if slot in self.cutoffs:
             return self._bind_guarded(slot, op, found)
-        views = type(op) is Op and op.view is not None and device_of_kind(found.kind).views
-        if views and self._bind_view(slot):
-            return None
         out = self.data[slot]
         if out is MISSING:
-            out = self._new_buffer(slot, found)
-        return self._bind_into(slot, op, found, out)
+            out = self._new_buffer(slot, found, new=self._steps[slot] is NEW)
+        return self._bind_declared(slot, op, found, out)
 
     def _bind_unknown(self, slot: int, op: Any) -> Step:
         """The step of a node of which nothing is known before it has run."""
@@ -725,19 +786,18 @@ class Store:
     def _bind_guarded(self, slot: int, op: Any, found: Spec) -> Step:
         """The step of a node with a cutoff: the old value stays in its buffer until both were seen."""
         scratch = device_of_kind(found.kind).empty(found.storage, found.dtype)
-        step = self._bind_into(slot, op, found, scratch)
-        return partial(self._keep_or_assign, slot, self.cutoffs[slot], step, scratch)
-
-    def _bind_into(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
         bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
-        return bind(slot, op, found, out)
+        step = bind(slot, op, found, scratch)
+        return partial(self._keep_or_assign, slot, self.cutoffs[slot], step, scratch)
 
     def bind_at(self, slot: int, out: Any, operands: Mapping[int, Any]) -> Step:
         """As ``bind``, of an array op whose operands or result lie elsewhere than in the table."""
         found, data = self.specs[slot], self.data
         assert found is not None
         if out is None:
-            out = self._new_buffer(slot, found) if data[slot] is MISSING else data[slot]
+            out = data[slot]
+            if out is MISSING:
+                out = self._new_buffer(slot, found, new=self._steps[slot] is NEW)
         present = [(one, data[one]) for one in operands]
         try:
             for one, array in operands.items():
@@ -757,14 +817,20 @@ class Store:
         view = op.view(_shaped(buffer, operand), *self.attrs[slot])
         return view if view is None or found.shape else view.reshape(1)
 
-    def _new_buffer(self, slot: int, found: Spec) -> Any:
+    def _new_buffer(self, slot: int, found: Spec, *, new: bool) -> Any:
+        """Memory for the value of a node; `new`: no step knows where that lay before."""
+        buffer = self.data[slot] = self._new_memory(found)
+        if not new:
+            self.moved(slot)
+        return buffer
+
+    def _new_memory(self, found: Spec) -> Any:
+        """An array for values of this spec, which nobody sees."""
         buffer = self.spares.take(found) if self.spares.bytes else None
         if buffer is None:
             buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
-            self.footprint.add(buffer)
-        self.data[slot] = buffer
-        if self._steps[slot] is not NEW:
-            self.moved(slot)
+            if getattr(buffer, "nbytes", 0) >= FEWEST_BYTES:  # not all libraries tell
+                self.footprint.add(buffer)
         return buffer
 
     def _bind_view(self, slot: int) -> bool:
@@ -806,50 +872,79 @@ class Store:
 
         return step
 
+    def _find_binder(self, op: Op, found: Spec) -> Binder:
+        return find_binder(op.name, found.kind, self.registers is not None)
+
     def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
         parents = self.scheduler.topology.parents[slot]
-        data, specs = self.data, self.specs
-        binder = find_binder(op.name, found.kind, self.registers is not None)
-        attrs = self.attrs[slot]
-        inputs: list[Any] = []
-        numbers: list[int] = []  # which of them are Python numbers
-        for parent in parents:
-            one: Any = specs[parent]  # known, else this node's would not be, either
-            if one.weak is not None:
-                numbers.append(len(inputs))
-            inputs.append(data[parent] if op.elementwise else _shaped(data[parent], one))
-        target = out if op.elementwise else _shaped(out, found)
-        if not numbers:
-            return binder(inputs, target, attrs)
-        dtypes = self._loop(op, tuple([specs[parent] for parent in parents]), found)  # type: ignore[misc]
-        changing = False
-        for i in numbers:
-            changing = changing or not (
-                self._is_const(parents[i]) or _stays(self.data[parents[i]], dtypes[i], found.kind)
-            )
-            inputs[i] = self._literal(op, parents[i], dtypes[i], found)
+        inputs = list(map(self.data.__getitem__, parents))
+        binder = self._find_binder(op, found)
+        return self._bind_inputs(binder, op, found, parents, inputs, out, self.attrs[slot])
+
+    def _bind_inputs(
+        self,
+        binder: Binder,
+        op: Op,
+        found: Spec,
+        parents: Sequence[int],
+        inputs: list[Any],
+        out: Any,
+        attrs: Attrs,
+    ) -> Step:
+        """The step of a kernel of which some operands may be numbers, or not stored in their shape."""
+        # Known, else this node's would not be, either.
+        specs: Any = tuple(map(self.specs.__getitem__, parents))
+        if not op.elementwise:
+            inputs, out = list(map(_shaped, inputs, specs)), _shaped(out, found)
+        numbers = self._numbers.get((op, found, specs))
+        if numbers is None:
+            numbers = self._find_numbers(op, found, specs)
+        changing: list[tuple[int, int, Literal]] = []
+        for i, literal in numbers:
+            parent = parents[i]
+            if not (self._is_const(parent) or _stays(inputs[i], literal.dtype, literal.kind)):
+                changing.append((i, parent, literal))
+            inputs[i] = self._literal(op, parent, literal)
         if not changing:
-            return binder(inputs, target, attrs)
+            return binder(inputs, out, attrs)
+        return partial(self._run_kernel, op, changing, binder, inputs, out, attrs)
 
-        def step() -> object:
-            # An input that holds a Python number may hold another one at every run.
-            for i in numbers:
-                inputs[i] = self._literal(op, parents[i], dtypes[i], found)
-            return binder(inputs, target, attrs)()
+    def _run_kernel(
+        self,
+        op: Op,
+        changing: list[tuple[int, int, Literal]],
+        binder: Binder,
+        inputs: list[Any],
+        out: Any,
+        attrs: Attrs,
+    ) -> object:
+        """Bind and call a kernel some of whose inputs may hold another Python number at every run."""
+        for i, parent, literal in changing:
+            inputs[i] = self._literal(op, parent, literal)
+        return binder(inputs, out, attrs)()
 
-        return step
+    def _find_numbers(self, op: Op, found: Spec, specs: tuple[Spec, ...]) -> Numbers:
+        """Which operands of a node with these specs are Python numbers, kept for others like it."""
+        places = [i for i, one in enumerate(specs) if one.weak is not None]
+        dtypes = self._loop(op, specs, found) if places else ()
+        numbers = tuple([(i, Literal(dtypes[i], op.elementwise, found.kind)) for i in places])
+        if len(self._numbers) >= MAX_KINDS:
+            self._numbers.clear()
+        self._numbers[op, found, specs] = numbers
+        return numbers
 
     def _loop(self, op: Op, specs: tuple[Spec, ...], found: Spec) -> tuple[Any, ...]:
         return op.loop_dtypes(specs) if op.loop_dtypes else (found.dtype,) * len(specs)
 
-    def _literal(self, op: Op, slot: int, dtype: Any, found: Spec) -> Any:
+    def _literal(self, op: Op, slot: int, key: Literal) -> Any:
         """A Python number as an array of the dtype in which the kernel computes."""
-        key = Literal(dtype, op.elementwise, found.kind)
-        known = self._literals.setdefault(slot, {})
+        known = self._literals.get(slot)
+        if known is None:
+            known = self._literals[slot] = {}
         array = known.get(key)
         if array is None:
             number = self.data[slot]
-            array = _as_array(op, device_of_kind(found.kind), number, dtype)
+            array = _as_array(op, device_of_kind(key.kind), number, key.dtype)
             if not hasattr(array, "dtype"):
                 return array
             known[key] = array
@@ -917,7 +1012,7 @@ class Store:
                 return UNCHANGED
         self.overwrite((slot,))
         if self.data[slot] is MISSING:
-            self._new_buffer(slot, found)
+            self._new_buffer(slot, found, new=False)
         device_of_kind(found.kind).assign(self.data[slot], scratch)
         return None
 

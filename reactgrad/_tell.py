@@ -23,14 +23,15 @@ class StabilizeError(ReactgradError, RecursionError):
 class held:
     """Hold back the observers of a graph for a block, and call them at its end; takes the lock."""
 
-    __slots__ = ("_graph",)
+    __slots__ = ("_before", "_graph")
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     def __enter__(self) -> None:
         self._graph._lock.__enter__()
-        self._graph._observers.held += 1
+        self._before = self._graph._observers.held
+        self._graph._observers.held = self._before + 1
 
     def __exit__(
         self,
@@ -39,13 +40,14 @@ class held:
         trace: TracebackType | None,
     ) -> None:
         try:
-            self._graph._observers.held -= 1
+            self._graph._observers.held = self._before
             if error is None or isinstance(error, Exception):
                 problems: list[Exception] = []
                 endless = deliver(self._graph, problems)
                 if problems or endless:
                     conclude(problems, endless, error)
-        finally:
+        finally:  # also where an interrupt comes first
+            self._graph._observers.held = self._before
             self._graph._lock.__exit__(kind, error, trace)
 
 
@@ -76,7 +78,7 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
     observers = graph._observers
     if observers.held or graph._computing:
         return None
-    if not (observers or observers.gone or observers.calls):
+    if not (observers.observed or observers.gone or observers.calls or observers):
         observers.ran = False
         return None
     observers.held += 1

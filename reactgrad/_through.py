@@ -23,6 +23,9 @@ class Through(ABC):
     def bind(self, slot: int) -> Step:
         return partial(self.run, slot, self._behind.bind(slot))
 
+    def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
+        return [self.bind(slot) for slot in slots], any(map(self._behind.lends, slots))
+
     def costs(self, slots: Sequence[int]) -> None:
         """None: it sees one node after the other."""
         return

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reactgrad import autodiff
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._trace import Arguments, called_in, outer_graph, traced, values
+from reactgrad.autodiff import _transforms as of_nodes
+from reactgrad.autodiff import grad as grad_of_nodes
 from reactgrad.backend import device_of_kind, read_value, spec
 from reactgrad.ops import Handle, alias
 
@@ -105,7 +106,7 @@ def grad(
     if _is_function(y):
         _refuse(gradient is not None, "rg.grad", "gradient=", "use rg.vjp(fn, *primals)")
         return _gradient_function(y, _second_argnums(xs, argnums), "rg.grad")
-    return autodiff.grad(y, _nodes(y, xs, "rg.grad"), gradient, allow_unused)
+    return grad_of_nodes(y, _nodes(y, xs, "rg.grad"), gradient, allow_unused)
 
 
 def value_and_grad(
@@ -144,7 +145,7 @@ def value_and_grad(
     if _is_function(y):
         _refuse(gradient is not None, "rg.value_and_grad", "gradient=", "use rg.vjp(fn, *primals)")
         return _gradient_function(y, _second_argnums(xs, argnums), "rg.value_and_grad")
-    return y, autodiff.grad(y, _nodes(y, xs, "rg.value_and_grad"), gradient, allow_unused)
+    return y, grad_of_nodes(y, _nodes(y, xs, "rg.value_and_grad"), gradient, allow_unused)
 
 
 def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
@@ -198,7 +199,7 @@ def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
             f"rg.vjp was given {len(args) + len(named) + 1} arguments; of a node write "
             "rg.vjp(y, xs, v), of a function rg.vjp(fn, *primals)."
         )
-    return autodiff.vjp(y, *args, allow_unused=allow_unused, **named)
+    return of_nodes.vjp(y, *args, allow_unused=allow_unused, **named)
 
 
 def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
@@ -251,7 +252,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
     if _is_function(y):
         _refuse(allow_unused, "rg.jvp", "allow_unused=", "unused arguments add nothing")
         return _along("rg.jvp", y, xs, ts, _value_and_tangent)
-    return autodiff.jvp(y, xs, ts, allow_unused)
+    return of_nodes.jvp(y, xs, ts, allow_unused)
 
 
 def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
@@ -293,7 +294,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
     if _is_function(y):
         _refuse(allow_unused, "rg.hvp", "allow_unused=", "unused arguments get zeros")
         return _along("rg.hvp", y, xs, vs, _hessian_product)
-    return autodiff.hvp(y, xs, vs, allow_unused)
+    return of_nodes.hvp(y, xs, vs, allow_unused)
 
 
 def jacobian(
@@ -354,7 +355,7 @@ def jacobian(
     if _is_function(y):
         _refuse(allow_unused, "rg.jacobian", "allow_unused=", "unused arguments get zeros")
         return _jacobian_function(y, _second_argnums(xs, argnums), mode)
-    return autodiff.jacobian(y, _nodes(y, xs, "rg.jacobian"), mode, allow_unused)
+    return of_nodes.jacobian(y, _nodes(y, xs, "rg.jacobian"), mode, allow_unused)
 
 
 def hessian(
@@ -407,7 +408,7 @@ def hessian(
     if _is_function(y):
         _refuse(allow_unused, "rg.hessian", "allow_unused=", "unused arguments get zeros")
         return _hessian_function(y, _second_argnums(xs, argnums), mode)
-    return autodiff.hessian(y, _nodes(y, xs, "rg.hessian"), mode, allow_unused)
+    return of_nodes.hessian(y, _nodes(y, xs, "rg.hessian"), mode, allow_unused)
 
 
 # --- functions: what they build of Vars ----------------------------------------------------------
@@ -416,7 +417,7 @@ def hessian(
 def _gradient_function(fn: Callable[..., Any], argnums: Any, what: str) -> Callable[..., Any]:
     def build(xs: Sequence[Any], y: Any) -> Any:
         _check_single(fn, y, what)
-        found = _or_zeros(autodiff.grad(y, xs, allow_unused=True), xs)
+        found = _or_zeros(grad_of_nodes(y, xs, allow_unused=True), xs)
         gradient = found[0] if isinstance(argnums, int) else found
         return gradient if what == "rg.grad" else (y, gradient)
 
@@ -429,7 +430,7 @@ def _jacobian_function(
     def build(xs: Sequence[Any], y: Any) -> Any:
         found = tuple(
             x._graph._zeros(spec((*y.shape, *x.shape), x.dtype, x.device)) if j is None else j
-            for j, x in zip(autodiff.jacobian(y, xs, mode, allow_unused=True), xs, strict=True)
+            for j, x in zip(of_nodes.jacobian(y, xs, mode, allow_unused=True), xs, strict=True)
         )
         return found[0] if isinstance(argnums, int) else found
 
@@ -441,19 +442,19 @@ def _hessian_function(
 ) -> Callable[..., Any]:
     def build(xs: Sequence[Any], y: Any) -> Any:
         _check_single(fn, y, "rg.hessian")
-        found = autodiff.hessian(y, xs, mode, allow_unused=True)
+        found = of_nodes.hessian(y, xs, mode, allow_unused=True)
         return found[0][0] if isinstance(argnums, int) else found
 
     return _transformed(fn, argnums, "rg.hessian", build, mode)
 
 
 def _value_and_tangent(fn: Callable[..., Any], y: Any, xs: Any, ts: Any) -> Any:
-    return y, autodiff.jvp(y, xs, ts, allow_unused=True)
+    return y, of_nodes.jvp(y, xs, ts, allow_unused=True)
 
 
 def _hessian_product(fn: Callable[..., Any], y: Any, xs: Any, ts: Any) -> Any:
     _check_single(fn, y, "rg.hvp")
-    return autodiff.hvp(y, xs, ts, allow_unused=True)
+    return of_nodes.hvp(y, xs, ts, allow_unused=True)
 
 
 # --- functions: from arrays to Vars and back -------------------------------------------------------
@@ -532,13 +533,13 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
         with called_in(graph):
             xs = _entered(graph, primals, range(len(primals)))
             y = _result(fn, what, xs, xs, {})
-        return y, lambda v: _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
+        return y, lambda v: _or_zeros(of_nodes.vjp(y, xs, v, allow_unused=True), xs)
 
     def on_vars(*xs: Any) -> Any:
         y = _result(fn, what, xs, xs, {})
         device = device_of_kind(y.device.partition(":")[0])
         v = y._graph.input(device.asarray(np.zeros(y.shape), y.dtype))
-        return y, v, _or_zeros(autodiff.vjp(y, xs, v, allow_unused=True), xs)
+        return y, v, _or_zeros(of_nodes.vjp(y, xs, v, allow_unused=True), xs)
 
     arguments = Arguments(what, primals, {})
     arguments.own()  # the pullback is that of these values, whatever becomes of the caller's arrays

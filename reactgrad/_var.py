@@ -12,6 +12,7 @@ import numpy as np
 from reactgrad import _protocols, ops
 from reactgrad._brief import told
 from reactgrad._cutoff import read_cutoff
+from reactgrad._direct import PLAIN
 from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import (
     DTypeError,
@@ -92,6 +93,13 @@ class Value(Handle):
                 pass
         if graph._rule:
             check_reading(graph, slot)
+        reader = graph._scheduler.reader  # a function that is expected to read this
+        if reader is not None and not (graph._followed or graph._transient) and reader.notes(slot):
+            value = graph._host.data[slot]
+            if type(value) in PLAIN:
+                return value
+            value = graph._handed.get(slot, MISSING)
+            return graph._hand_out(slot) if value is MISSING or type(value) is Lease else value
         return graph._value(slot)
 
     @value.setter
@@ -1064,7 +1072,7 @@ class Var(Value):
         """
         replace_parent(self._graph, self, position, parent)
 
-    def rewire(self, *operands: Any) -> None:
+    def rewire(self, *operands: Any, **attributes: Any) -> None:
         """Let this node take all its operands from other nodes, in one edit.
 
         A node that takes any number of operands may get more or fewer: ``rg.concatenate``,
@@ -1074,6 +1082,8 @@ class Var(Value):
         ----------
         *operands : Var or DetachedVar
             All of them, in order.
+        **attributes
+            Of an op made with ``rg.extend.primitive``: what it takes besides operands, where it changes.
 
         Raises
         ------
@@ -1094,7 +1104,7 @@ class Var(Value):
         >>> total.value
         7.0
         """
-        rewire(self._graph, self, operands)
+        rewire(self._graph, self, operands, attributes)
 
     def __repr__(self) -> str:
         graph = self._graph

@@ -39,6 +39,9 @@ array([0.5       , 0.88079708])
 >>> rg.testing.check_grads(lambda x: softplus(x, beta=2.0), [[0.3, -1.0]])
 """
 
+import typing
+
+from reactgrad._later import later as _later
 from reactgrad._primitive import NameTakenError as NameTakenError
 from reactgrad._primitive import Primitive as Primitive
 from reactgrad._primitive import broadcast as broadcast
@@ -46,12 +49,23 @@ from reactgrad._primitive import defjvp as defjvp
 from reactgrad._primitive import defvjp as defvjp
 from reactgrad._primitive import primitive as primitive
 from reactgrad.backend import InTurn as InTurn
-from reactgrad.backend import Row as Row
-from reactgrad.backend import Sheet as Sheet
 from reactgrad.backend import Spec as Spec
-from reactgrad.backend import Whole as Whole
-from reactgrad.backend import loop_call as loop_call
 from reactgrad.backend import register_binder as register_binder
 from reactgrad.backend import register_device as register_device
 from reactgrad.backend import register_kernel as register_kernel
 from reactgrad.backend import spec as spec
+
+if typing.TYPE_CHECKING:
+    from reactgrad.backend._loop_call import Whole as Whole
+    from reactgrad.backend._loop_call import loop_call as loop_call
+    from reactgrad.backend._sheet import Row as Row
+    from reactgrad.backend._sheet import Sheet as Sheet
+
+_LATER = {
+    "Row": "backend._sheet",
+    "Sheet": "backend._sheet",
+    "Whole": "backend._loop_call",
+    "loop_call": "backend._loop_call",
+}
+
+__getattr__, __dir__ = _later(__name__, _LATER)

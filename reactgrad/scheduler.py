@@ -9,6 +9,7 @@ from reactgrad_scheduler import Column as Column
 from reactgrad_scheduler import Course as Course
 from reactgrad_scheduler import CycleError as CycleError
 from reactgrad_scheduler import ExecutorError as ExecutorError
+from reactgrad_scheduler import Former as Former
 from reactgrad_scheduler import Host as Host
 from reactgrad_scheduler import InvariantError as InvariantError
 from reactgrad_scheduler import Later as Later

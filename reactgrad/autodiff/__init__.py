@@ -12,18 +12,12 @@
 
 from reactgrad.autodiff._custom import check_reading as check_reading
 from reactgrad.autodiff._custom import checked as checked
-from reactgrad.autodiff._forward import Tangents as Tangents
+from reactgrad.autodiff._custom import fits as fits
 from reactgrad.autodiff._grad import backward as backward
 from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad
-from reactgrad.autodiff._origin import origin as origin
 from reactgrad.autodiff._program import Program as Program
 from reactgrad.autodiff._program import Programs as Programs
 from reactgrad.autodiff._program import open_edges as open_edges
 from reactgrad.autodiff._program import sources as sources
 from reactgrad.autodiff._program import wanted_leaves as wanted_leaves
-from reactgrad.autodiff._transforms import hessian as hessian
-from reactgrad.autodiff._transforms import hvp as hvp
-from reactgrad.autodiff._transforms import jacobian as jacobian
-from reactgrad.autodiff._transforms import jvp as jvp
-from reactgrad.autodiff._transforms import vjp as vjp

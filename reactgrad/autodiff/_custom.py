@@ -138,6 +138,16 @@ GRADIENT: Kind = ("gradient", "operand's")
 TANGENT: Kind = ("tangent", "result's")
 
 
+def fits(part: Any, var: Any) -> bool:
+    """Whether a derivative that was returned for `var` is a node of the same known shape and dtype."""
+    graph = var._graph
+    if getattr(part, "_graph", None) is not graph:
+        return False
+    specs = graph._host.specs
+    found = specs[var._slot]
+    return found is not None and specs[part._slot] is found and found.dtype.kind == "f"
+
+
 def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
     """A derivative that `who` has returned for `var`, in its dtype.
 

@@ -20,6 +20,7 @@ from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
     ACCUMULATE,
     ALIAS,
+    FAN_IN,
     PARAM,
     Attrs,
     Leaf,
@@ -96,6 +97,24 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
 
+    def rest(self) -> None:
+        """Nothing is being built, in whatever line around it that was interrupted."""
+        self.building = None
+        self.under_way.clear()
+        self.asking.clear()
+        self.changing = self.reshaping = self.following = False
+        for program in self.in_order():
+            program.rest()
+
+    @contextmanager
+    def while_reshaping(self) -> Iterator[None]:
+        """A block in which leaves hold values of former shapes."""
+        try:
+            self.reshaping = True
+            yield
+        finally:
+            self.reshaping = False
+
     def __bool__(self) -> bool:
         """Whether there are live programs."""
         return bool(self._live)
@@ -143,7 +162,8 @@ class Programs:
 
     def in_order(self) -> list[Program]:
         """The live programs in order of creation."""
-        return [program for _, program in sorted(self._live.items())] if self._live else []
+        # As they were registered, which a fork does in the order of its origin.
+        return [program for ref in self._live.valuerefs() if (program := ref()) is not None]
 
 
 class Part(NamedTuple):
@@ -227,7 +247,8 @@ class Program:
         self._sharers: weakref.WeakSet[Program] | None = None  # who has the same tables, and itself
         # How many adjoints the output's handle may keep before it looks through them.
         self._room = 8
-        self._start()
+        with CollectorPause():  # all tuples that it makes stay
+            self._start()
         self.number = self._graph._programs.add(self)
 
     def twin(self, graph: Any) -> Program:
@@ -290,6 +311,11 @@ class Program:
     def has_read(self, slot: int) -> bool:
         """Whether adjoints were built for this node, and not for one that had its slot before."""
         return self.reads.get(slot) == self._graph._scheduler.topology.serial[slot]
+
+    def has_read_any(self, slots: Iterable[int]) -> bool:
+        """Whether adjoints were built for one of these nodes."""
+        reads, serial = self.reads, self._graph._scheduler.topology.serial
+        return any(reads.get(slot) == serial[slot] for slot in slots)
 
     @property
     def seed(self) -> Any:
@@ -452,6 +478,11 @@ class Program:
                 raise
             return self._graph.const(0.0)
 
+    def rest(self) -> None:
+        """It does not follow any change, in whatever line that was interrupted."""
+        self._changes, self._updating = None, False
+        self._held.clear()
+
     # --- following a change ------------------------------------------------------------------------
 
     def update(
@@ -470,7 +501,8 @@ class Program:
         changes
             Takes in what ``take_back`` needs.
         """
-        self._check_seed()
+        if respecced or self.broken:
+            self._check_seed()
         self._part_tables()
         programs = self._graph._programs
         with _building(self._graph, self.number):
@@ -488,14 +520,15 @@ class Program:
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         edges = self._edges
-        anew = {slot for slot in changed if slot in edges}
+        anew = changed & edges.keys()
         for slot in respecced:
             anew.update(child for child in self._consumers(slot) if child in edges)
-        totals = {slot for slot in anew if self._hooks_of(slot) != self._hooks.get(slot, ())}
-        totals |= respecced & edges.keys()  # which are added up in their shape
+        totals = respecced & edges.keys()  # which are added up in their shape
         gone: set[int] = set()
         reached: list[int] = []
         for slot in anew:
+            if self._hooks_of(slot) != self._hooks.get(slot, ()):
+                totals.add(slot)
             before, after = edges[slot], self._open_edges(slot)
             if after != before:
                 self._put(edges, slot, after)
@@ -504,8 +537,8 @@ class Program:
                     self._drop(self._parts, (slot, i))
                     gone.add(source)
                 reached += self._reach([source for _, source in after])
-        totals.update(gone)
-        left = self._leave(gone, totals)
+        totals |= gone
+        left = self._leave(gone, totals) if gone else []
         known = self._known
         # What newly leads to something that was asked for.
         starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
@@ -516,7 +549,7 @@ class Program:
             if known(slot) is None
             and any(known(s) is not None or s in wanted for _, s in edges.get(slot, ()))
         ]
-        needed = self._needed(starts)
+        needed = self._needed(starts) if starts else set[int]()
         self._check_rules(anew | needed, needed)
         moved = self._sweep(
             needed | {slot for slot in totals if known(slot) is not None},
@@ -637,11 +670,7 @@ class Program:
         stack = list(slots)
         while stack:
             slot = stack.pop()
-            if (
-                slot == self._output
-                or slot not in edges
-                or any(self._positions(child, slot) for child in self._consumers(slot))
-            ):
+            if slot == self._output or slot not in edges or self._leads_on(slot):
                 continue
             for i, source in edges[slot]:
                 self._drop(self._parts, (slot, i))
@@ -662,6 +691,15 @@ class Program:
             left.append(slot)
             self._params = None
         return left
+
+    def _leads_on(self, slot: int) -> bool:
+        """Whether a consumer of this node takes a gradient from the output to it."""
+        edges = self._edges
+        for child in self._consumers(slot):
+            for _, source in edges.get(child, ()):
+                if source == slot:
+                    return True
+        return False
 
     def _known(self, slot: int) -> Any:
         """The adjoint of a node: a slot, ``ZERO``, or ``None`` where there is none (any more)."""
@@ -808,7 +846,6 @@ class Program:
         self, slot: int, found: list[tuple[int, int, int, Part]], redefine: Redefine | None
     ) -> bool:
         """Add up what a node was given; returns whether its adjoint is another node now."""
-        graph, topology = self._graph, self._graph._scheduler.topology
         before: Any = self._known(slot)
         own = before is not None and slot in self._own
         hooks = self._hooks_of(slot)
@@ -826,19 +863,9 @@ class Program:
             if before is ZERO:
                 return False
         else:
-            parts: list[Any] = []
-            for _, i, child, part in found:
-                if part.slot == before and own:
-                    # It was all there was, and stays as the node of the sum.
-                    copy = graph._copy(before)
-                    part = Part(copy._slot, topology.serial[copy._slot], None, None, (), True)
-                    self._put(self._parts, (child, i), part)
-                var = graph._handle(part.slot)
-                if part.kind is not None:
-                    var = part.kind(var, part.index, *map(graph._handle, part.operands))
-                parts.append(var)
+            parts = [self._beside(before, own, *one) for one in found]
             # Rules take a tuple apart while they build, so another one is another gradient for them.
-            several = bool(found) and found[0][3].kind is Share
+            several = bool(parts) and parts[0].kind is Share
             if own and not several and not hooks and self._sums(slot, before, parts, redefine):
                 return False
             total = self._sum(slot, parts)
@@ -847,12 +874,31 @@ class Program:
             return self._enter(slot, total._slot, True, own and not several, several, redefine)
         return self._enter(slot, adjoint, alone, own, False, redefine)
 
-    def _sums(self, slot: int, adjoint: Any, parts: list[Any], redefine: Redefine | None) -> bool:
+    def _beside(self, before: Any, own: bool, _: int, i: int, child: int, part: Part) -> Part:
+        """A contribution as one of several."""
+        if part.slot != before or not own:
+            return part
+        # It was all there was, and stays as the node of the sum.
+        copy = self._graph._copy(before)
+        self._held.append(copy)
+        serial = self._graph._scheduler.topology.serial[copy._slot]
+        part = Part(copy._slot, serial, None, None, (), True)
+        self._put(self._parts, (child, i), part)
+        return part
+
+    def _sums(self, slot: int, adjoint: Any, parts: list[Part], redefine: Redefine | None) -> bool:
         """Let the adjoint that a node has add up these; or return that it would be of another kind."""
         graph, specs = self._graph, self._graph._host.specs
-        first = graph._scheduler.topology.next_serial
-        operands, attrs = accumulated(parts, self._sum_shape(slot, parts))
-        slots = tuple([operand._slot for operand in operands])
+        first, shape = graph._scheduler.topology.next_serial, self._sum_shape(slot, parts)
+        attrs: Attrs
+        if sum([part.kind is None for part in parts]) > FAN_IN:  # they become sums of groups
+            operands, attrs = accumulated(self._contributed(parts), shape)
+            self._held += operands
+            slots = tuple([operand._slot for operand in operands])
+        else:
+            slots = tuple([part.slot for part in parts])
+            slots = sum([part.operands for part in parts if part.operands], slots)
+            attrs = (shape, tuple([part.index for part in parts]))
         known = tuple([specs[at] for at in slots])
         if None in known or ACCUMULATE.result(known, attrs) is not specs[adjoint]:
             return False
@@ -861,6 +907,16 @@ class Program:
         if graph._host.transient:
             follow_segment(graph, slot, slot, adjoint, first)
         return True
+
+    def _contributed(self, parts: list[Part]) -> list[Any]:
+        """Contributions as rules return them."""
+        handle = self._graph._handle
+        return [
+            handle(part.slot)
+            if part.kind is None
+            else part.kind(handle(part.slot), part.index, *map(handle, part.operands))
+            for part in parts
+        ]
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
         """What the adjoint of a node passes, in order."""
@@ -900,21 +956,21 @@ class Program:
             self._drop(self._holds, slot)
         return True
 
-    def _sum(self, slot: int, parts: list[Any]) -> Any:
+    def _sum(self, slot: int, parts: list[Part]) -> Any:
         if not parts:
             return self._graph._zeros_like(self._graph._handle(slot))
         first = self._graph._scheduler.topology.next_serial
-        total = accumulate(parts, self._sum_shape(slot, parts))
+        total = accumulate(self._contributed(parts), self._sum_shape(slot, parts))
         if self._graph._host.transient:
             follow_segment(self._graph, slot, slot, total._slot, first)
         return total
 
-    def _sum_shape(self, slot: int, parts: list[Any]) -> Any:
+    def _sum_shape(self, slot: int, parts: list[Part]) -> Any:
         """The shape of what a node is given in parts; ``None``: that of the first."""
         found = self._graph._host.specs[slot]
         if found is not None:
             return found.shape
-        placed = any(isinstance(part, Placed) for part in parts)
+        placed = any(part.kind is Placed for part in parts)
         return self._graph._handle(slot).shape if placed else None
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
@@ -1199,9 +1255,10 @@ def _building(graph: Any, number: int) -> Iterator[None]:
             "the rule of a gradient asked for that same gradient while it was being built, which "
             "would never end. Ask for gradients of other nodes in a rule, or build it of ops."
         )
-    programs.under_way.add(number)
-    before, programs.building = programs.building, number
+    before = programs.building
     try:
+        programs.under_way.add(number)
+        programs.building = number
         with CollectorPause(), Differentiable():
             yield
     finally:

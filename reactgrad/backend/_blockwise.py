@@ -38,13 +38,15 @@ def _elementwise(
     kernel: Kernel | None = None,
 ) -> Binder:
     """A binder of an elementwise kernel that gives large results an ``Elementwise`` step."""
-    if type(bind) is Direct:
-        kernel = bind.kernel
+    direct = bind.kernel if type(bind) is Direct else None
+    kernel = direct or kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
         # Most arrays are small: that is found without a call.
-        small = out.size < _strips.settings.threshold or not is_large(out)
-        if small or any(map(_complex, inputs)) or not fits(attrs):
+        small = out.size < _strips.settings.threshold
+        if small and direct is not None:
+            return partial(direct, *inputs, out, *attrs)
+        if small or not is_large(out) or any(map(_complex, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
         if kernel is not None and not attrs:
             return Elementwise(kernel, [*inputs, out], cost)

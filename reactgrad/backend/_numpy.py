@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._erf import erf, erfc, norm_cdf
 from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._parts import check_numbers, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
@@ -296,10 +295,13 @@ def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], ob
     return InTurn(*steps)
 
 
-def _accurate(kernel: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _accurate(name: str) -> Callable[[Any, Any], None]:
     """A kernel for float32 and float64, used for other floats through the nearest of them."""
 
     def widened(x: Any, out: Any) -> None:
+        from reactgrad.backend import _erf  # here, since its coefficients take long to import
+
+        kernel = getattr(_erf, name)
         if x.dtype == out.dtype and out.dtype.char in "fd" and x.shape == out.shape:
             kernel(x, out)
         else:
@@ -312,6 +314,6 @@ def _accurate(kernel: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
 
 
 register_like_numpy(np, "cpu")
-register_kernel("erf", "cpu", _accurate(erf))
-register_kernel("erfc", "cpu", _accurate(erfc))
-register_kernel("norm_cdf", "cpu", _accurate(norm_cdf))
+register_kernel("erf", "cpu", _accurate("erf"))
+register_kernel("erfc", "cpu", _accurate("erfc"))
+register_kernel("norm_cdf", "cpu", _accurate("norm_cdf"))

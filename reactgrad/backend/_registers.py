@@ -46,6 +46,29 @@ class Registers(NamedTuple):
     machine: Machine
     threads: int
 
+    def fused(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
+        """These steps, with programs in place of those in a row that the machine can do.
+
+        Returns
+        -------
+        calls, first_slots
+            What to call, and for each call the slot of its first step.
+        """
+        codes = [instructions(step) for step in steps]
+        ends = [i for i, code in enumerate(codes) if code is None]
+        calls: list[Step] = []
+        first_slots: list[int] = []
+        for before, end in pairwise([-1, *ends, len(steps)]):
+            begin = before + 1
+            if end - begin >= FEWEST:
+                code = b"".join(codes[begin:end])  # type: ignore[arg-type]
+                calls.append(Program(self, steps[begin:end], code))
+                first_slots.append(slots[begin])
+                begin = end
+            calls += steps[begin : end + 1]
+            first_slots += slots[begin : end + 1]
+        return calls, first_slots
+
 
 class Program:
     """Instructions that are done by one call."""
@@ -139,29 +162,3 @@ def _imported() -> Machine:
     from reactgrad.backend import _machine
 
     return _machine
-
-
-def fused(
-    registers: Registers, slots: list[int], steps: list[Step]
-) -> tuple[list[Step], list[int]]:
-    """These steps, with programs in place of those in a row that the machine can do.
-
-    Returns
-    -------
-    calls, first_slots
-        What to call, and for each call the slot of its first step.
-    """
-    codes = [instructions(step) for step in steps]
-    ends = [i for i, code in enumerate(codes) if code is None]
-    calls: list[Step] = []
-    first_slots: list[int] = []
-    for before, end in pairwise([-1, *ends, len(steps)]):
-        begin = before + 1
-        if end - begin >= FEWEST:
-            code = b"".join(codes[begin:end])  # type: ignore[arg-type]
-            calls.append(Program(registers, steps[begin:end], code))
-            first_slots.append(slots[begin])
-            begin = end
-        calls += steps[begin : end + 1]
-        first_slots += slots[begin : end + 1]
-    return calls, first_slots

@@ -70,7 +70,31 @@ def configured(
 LARGER = 8
 
 
-class Elementwise:
+class Blockwise:
+    """A step that can be computed by blocks.
+
+    Attributes
+    ----------
+    arrays
+        Those that it uses; of a reduction only its operand.
+    shape
+        Of all blocks together.
+    cost
+        Of one element, beside that of an addition.
+    """
+
+    __slots__ = ("arrays", "cost", "shape")
+
+    arrays: tuple[Any, ...]
+    shape: Shape
+    cost: float
+
+    def __call__(self) -> None:
+        """Compute all of it."""
+        raise NotImplementedError
+
+
+class Elementwise(Blockwise):
     """The step of an elementwise kernel.
 
     Attributes
@@ -88,7 +112,7 @@ class Elementwise:
         alone.
     """
 
-    __slots__ = ("_pass", "arrays", "cost", "kernel", "one_pass", "shape")
+    __slots__ = ("_pass", "kernel", "one_pass")
 
     def __init__(
         self, kernel: Kernel, arrays: Sequence[Any], cost: float, *, one_pass: bool = True
@@ -96,12 +120,12 @@ class Elementwise:
         self.kernel = kernel
         self.one_pass = one_pass
         self.arrays = tuple(arrays)
-        self.shape: Shape = arrays[-1].shape
+        self.shape = arrays[-1].shape
         self.cost = cost
         self._pass: _Pass | None = None
 
     def __call__(self) -> None:
-        threads = _threads((self,))
+        threads = _threads(_effort((self,)))
         if self.one_pass and threads == 1:
             self.kernel(*self.arrays)
             return
@@ -113,7 +137,7 @@ class Elementwise:
         self._pass.run(size, threads)
 
 
-class Reduction:
+class Reduction(Blockwise):
     """The step of a reduction of a large array.
 
     Each block is reduced by itself, along those axes that it has more than an element of, and then
@@ -136,16 +160,16 @@ class Reduction:
 
     __slots__ = (
         "_across",
+        "_axes",
         "_cut",
         "_each",
         "_inside",
         "_kept",
         "_last",
         "_parts",
+        "_parts_shape",
+        "_side_by_side",
         "_ufunc",
-        "arrays",
-        "cost",
-        "shape",
     )
 
     def __init__(
@@ -157,21 +181,26 @@ class Reduction:
         last: Callable[[], object] | None = None,
     ) -> None:
         self.arrays = (x,)
-        self.shape: Shape = x.shape
+        shape = self.shape = x.shape
         self.cost = 0.5  # it writes next to nothing
         self._ufunc = ufunc
         self._kept = kept
         self._last = last
-        self._cut, self._each = cut(x.shape, settings.block)
+        self._cut, self._each = cut(shape, settings.block)
         self._inside = tuple([axis for axis in axes if axis >= self._cut])
         self._across = tuple([axis for axis in axes if axis <= self._cut])
+        self._axes = tuple([axis - self._cut + 2 for axis in self._inside])  # of ``_rows``
         self._parts: Any = None  # what the blocks give
+        self._parts_shape = [1 if i in self._inside else n for i, n in enumerate(shape)]
+        if self._cut in self._inside:
+            self._parts_shape[self._cut] = -(-shape[self._cut] // self._each)
+        # Of an operand that is converted on the way NumPy adds up as much as it converts at a time.
+        plain = x.dtype == kept.dtype or kept.dtype.kind in "biu"
+        self._side_by_side = plain and x.flags.c_contiguous
 
     def __call__(self) -> None:
-        x, threads = self.arrays[0], _threads((self,))
-        # Of an operand that is converted on the way NumPy adds up as much as it converts at a time.
-        plain = x.dtype == self._kept.dtype or self._kept.dtype.kind in "biu"
-        if not (plain and x.flags.c_contiguous):
+        threads = _threads(_effort((self,)))
+        if not self._side_by_side:
             _Pass((self,)).run(settings.block, threads)
             return
         self.begin()
@@ -186,10 +215,7 @@ class Reduction:
         elif not self._across:
             self._parts = self._kept
         else:
-            shape = [1 if axis in self._inside else n for axis, n in enumerate(self.shape)]
-            if self._cut in self._inside:
-                shape[self._cut] = -(-self.shape[self._cut] // self._each)
-            self._parts = np.empty(shape, self._kept.dtype)
+            self._parts = np.empty(self._parts_shape, self._kept.dtype)
 
     def reduce(self, x: Any, block: Block) -> None:
         """Reduce one block."""
@@ -212,24 +238,26 @@ class Reduction:
         """The blocks, side by side along two axes more, each with its place; in some parts for threads."""
         x, parts, cut, each = self.arrays[0], self._parts, self._cut, self._each
         outer, length, inner = prod(x.shape[:cut]), x.shape[cut], x.shape[cut + 1 :]
-        x = x.reshape(outer, length, *inner)
-        parts = parts.reshape(outer, -1, *parts.shape[cut + 1 :])
-        ends = length // each * each
-        rows: list[tuple[Any, Any]] = []
-        for begin, end, size in ((0, ends, each), (ends, length, length - ends)):
-            if size:
+        rest, kept = length % each, parts.shape[cut + 1 :]
+        joined = cut in self._inside
+        if not rest:  # which costs as little as it can
+            target = parts.reshape(outer, -1, 1 if joined else each, *kept)
+            rows = [(x.reshape(outer, -1, each, *inner), target)]
+        else:
+            x, parts = x.reshape(outer, length, *inner), parts.reshape(outer, -1, *kept)
+            rows = []
+            for begin, end, size in ((0, length - rest, each), (length - rest, length, rest)):
                 source = x[:, begin:end].reshape(outer, -1, size, *inner)
-                if cut in self._inside:
+                if joined:
                     target = parts[:, begin // each : -(-end // each), None]
                 else:
-                    target = parts[:, begin:end].reshape(outer, -1, size, *parts.shape[2:])
-                rows += _shared(source, target) if threads > 1 else [(source, target)]
-        return rows
+                    target = parts[:, begin:end].reshape(outer, -1, size, *kept)
+                rows.append((source, target))
+        return rows if threads == 1 else [part for row in rows for part in _shared(*row)]
 
     def _reduce_rows(self, row: tuple[Any, Any]) -> None:
         source, target = row
-        axes = tuple([axis - self._cut + 2 for axis in self._inside])
-        self._ufunc.reduce(source, axes, None, target, keepdims=True)
+        self._ufunc.reduce(source, self._axes, None, target, keepdims=True)
 
 
 def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
@@ -242,16 +270,20 @@ def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
         yield source[part], target[part]
 
 
-Blockwise = Elementwise | Reduction
-
-
 class _Pass:
     """One pass over arrays of one shape: of each block what several steps compute.
 
     It knows kernels and arrays, and of the steps only reductions, so that a step may keep it.
     """
 
-    __slots__ = ("_arrays", "_cut", "_kernel_first", "_kernels", "_reductions", "_shape")
+    __slots__ = (
+        "_arrays",
+        "_cut",
+        "_kernel_first",
+        "_kernels",
+        "_reductions",
+        "_shape",
+    )
 
     def __init__(self, steps: Sequence[Blockwise]) -> None:
         shape = self._shape = steps[0].shape
@@ -307,8 +339,9 @@ class Strip:
     """Steps of one shape that are computed together.
 
     In a plan that is done in the turn of the first of them, and the others then find their work done.
-    If one of them raises, which shows only in some block, each is computed where it stands, and it
-    raises there.
+    Where all of it is not worth a second thread, the arrays stay in the cache from one step to the next,
+    and each step is computed in its turn: that takes fewer calls. If one of them raises, which shows only
+    in some block, each is computed where it stands, and it raises there.
 
     Parameters
     ----------
@@ -318,12 +351,13 @@ class Strip:
         Asked before each block. Once it says yes, only the first step is computed to its end.
     """
 
-    __slots__ = ("_done", "_pass", "_stopped", "steps")
+    __slots__ = ("_done", "_effort", "_pass", "_stopped", "steps")
 
     def __init__(
         self, steps: Sequence[Blockwise], stopped: Callable[[], bool] | None = None
     ) -> None:
         self.steps = list(steps)
+        self._effort = _effort(steps)
         self._stopped = stopped
         self._done = False
         self._pass: _Pass | None = None  # of these steps; others may take their places
@@ -331,10 +365,13 @@ class Strip:
     def first(self) -> None:
         """Compute all of them, or the first."""
         self._done = False
+        if self._effort < settings.effort:
+            self.steps[0]()
+            return
         try:
             if self._pass is None:
                 self._pass = _Pass(self.steps)
-            self._done = self._pass.run(settings.block, _threads(self.steps), self._stopped)
+            self._done = self._pass.run(settings.block, _threads(self._effort), self._stopped)
             return
         except Exception:  # said again where it belongs
             pass
@@ -348,6 +385,7 @@ class Strip:
     def replace(self, i: int, step: Blockwise) -> None:
         """Let another step of the same kind and shape take a place."""
         self.steps[i] = step
+        self._effort = _effort(self.steps)
         self._pass = None
 
 
@@ -377,10 +415,11 @@ class Turn:
         return True
 
 
-def _threads(steps: Sequence[Blockwise]) -> int:
-    """How many threads these steps are worth."""
-    count = get_num_threads()
-    if count == 1:
-        return 1
-    effort = sum([step.cost * step.arrays[-1].size for step in steps])
-    return count if effort >= settings.effort else 1
+def _effort(steps: Sequence[Blockwise]) -> float:
+    """How much work these steps are, in elements times the cost of their kernels."""
+    return sum([step.cost * step.arrays[-1].size for step in steps])
+
+
+def _threads(effort: float) -> int:
+    """How many threads so much work is worth."""
+    return get_num_threads() if effort >= settings.effort else 1

@@ -5,14 +5,19 @@
     for a child, ask ``net[key]`` for the node of a neuron. ``FeedForwardNetwork`` is the same with the
     attributes of neat-python's, ``RecurrentNetwork`` has memory.
 ``evaluate(genomes, X, config)``
-    A whole population on shared samples; an ``Evaluator`` also shares with the population before.
+    A whole population on shared samples, with numba on ``rg.get_num_threads()`` threads; an ``Evaluator``
+    also shares with the population before.
 ``fit(genome, X, y, config)``
     Trains weights, biases and responses by gradient.
 ``GenomeError``
     Says what is wrong with a genome.
 
 All takes the genomes and configs of neat-python (extra ``neat``); with numba (extra ``jit``) neurons are
-compiled loops.
+compiled loops. Of neat-python's networks ``FeedForwardNetwork`` and ``RecurrentNetwork`` are here;
+those of continuous time and of spikes are not.
+
+``rg.load`` of a graph that holds neurons needs ``import reactgrad.neat`` first; it gives the graph, not
+the network.
 
 - ``_phenotype``                  what a genome expresses, read without neat-python
 - ``_weigh``, ``_activations``, ``_aggregations``  what neurons compute, with neat-python's formulas

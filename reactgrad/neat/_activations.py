@@ -76,7 +76,7 @@ def activation(z: Any, out: Any, function: Any) -> None:
         out.flat = [function(one) for one in z.ravel().tolist()]
 
 
-@extend.primitive("neat_activation_slope", lambda g, z, function: z, elementwise=True)
+@extend.primitive("neat_activation_slope", extend.broadcast, elementwise=True)
 def activation_slope(g: Any, z: Any, out: Any, function: str) -> None:
     """`g` times the slope of an activation function at `z`."""
     np.multiply(g, ACTIVATIONS[function][1](z), out)
@@ -97,7 +97,8 @@ def _second(h: Any, ans: Any, g: Any, z: Any, function: str) -> Any:
     slope = ACTIVATIONS[function][1](at)
     if not isinstance(slope, rg.Var):
         return None
-    return rg.grad(slope, at, gradient=h * g, allow_unused=True)
+    curve = rg.grad(slope.sum(), at, allow_unused=True)
+    return None if curve is None else h * g * curve  # summed to the shape of z; g may be wider
 
 
 extend.defvjp(activation, _first)

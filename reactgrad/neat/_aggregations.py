@@ -1,7 +1,8 @@
 """The aggregation functions of neat-python other than the sum, of weighted sources, arrays or Vars.
 
 Nearly all neurons of all networks add up; that is one op, see ``_weigh``. Ties share a gradient
-evenly, as in reductions.
+evenly, as in reductions. A NaN among what is taken in makes the result NaN, where Python's ``max``, ``min``
+and ``sorted``, and so neat-python, give one of the others, depending on their order.
 """
 
 from __future__ import annotations

@@ -83,9 +83,15 @@ def _call(name: str, out: Any, operands: Sequence[Any], data: int = 0) -> Step:
     return None if loop is None else extend.loop_call(loop, operands, data)
 
 
+def _is_repeated(g: Any) -> bool:
+    """Whether all elements are one in memory, a view, where a loop would take one after the other."""
+    return g.size > 1 and not any(g.strides)
+
+
 def _bind_activation(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
     name = attrs[0]
-    if type(name) is not str or inputs[-1].size != out.size:
+    z = inputs[-1]
+    if type(name) is not str or z.size != out.size or _is_repeated(z):
         return None
     return _call(name if len(inputs) == 1 else f"{name} slope", out, [*inputs, out])
 
@@ -97,13 +103,15 @@ def _bind_weigh(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step
 
 def _bind_weigh_genes(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
     g, genes, *sources = inputs
-    if any(one.size > g.size for one in sources):
+    if _is_repeated(g) or any(one.size > g.size for one in sources):
         return None
     return _call("neat_weigh_genes", out, [g, *sources, Whole(genes), Whole(out)], len(sources))
 
 
 def _bind_weigh_source(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Step:
     g, genes = inputs
+    if _is_repeated(g):
+        return None
     return _call("neat_weigh_source", out, [g, Whole(genes), out], attrs[0])
 
 

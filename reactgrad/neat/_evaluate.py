@@ -9,7 +9,7 @@ the one before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from threading import RLock
+from threading import Lock, get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 import reactgrad as rg
 from reactgrad import extend
 from reactgrad.neat._compiled import Neurons
-from reactgrad.neat._phenotype import Functions, Neuron, check_config, neuron, reading
+from reactgrad.neat._phenotype import Functions, Neuron, check_config, check_finite, neuron, reading
 from reactgrad.neat._samples import columns, rows
 
 
@@ -76,14 +76,21 @@ class Evaluator:
         self._neurons = Neurons(self._samples)
         # Each input and neuron has a number, those before zero inputs, and a value for all samples.
         self._inputs = {key: ~i for i, key in enumerate(self._keys)}
-        self._values = {~i: self._neurons.given(column) for i, column in enumerate(given)}
-        self._known: dict[tuple[Any, ...], int] = {}  # by what tells a neuron
+        values = {~i: self._neurons.given(column) for i, column in enumerate(given)}
+        known: dict[tuple[Any, ...], int] = {}  # by what tells a neuron
+        self._kept = values, known
         self._next = 0
-        self._lock = RLock()
+        self._lock = Lock()
+        self._thread = 0  # which had the lock last
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled is what it was made with, and no value."""
+        given = [self._kept[0][number].array for number in self._inputs.values()]
+        return type(self), (rows(given, self._samples), self._config)
 
     def __len__(self) -> int:
         """How many neurons' values are kept: those of the latest population."""
-        return len(self._known)
+        return len(self._kept[1])
 
     def __call__(self, genomes: Iterable[Any]) -> Evaluation:
         """The outputs of each genome.
@@ -103,14 +110,23 @@ class Evaluator:
             If one is no feed-forward network.
         DTypeError
             If one is no genome.
+        BusyError
+            If it is called by what it is computing. Other threads wait.
         """
         if isinstance(genomes, Mapping):
             genomes = genomes.values()
         elif not isinstance(genomes, Iterable):
+            several = "population.population" if hasattr(genomes, "population") else "[genome]"
             raise rg.DTypeError(
-                f"evaluate takes several genomes, not {genomes!r:.60}. Give a list: [genome]."
+                f"evaluate takes several genomes, not {genomes!r:.60}. Give all of them: {several}."
+            )
+        if self._lock.locked() and self._thread == get_ident():
+            raise rg.BusyError(
+                "the evaluator was called by what it is computing: a neuron's function, or what gives "
+                "its genomes. Make another one for that: neat.Evaluator(X, config)."
             )
         with self._lock:
+            self._thread = get_ident()
             try:
                 return self._evaluate(genomes)
             except BaseException:
@@ -123,7 +139,8 @@ class Evaluator:
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
         places: list[tuple[int, int]] = []  # of these: the keys of the neuron and of its genome
         alive: set[int] = set()
-        values = self._values.copy()
+        former, known = self._kept
+        values = former.copy()
         outputs: list[list[int]] = []
         total = 0
         for one in genomes:
@@ -133,7 +150,11 @@ class Evaluator:
             number_of = numbers.__getitem__
             for key, own, genes, links in read:
                 told = own, genes, *map(number_of, links)
-                number = self._known.get(told) or fresh.get(told)
+                try:
+                    number = known.get(told) or fresh.get(told)
+                except TypeError:  # a gene that cannot be hashed is no number
+                    check_finite(genome, key, genes, links)
+                    raise
                 if number is None:
                     self._next = number = fresh[told] = self._next + 1
                     operands = [values[number_of(source)] for source in links]
@@ -148,18 +169,20 @@ class Evaluator:
             try:
                 self._neurons.compute(*task)
             except Exception as error:
+                activation, aggregation = (
+                    getattr(one, "__name__", one)
+                    for one in (task[0].activation, task[0].aggregation)
+                )
                 error.add_note(
-                    f"raised by neuron {key} of genome {genome_key}: activation "
-                    f"{task[0].activation!r}, aggregation {task[0].aggregation!r}"
+                    f"raised by neuron {key} of genome {genome_key}: activation {activation!r}, "
+                    f"aggregation {aggregation!r}"
                 )
                 raise
         self._neurons.finish()
         found = [rows([values[i].array for i in several], self._samples) for several in outputs]
         alive.update(self._inputs.values())
-        self._values = {number: values[number] for number in alive}
-        self._known |= fresh
-        for told in [told for told, number in self._known.items() if number not in alive]:
-            del self._known[told]
+        kept = {number: values[number] for number in alive}
+        self._kept = kept, {told: i for told, i in [*known.items(), *fresh.items()] if i in alive}
         return Evaluation(found, len(new), total)
 
 

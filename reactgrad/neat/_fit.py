@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import reactgrad as rg
 from reactgrad.neat._network import Network
+from reactgrad.neat._samples import columns
 
 Loss = Callable[[rg.Var, Any], rg.Var]
 
@@ -65,6 +67,7 @@ def fit(
     Returns
     -------
     Fit
+        Where the loss or a slope is not finite, training ends, with finite genes: those that led there.
 
     Raises
     ------
@@ -72,6 +75,8 @@ def fit(
         If the genome is no feed-forward network.
     ShapeError
         If `X` or `y` do not fit it.
+    DTypeError
+        If these or the other arguments are no finite numbers; the genome is as it was.
     GradientError
         If a neuron has an activation or aggregation function of your own, whose slope is not known.
 
@@ -91,8 +96,25 @@ def fit(
     """
     net = Network.create(genome, config)
     graph = net.graph
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+        raise rg.DTypeError(f"fit(steps={steps!r:.60}): it is a number of steps, 0 or more.")
+    if not isinstance(learning_rate, Real) or not 0.0 < learning_rate < np.inf:
+        raise rg.DTypeError(
+            f"fit(learning_rate={learning_rate!r:.60}): it is a finite number above 0, such as 0.01."
+        )
     wanted = _wanted(y, len(net.phenotype.outputs))
-    samples = np.atleast_2d(np.asarray(X, dtype=np.float64))
+    given, alone = columns(X, net.phenotype.inputs)
+    samples = given.T
+    if alone and len(wanted) != 1:
+        raise rg.ShapeError(
+            f"fit was given X of shape {np.shape(X)}, which is one sample, and {len(wanted)} rows of y. "
+            f"Give X of shape (samples, {len(net.phenotype.inputs)})."
+        )
+    if not samples.size or not (np.isfinite(samples).all() and np.isfinite(wanted).all()):
+        raise rg.DTypeError(
+            "fit learns from finite numbers, of one sample at least, and X or y holds NaN, an infinity, or "
+            "nothing. Leave such samples out: keep = np.isfinite(y)."
+        )
     if len(samples) != len(wanted):
         raise rg.ShapeError(
             f"fit was given {len(samples)} samples and {len(wanted)} rows of y. Give one for each sample."
@@ -116,16 +138,18 @@ def fit(
         for i, (_, slope) in enumerate(moving):
             first[i] += 0.1 * (slope.value - first[i])
             second[i] += 0.001 * (np.square(slope.value) - second[i])
-        graph.set(
-            {
-                one: one.value
-                - learning_rate
-                * (first[i] / (1.0 - 0.9**step))
-                / (np.sqrt(second[i] / (1.0 - 0.999**step)) + 1e-8)
-                for i, (one, _) in enumerate(moving)
-            }
-        )
-    losses.append(float(total))
+        moved = {
+            one: one.value
+            - learning_rate
+            * (first[i] / (1.0 - 0.9**step))
+            / (np.sqrt(second[i] / (1.0 - 0.999**step)) + 1e-8)
+            for i, (one, _) in enumerate(moving)
+        }
+        if not np.isfinite([losses[-1], *map(np.sum, moved.values())]).all():
+            break
+        graph.set(moved)
+    else:
+        losses.append(float(total))
     net.adopt()
     if write_back:
         _write(net, genome)
@@ -133,7 +157,10 @@ def fit(
 
 
 def _wanted(y: Any, outputs: int) -> np.ndarray[Any, Any]:
-    array = np.asarray(y, dtype=np.float64)
+    try:
+        array = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise rg.DTypeError(f"fit was given y that is no array of real numbers: {error}.") from None
     if array.ndim == 1 and outputs == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != outputs:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -33,10 +35,17 @@ class Network:
     The graph has ``jit`` where numba is installed: neurons are compiled loops then, whose results agree
     with NumPy's to 1e-12. ``net.graph.jit = False`` does without, ``net.graph.jit = 2`` takes two threads.
 
+    It pays for many samples, and where little changes from one activation to the next; for a few samples
+    that are new each time a loop over Python numbers, as neat-python's, is faster. ``activate`` may be
+    called from several threads, which take turns. A copy, also by ``pickle``, is a network of its own with
+    the same genes; ``net.fork()`` shares the values. ``net.graph`` can be saved and drawn, and
+    ``rg.to_networkx(net.graph)`` is its graph for networkx.
+
     Attributes
     ----------
     graph : rg.Graph
-        Its nodes have names: ``"input -1"``, ``"neuron 0"``, ``"genes of 0"``, ``"outputs"``.
+        Its nodes have names: ``"input -1"``, ``"neuron 0"``, ``"genes of 0"``, ``"outputs"``. They live as
+        long as the network: hold it, not the graph alone.
 
     Examples
     --------
@@ -70,7 +79,7 @@ class Network:
         self._given = np.zeros((0, 0))
         # What a fork has from before keeps nodes alive that are not in use any more, unless removed.
         self._is_fork = False
-        self._born: set[str] = set()  # names of nodes that were made since
+        self._lock = RLock()
         self._become(phenotype)
 
     @classmethod
@@ -110,7 +119,26 @@ class Network:
                     genome.connections[source, key].weight = weight
         return cls(feed_forward(genome, config), config)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled is what the network computes, with the genes that it has, and no value."""
+        with self._lock:
+            known = replace(self.phenotype, neurons=self._neurons())
+        return type(self), (known, self._config)
+
+    def __repr__(self) -> str:
+        known = self.phenotype
+        counts = len(known.inputs), len(known.neurons), len(known.outputs)
+        return "<{}: {} inputs, {} neurons, {} outputs>".format(type(self).__name__, *counts)
+
     # --- values ------------------------------------------------------------------------------
+
+    def __contains__(self, key: object) -> bool:
+        """Whether this is the key of a neuron or an input."""
+        return key in self.phenotype.neurons or key in self.phenotype.inputs
+
+    def __iter__(self) -> Iterator[int]:
+        """The keys of the inputs, and of the neurons, each behind its sources."""
+        return iter((*self.phenotype.inputs, *self.phenotype.neurons))
 
     def __getitem__(self, key: int) -> rg.Var:
         """The node of a neuron or an input, by its key in the genome.
@@ -189,10 +217,11 @@ class Network:
         See ``Network``.
         """
         given, alone = columns(inputs, self.phenotype.inputs)
-        self.graph.set(self._changed(given))
-        self._run = self.graph.forward(self._outputs)
-        value = self._outputs.value
-        self._given = given
+        with self._lock:
+            self.graph.set(self._changed(given))
+            self._run = self.graph.forward(self._outputs)
+            value = self._outputs.value
+            self._given = given
         if alone:
             return value.ravel().tolist()
         # Where nothing leads to any output they are the same in all samples.
@@ -216,9 +245,10 @@ class Network:
     def update(self, genome: Any) -> None:
         """Become the network of another genome, or of this one after a mutation, by what differs.
 
-        What the difference does not reach keeps its nodes, values and versions. Numbers are set; a
-        connection that comes, goes, or is switched on or off gives its target a new node of what that
-        takes in; a new activation function is a new node for the neuron.
+        What the difference does not reach keeps its values and versions. ``net[key]`` and ``net.genes(key)``
+        are the same nodes as long as the neuron lives, and gradients and what else you have computed from them
+        follow. Genes that were set in the graph, ``net.genes(key).set(...)``, are left where the genome has
+        not changed: see ``adopt``.
 
         Parameters
         ----------
@@ -232,13 +262,20 @@ class Network:
             or an unknown function; nothing has changed then. An output that nothing leads to is
             constant, as in neat-python: the activation of its bias.
         EditError
-            If in a fork a neuron goes that a node of your own is computed from.
+            If a node of your own is computed from what a neuron takes in, ``net[key].parents[0]``, and that
+            is replaced; or, in a fork, from a neuron that goes, also if it was there before the fork. If a
+            neuron that changes is pinned. Nothing has changed then.
+        ShapeError, IndexingError
+            If what you have computed from genes does not take their new length; or inside of ``g.edit()``,
+            where nothing changes yet. Nothing has changed then.
 
         Examples
         --------
         See ``Network``.
         """
-        self._become(feed_forward(genome, self._config))
+        phenotype = feed_forward(genome, self._config)
+        with self._lock:
+            self._become(phenotype)
 
     def fork(self, genome: Any = None) -> Any:
         """A twin that shares all values, for a child.
@@ -267,15 +304,15 @@ class Network:
         (False, True)
         """
         child = object.__new__(type(self))
-        child.graph = graph = self.graph.fork()
+        with self._lock:
+            child.graph = graph = self.graph.fork()
+            child._known, child._given = self._known, self._given
         child._config = self._config
         child._run = None
         child._phenotype = graph["phenotype"]
-        child._known = self._known
         child._inputs = [graph[var.name] for var in self._inputs]
-        child._given = self._given
         child._outputs = graph["outputs"]
-        child._is_fork, child._born = True, set()
+        child._is_fork, child._lock = True, RLock()
         if genome is not None:
             child.update(genome)
         return child
@@ -289,71 +326,68 @@ class Network:
         --------
         See ``fit``.
         """
-        known = self.phenotype
-        neurons = {
+        with self._lock:
+            self._describe(replace(self.phenotype, neurons=self._neurons()))
+
+    def _neurons(self) -> dict[int, Neuron]:
+        """The neurons with the genes that they have in the graph."""
+        return {
             key: one._replace(genes=tuple(self.genes(key).value.tolist()))
-            for key, one in known.neurons.items()
+            for key, one in self.phenotype.neurons.items()
         }
-        self._describe(replace(known, neurons=neurons))
 
     def _become(self, phenotype: Phenotype) -> None:
         graph, old, new = self.graph, self.phenotype.neurons, phenotype.neurons
-        made = {k for k, one in new.items() if k not in old or old[k].activation != one.activation}
-        rewired = [
-            k
-            for k, one in new.items()
-            if k not in made and (old[k].wiring != one.wiring or not made.isdisjoint(one.sources))
-        ]
-        leaving = [k for k in old if k not in new or k in made]
-        born: dict[str, rg.Var] = {}
-
-        def node(key: int) -> rg.Var:
-            name = node_name(key)
-            return born[name] if name in born else graph[name]
+        kept = [key for key in new if key in old]
+        leaving = [key for key in old if key not in new]
+        rewired = {k for k in kept if old[k].takes_in != new[k].takes_in}
+        resized = {k for k in rewired if len(old[k].genes) != len(new[k].genes)}
+        nodes = {key: self[key] for key in (*phenotype.inputs, *kept)}
+        genes = {key: self.genes(key) for key in kept}
+        former = [*map(self.__getitem__, leaving), *map(self.genes, leaving)]
 
         def potential(key: int) -> rg.Var:
-            neuron = new[key]
-            genes = born[genes_name(key)] = graph.param(np.array(neuron.genes))
-            return taken_in(neuron, genes, [node(source) for source in neuron.sources])
+            if key not in genes:
+                genes[key] = graph.param(np.array(new[key].genes, np.float64))
+            return taken_in(new[key], genes[key], [nodes[source] for source in new[key].sources])
 
         with graph.transaction():
-            for key in new:  # sources first
-                if key in made:
-                    born[node_name(key)] = activated(new[key], potential(key))
-            outputs = [node(key) for key in phenotype.outputs]
-            former = [self[key] for key in leaving] + [self.genes(k) for k in [*leaving, *rewired]]
+            # Genes get another length where nothing is computed from them.
             with graph.edit():
-                for key in rewired:
-                    self[key].replace_parent(0, potential(key))
+                for key in resized:
+                    takes_in = nodes[key].parents[0]
+                    nodes[key].replace_parent(0, graph.input(shape=takes_in.shape))
+                    graph.remove(*self._inner_nodes(key))
+            graph.set({genes[k]: new[k].genes for k in kept if old[k].genes != new[k].genes})
+            for key in new:  # sources first
+                if key not in old:
+                    nodes[key] = activated(new[key], potential(key))
+            outputs = [nodes[key] for key in phenotype.outputs]
+            with graph.edit():
+                for key in kept:
+                    if key in rewired or old[key].activation != new[key].activation:
+                        takes_in = potential(key) if key in rewired else nodes[key].parents[0]
+                        nodes[key].rewire(takes_in, function=new[key].activation)
                 if not old:
                     self._outputs = side_by_side(*outputs)
-                elif not made.isdisjoint(phenotype.outputs):
+                elif any(key not in old for key in phenotype.outputs):
                     self._outputs.rewire(*outputs)
                 if self._is_fork:
-                    graph.remove(*self._inherited(leaving, rewired))
+                    for key in (*leaving, *(rewired - resized)):
+                        graph.remove(*self._inner_nodes(key))
+                    for key in leaving:
+                        graph.remove(self[key], self.genes(key))
             for var in former:
                 if var in graph:
                     var.name = None
-            for name, var in born.items():
-                var.name = name
+            for key in new:
+                if key not in old:
+                    nodes[key].name, genes[key].name = node_name(key), genes_name(key)
             self._outputs.name = "outputs"
-            numbers = {k: one.genes for k, one in new.items() if genes_name(k) not in born}
-            graph.set(
-                {genes_name(k): genes for k, genes in numbers.items() if old[k].genes != genes}
-            )
             self._describe(phenotype)
-        self._born.update(born)
-
-    def _inherited(self, leaving: list[int], rewired: list[int]) -> list[rg.Var]:
-        """The nodes of neurons that go, or take in something else, which were there before the fork."""
-        found = [self[key] for key in leaving if node_name(key) not in self._born]
-        for key in [*leaving, *rewired]:
-            if genes_name(key) not in self._born:
-                found += self._inner_nodes(key)
-        return found
 
     def _inner_nodes(self, key: int) -> list[rg.Var]:
-        """What a neuron is computed by: the nodes between it and its sources, and its genes."""
+        """The nodes between a neuron and its sources."""
         stop = {self[source] for source in self.phenotype.neurons[key].sources}
         found = dict.fromkeys(self[key].parents)
         for var in (pending := list(found)):
@@ -361,7 +395,7 @@ class Network:
                 if parent not in stop and parent not in found and parent.parents:
                     found[parent] = None
                     pending.append(parent)
-        return [*found, self.genes(key)]
+        return list(found)
 
 
 class FeedForwardNetwork(Network):

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 from reactgrad import DTypeError
@@ -24,6 +25,7 @@ Functions = dict[tuple[str, str], tuple[Any, Any]]
 # Of a neuron: its key, its functions, its genes, and its links.
 Read = tuple[int, tuple[Any, Any], tuple[float, ...], dict[int, float]]
 _NONE: Final[dict[int, float]] = {}
+_FLOATS: Final = frozenset((float,))
 
 
 class Neuron(NamedTuple):
@@ -45,9 +47,9 @@ class Neuron(NamedTuple):
     sources: tuple[int, ...]
 
     @property
-    def wiring(self) -> tuple[Any, ...]:
-        """All but the numbers."""
-        return self.activation, self.aggregation, self.sources
+    def takes_in(self) -> tuple[Any, ...]:
+        """From what it is computed, and how, without the numbers."""
+        return self.aggregation, self.sources
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def reading(
     for (source, target), gene in genome.connections.items():
         if gene.enabled:
             incoming[target][source] = gene.weight
-    order = _behind_their_sources(inputs, outputs, incoming)
+    order = _behind_their_sources(genome, inputs, outputs, incoming)
     return inputs, outputs, _read(genome, config, order, incoming, functions)
 
 
@@ -166,7 +168,7 @@ def _required(inputs: Iterable[int], outputs: Iterable[int], incoming: Links) ->
 
 
 def _behind_their_sources(
-    inputs: Iterable[int], outputs: Iterable[int], incoming: Links
+    genome: Any, inputs: Iterable[int], outputs: Iterable[int], incoming: Links
 ) -> list[int]:
     """The nodes that lead to the outputs, sources first.
 
@@ -189,9 +191,9 @@ def _behind_their_sources(
                         keys = list(path)
                         cycle = [source, *reversed(keys[keys.index(source) :])]
                         raise GenomeError(
-                            f"the enabled connections {' -> '.join(map(str, cycle))} form a "
-                            "cycle, which a feed-forward network has no value for. Disable one of them, "
-                            "or use RecurrentNetwork."
+                            f"genome {genome.key}: the enabled connections "
+                            f"{' -> '.join(map(str, cycle))} form a cycle, which a feed-forward network "
+                            "has no value for. Disable one of them, or use RecurrentNetwork."
                         )
                     path[source] = None
                     pending.append(iter(incoming.get(source, _NONE)))
@@ -212,6 +214,12 @@ def _read(
         links = incoming.get(key, _NONE)
         gene = genome.nodes.get(key)
         if gene is None:
+            if key in config.genome_config.input_keys:
+                source = next(iter(links))
+                raise GenomeError(
+                    f"genome {genome.key}: the connection {source} -> {key} ends at an input. Inputs are "
+                    "given, not computed; let it end at a node, or disable it."
+                )
             if key in config.genome_config.output_keys:
                 raise GenomeError(f"genome {genome.key} has no gene for its output {key}.")
             raise _missing(
@@ -236,17 +244,28 @@ def neuron(
 ) -> Neuron:
     """The neuron that was read, with genes that are finite."""
     # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
-    if not math.isfinite(sum(genes)):
-        _check_finite(genome, key, genes, links)
+    try:
+        finite = math.isfinite(sum(genes))
+    except (TypeError, OverflowError):
+        finite = False
+    if not finite:
+        check_finite(genome, key, genes, links)
+    if not _FLOATS.issuperset(map(type, genes)):
+        genes = tuple(map(float, genes))
     return Neuron(*own, genes, tuple(links))
 
 
-def _check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
+def check_finite(genome: Any, key: int, genes: tuple[float, ...], links: Iterable[int]) -> None:
+    """Raise ``GenomeError`` if one of the genes of a neuron is no finite number."""
     words = ["the bias", "the response", *[f"the weight of {source} -> {key}" for source in links]]
     for word, number in zip(words, genes, strict=True):
-        if not math.isfinite(number):
+        try:
+            finite = math.isfinite(number) and isinstance(number, Real)
+        except (TypeError, OverflowError):
+            finite = False
+        if not finite:
             raise GenomeError(
-                f"genome {genome.key}: {word} of node {key} is {number}. Genes are finite numbers."
+                f"genome {genome.key}: {word} of node {key} is {number!r:.60}. Genes are finite numbers."
             )
 
 

@@ -34,9 +34,10 @@ def _resting(phenotype: Phenotype) -> set[int]:
 class RecurrentNetwork:
     """neat-python's ``RecurrentNetwork``, on a graph.
 
-    Made by ``RecurrentNetwork.create``. Each call of ``activate`` is one step in time: inputs reach the
-    neurons they are connected to, and all neurons change at once. ``net[key]`` is the node of a neuron at
-    the latest step, computed from its own genes and from inputs that hold the step before.
+    Made by ``RecurrentNetwork.create`` for one genome: it is not updated or forked. Each call of
+    ``activate`` is one step in time: inputs reach the neurons they are connected to, and all neurons change
+    at once. ``net[key]`` is the node of a neuron at the latest step, computed from its own genes and from
+    inputs that hold the step before.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class RecurrentNetwork:
         self.graph = graph = new_graph()
         self.phenotype = phenotype
         self._genes = {
-            key: graph.param(np.array(one.genes), name=genes_name(key))
+            key: graph.param(np.array(one.genes, np.float64), name=genes_name(key))
             for key, one in phenotype.neurons.items()
         }
         self._before = {
@@ -168,7 +169,8 @@ class RecurrentNetwork:
 class Unrolled:
     """A recurrent network over several steps; made by ``RecurrentNetwork.unroll``.
 
-    ``unrolled[key, step]`` is the node of a neuron or an input at a step, from 0.
+    ``unrolled[key, step]`` is the node of a neuron or an input at a step, from 0; ``UnknownNameError`` if
+    there is none.
     """
 
     def __init__(
@@ -187,8 +189,16 @@ class Unrolled:
             self._at.append({**still, **given, **state})
 
     def __getitem__(self, at: tuple[int, int]) -> rg.Var:
-        key, step = at
-        return self._at[step][key]
+        try:
+            key, step = at
+            if step >= 0:
+                return self._at[step][key]
+        except (TypeError, ValueError, LookupError):
+            pass
+        raise rg.UnknownNameError(
+            f"unrolled[{at!r:.60}]: write the key of a neuron or an input, and a step from 0 to "
+            f"{self.steps - 1}: unrolled[{self.phenotype.outputs[0] if self.phenotype.outputs else 0}, 0]."
+        ) from None
 
     def activate(self, sequence: Any) -> np.ndarray[Any, Any]:
         """The outputs at each step, from neurons that are all 0 before the first one.

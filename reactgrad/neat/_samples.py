@@ -20,6 +20,8 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], b
     DTypeError
         If something is no number.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)  # what is masked is missing
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -85,6 +85,7 @@ from reactgrad.ops._elementwise import tanh as tanh
 from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
 from reactgrad.ops._index import ACCUMULATE as ACCUMULATE
+from reactgrad.ops._index import FAN_IN as FAN_IN
 from reactgrad.ops._index import Index as Index
 from reactgrad.ops._index import Placed as Placed
 from reactgrad.ops._index import Slot as Slot

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reactgrad_scheduler import order
@@ -66,26 +65,23 @@ class Notes:
         A transaction inside another one hands its notes to the outer one when it ends.
         """
         noted: Noted = {}
-        self.open.append(noted)
+        depth = len(self.open)
         try:
+            self.open.append(noted)
             yield
+            if depth:
+                outer = self.open[depth - 1]
+                for key, before in noted.items():
+                    outer.setdefault(key, before)
+            del self.open[depth:]  # now it cannot fail any more
         except BaseException:
             self.giving_back = True  # an outer transaction has noted it, or never saw it changed
             try:
                 give_back(noted)
             finally:
                 self.giving_back = False
-                self._close(noted)  # last: as long as it is open, nobody reads without the lock
+                del self.open[depth:]  # last: as long as it is open, nobody reads without the lock
             raise
-        self._close(noted)
-        if self.open:
-            outer = self.open[-1]
-            for key, before in noted.items():
-                outer.setdefault(key, before)
-
-    def _close(self, noted: Noted) -> None:
-        closed = self.open.pop()
-        assert closed is noted, "transactions end innermost first"
 
 
 class Link(NamedTuple):
@@ -110,23 +106,20 @@ class Link(NamedTuple):
         return Link((*operands, *reads), len(operands)) if reads else Link(operands)
 
 
-class Row(NamedTuple):
-    """What is known of the value of a node."""
-
-    fixed: int | None
-    version: int
-    record: tuple[int, ...] | None
-    forced: bool
-    error: object
-    dropped: bool
+# What is known of the value of a node: how many of its parents are fixed, its version, its record, whether
+# it is forced, what it raised, whether its value was released.
+Row = tuple[int | None, int, tuple[int, ...] | None, bool, object, bool]
 
 
-@dataclass(eq=False, slots=True)
 class Former(order.Former):
-    """Nodes as they were before ``Scheduler.relink``.
+    """Nodes as they were before ``Scheduler.relink``, noted before anything changes.
 
     ``outdated``: whether they have become stale since (``Scheduler.outdate``).
     """
 
-    rows: dict[int, Row] = field(default_factory=dict[int, Row])
-    outdated: bool = False
+    __slots__ = ("outdated", "rows")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[int, Row] = {}
+        self.outdated = False

@@ -30,6 +30,10 @@ class Host(Protocol):
         """
         ...
 
+    def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
+        """``bind`` of each of these nodes, parents first, and whether one of them ``lends``."""
+        ...
+
     def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
         """What may be called instead of all these steps, and the first slot that each call computes.
 

@@ -21,8 +21,9 @@ def check_invariants(scheduler: Scheduler) -> None:
         if not holds:
             raise InvariantError(f"{message}. This is a bug in reactgrad; please report it.")
 
-    size = len(topology.parents)
+    size = topology.size
     columns = {
+        "parents": topology.parents,
         "children": topology.children,
         "rank": topology.rank,
         "serial": topology.serial,
@@ -32,7 +33,10 @@ def check_invariants(scheduler: Scheduler) -> None:
         "leaf": scheduler.leaf,
     }
     for column, table in columns.items():
-        require(len(table) == size, f"column {column!r} has {len(table)} rows, not {size}")
+        # An interrupted extension may have left it longer, by rows that no node has.
+        require(len(table) >= size, f"column {column!r} has {len(table)} rows, fewer than {size}")
+    beyond = range(size, len(topology.serial))
+    require(not any(map(topology.serial.__getitem__, beyond)), "a node has a row that is not there")
     free = set(topology.free)
     require(len(free) == len(topology.free), "a slot is free twice")
     for slot in free:

@@ -254,9 +254,10 @@ class GraphLock:
             assert self.crew is not None
             self.take_back(gate.held)
             self.crew.enter(lane)
+        if self.gates[-1] is not gate:  # an interrupt has left those inside of it open
+            self.abandon(self.gates.index(gate) + 1)
         _reset_number(gate.before)
-        last = self.gates.pop()
-        assert last is gate, "gates close innermost first"
+        self.gates.pop()
         gate.lock.release()
         self._spare.append(gate)
         if interrupted is not None:

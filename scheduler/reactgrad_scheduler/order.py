@@ -12,18 +12,19 @@ is used up are the nodes between both ends reordered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.topology import RANK_GAP, Consumers, Topology
 
 
-@dataclass(eq=False, slots=True)
 class Former:
-    """Parents and ranks as they were before ``relink``."""
+    """Parents and ranks as they were before ``relink``, noted before each changes."""
 
-    parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    ranks: dict[int, int] = field(default_factory=dict[int, int])
+    __slots__ = ("parents", "ranks")
+
+    def __init__(self) -> None:
+        self.parents: dict[int, tuple[int, ...]] = {}
+        self.ranks: dict[int, int] = {}
 
 
 def find_path(topology: Topology, start: int, goal: int, below: int | None = None) -> list[int]:
@@ -142,7 +143,7 @@ def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: For
     """Give these nodes other parents, all of them or none; returns the cycle that forbids it.
 
     Edges that go are gone before the first new one comes, so that an edge may be turned round.
-    `former` takes in what ``restore`` needs.
+    `former` takes in what ``restore`` needs, from whatever line on it is called.
     """
     parents, children, rank = topology.parents, topology.children, topology.rank
     for slot, new in links.items():
@@ -160,6 +161,8 @@ def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: For
                 cycle = admit(topology, parent, slot, former.ranks)
                 if cycle:
                     restore(topology, former)
+                    former.parents.clear()
+                    former.ranks.clear()
                     return cycle
             parents[slot] = (*parents[slot], parent)
             topology.attach(parent, slot)

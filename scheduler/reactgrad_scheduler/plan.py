@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from reactgrad_scheduler.executors.straight import Tasks
 
 Step = Callable[[], object]
-Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Nodes that are read together, as long as all of them live; told apart by identity."""
+
+    slots: tuple[int, ...]
+    members: frozenset[int]
+    clean_in: int | None = None  # a state of the marks in which all of them are clean
+
+
+# A state of the marks, the changed leaves, and who is read: the serial of a node, or several nodes.
+Key = tuple[int, tuple[int, ...], int | Group]
 
 # A node of a plan in which versions decide: its slot; whose change makes it run, its parents' or its own
 # that came before (the first apart: mostly that is enough to look at); the slot again if whoever runs it
@@ -89,16 +101,16 @@ class Plan:
     certain: bool
     members: frozenset[int]  # the same slots, for looking up
     turns: tuple[int, ...] = ()  # those that have a turn of their own, if not all have
-    readings: dict[int, Reading] = field(default_factory=dict[int, "Reading"])
+    readings: dict[int, Reading] = field(default_factory=dict)
     expected: Expected | None = None  # where there are readings
     steps: list[Step] | None = None
     # What is called to run them all: the same steps, or others, or fewer, that do the same together.
     fused: list[Step] | None = None
-    step_slots: list[int] = field(default_factory=list[int])  # the slot that each step computes
+    step_slots: list[int] = field(default_factory=list)  # the slot that each step computes
     places: dict[int, int] | None = (
         None  # where the step of each slot is; known when one was bound anew
     )
-    call_slots: list[int] = field(default_factory=list[int])  # the first slot of each of `fused`
+    call_slots: list[int] = field(default_factory=list)  # the first slot of each of `fused`
     repeats: bool = False  # whether it is stored, so that fusing its steps pays
     lends: bool = False  # whether a step runs code of the user; known with the steps
     script: Script | None = None
@@ -121,7 +133,8 @@ class Plan:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
         self.steps = self.fused = self.rows = self.tasks = None
         self.step_slots = []
-        self.places = None
+        self.places = self.expected = None
+        self.readings = {}
         self.members = frozenset()
 
     def __len__(self) -> int:
@@ -172,12 +185,15 @@ class Reading:
         The position of the first node that is run because this one reads it, or of this one.
     pulls
         What it reads first of all, in order.
+    ready
+        Those of all of these that have their value when it begins.
     """
 
     slots: tuple[int, ...]
     operands: tuple[int, ...]
     begin: int
     pulls: list[Pull]
+    ready: frozenset[int]
 
 
 @dataclass(eq=False, slots=True)
@@ -196,7 +212,6 @@ class Transition:
     plan: Plan
     state: int  # the state afterwards
     marks: tuple[tuple[int, int], ...]  # (slot, mark afterwards) where it differs from before
-    targets: tuple[int, ...]
 
 
 class PlanCache:
@@ -209,15 +224,32 @@ class PlanCache:
     ----------
     get
         ``get(key)``: the transition of `key`, if it was stored.
+    known
+        ``known(slots)``: the group of these nodes, if they were read together before.
     """
 
-    __slots__ = ("_by_target", "_seen", "_transitions", "enabled", "get", "nodes")
+    __slots__ = (
+        "_groups",
+        "_groups_of",
+        "_keys_of",
+        "_members",
+        "_seen",
+        "_transitions",
+        "enabled",
+        "get",
+        "known",
+        "nodes",
+    )
 
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
         self.get: Callable[[Key], Transition | None] = self._transitions.get
         self._seen: dict[Key, None] = {}
-        self._by_target: dict[int, set[Key]] = {}
+        self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
+        self._groups: dict[tuple[int, ...], Group] = {}
+        self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
+        self._groups_of: dict[int, set[Group]] = {}  # by member
+        self._members = 0  # of all groups
         self.nodes = 0
         self.enabled = True
 
@@ -241,22 +273,47 @@ class PlanCache:
         self._seen[key] = None
         return False
 
+    def group(self, slots: tuple[int, ...]) -> Group:
+        """Make a group of nodes, so that plans of reads of all of them are found at once."""
+        group = Group(slots, frozenset(slots))
+        if len(self._groups) >= MAX_PLANS or self._members > MAX_PLANNED_NODES:
+            self.clear()
+            self._groups.clear()
+            self._groups_of.clear()
+            self._members = 0
+        self._groups[slots] = group  # first: an interrupt leaves none that is not found
+        self._members += len(slots)
+        for slot in slots:
+            self._groups_of.setdefault(slot, set()).add(group)
+        return group
+
     def put(self, key: Key, transition: Transition) -> None:
-        """Store, dropping the oldest ones beyond the bounds."""
+        """Store, in place of what was stored before, dropping the oldest ones beyond the bounds."""
+        self._discard(key)
         transition.plan.repeats = True
         self.nodes += len(transition.plan)
         self._transitions[key] = transition
-        for target in transition.targets:
-            self._by_target.setdefault(target, set()).add(key)
+        self._keys_of.setdefault(key[2], set()).add(key)
         while len(self._transitions) > MAX_PLANS or (
             self.nodes > MAX_PLANNED_NODES and len(self._transitions) > 1
         ):
             self._discard(next(iter(self._transitions)))
 
-    def forget_target(self, slot: int) -> None:
-        """Drop the plans of a node that is going away: plans keep nothing alive."""
-        for key in self._by_target.pop(slot, ()):
-            self._discard(key)
+    def forget_target(self, slot: int, serial: int) -> None:
+        """Drop the plans and groups of a node that is going away: plans keep nothing alive."""
+        groups = self._groups_of.pop(slot, ())
+        for group in groups:
+            if self._groups.pop(group.slots, None) is not None:
+                self._members -= len(group.slots)
+            for member in group.slots:
+                others = self._groups_of.get(member)
+                if others is not None:
+                    others.discard(group)
+                    if not others:
+                        del self._groups_of[member]
+        for read in (serial, *groups):
+            for key in self._keys_of.pop(read, ()):
+                self._discard(key)
 
     def unbind(self, slots: Set[int] | None = None) -> None:
         """Let go of bound steps, of all plans or of those with one of these slots.
@@ -284,10 +341,10 @@ class PlanCache:
             self.enabled, self.get = former
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all plans."""
         self._transitions.clear()
         self._seen.clear()
-        self._by_target.clear()
+        self._keys_of.clear()
         self.nodes = 0
 
     def _discard(self, key: Key) -> None:
@@ -295,12 +352,11 @@ class PlanCache:
         if transition is None:
             return
         self.nodes -= len(transition.plan)
-        for target in transition.targets:
-            keys = self._by_target.get(target)
-            if keys is not None:
-                keys.discard(key)
-                if not keys:
-                    del self._by_target[target]
+        keys = self._keys_of.get(key[2])
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._keys_of[key[2]]
 
 
 def _nothing(key: Key) -> None:

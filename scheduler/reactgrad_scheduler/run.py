@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from reactgrad_scheduler.overlay import Column
 
-# A node that was read, and from where to where in what ran it, and what it needs, was run for that.
-Span = tuple[int, int, int]
-
 
 @dataclass(eq=False, slots=True)
 class Run:
@@ -21,45 +18,27 @@ class Run:
     ``raised`` are errors as they were raised, by number, until they are passed on, inside of a node
     until it has ended.
     ``serials`` tells the nodes of this run from later ones in the same slots.
-
-    ``certain``: whatever the values, the same nodes run from the same marks, if all of them read the
-    same. ``pulls``: which nodes that they read had to be run first, and from where to where in ``ran``.
     """
 
-    ran: list[int] = field(default_factory=list[int])
-    cut_off: list[int] = field(default_factory=list[int])
-    skipped: list[int] = field(default_factory=list[int])
-    rebuilt: list[int] = field(default_factory=list[int])
-    failed: dict[int, Exception] = field(default_factory=dict[int, Exception])
-    raised: dict[int, Exception] = field(default_factory=dict[int, Exception])
-    serials: dict[int, int] = field(default_factory=dict[int, int])
+    # By `list`: one is made at many a read, and to call `list[int]` costs several times as much.
+    ran: list[int] = field(default_factory=list)
+    cut_off: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    rebuilt: list[int] = field(default_factory=list)
+    failed: dict[int, Exception] = field(default_factory=dict)
+    raised: dict[int, Exception] = field(default_factory=dict)
+    serials: dict[int, int] = field(default_factory=dict)
     seconds: float = 0.0
     retry: bool = False  # whether nodes that had raised were to run again
-    certain: bool = False
-    pulls: dict[int, list[Span]] = field(default_factory=dict[int, "list[Span]"])
-    target: int = -1  # of a read inside of a node that is certain
 
     @property
     def errors(self) -> list[Exception]:
         """What ``failed`` raised, position by position."""
         return list(self.failed.values())
 
-    def note_pulls(self, slot: int, inner: Iterable[Run]) -> None:
-        """These reads inside of a node that has ended are about to be absorbed."""
-        end = len(self.ran)
-        for run in inner:
-            if run.ran or run.skipped or run.rebuilt or run.failed:
-                self.certain = self.certain and run.certain
-                begin, end = end, end + len(run.ran)
-                self.pulls.setdefault(slot, []).append((run.target, begin, end))
-
     def absorb(self, inner: Iterable[Run]) -> None:
         """Add what was run by reads inside of a node."""
         for run in inner:
-            if run.pulls:
-                begin = len(self.ran)
-                for slot, spans in run.pulls.items():
-                    self.pulls[slot] = [(t, begin + a, begin + b) for t, a, b in spans]
             self.ran += run.ran
             self.cut_off += run.cut_off
             self.skipped += run.skipped
@@ -70,8 +49,7 @@ class Run:
     def seal(self, serial: Column[int]) -> None:
         """Remember which nodes these slots are."""
         for slots in (self.ran, self.skipped, self.rebuilt, self.failed):
-            for slot in slots:
-                self.serials[slot] = serial[slot]
+            self.serials.update(zip(slots, map(serial.__getitem__, slots)))
 
 
 @dataclass(slots=True)

@@ -12,26 +12,27 @@ from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from operator import attrgetter
 from random import Random
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from reactgrad_scheduler import executors, order
-from reactgrad_scheduler.edit import Former, Link, Noted, Notes, Row
+from reactgrad_scheduler.edit import Former, Link, Noted, Notes
 from reactgrad_scheduler.errors import BusyError, Cancelled, CycleError
-from reactgrad_scheduler.executors.crew import Crew
-from reactgrad_scheduler.executors.reading import MAX_INSIDE
 from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
-from reactgrad_scheduler.executors.threads import Threads
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Course, Host
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path
 from reactgrad_scheduler.overlay import Blank, Column, share
-from reactgrad_scheduler.plan import Key, Plan, PlanCache, Script, Transition
+from reactgrad_scheduler.plan import Group, Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
 from reactgrad_scheduler.topology import RANK_GAP, Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves, Versions
+
+if TYPE_CHECKING:
+    from reactgrad_scheduler.executors.crew import Crew
+    from reactgrad_scheduler.executors.threads import Threads
 
 # Longest log of moved storage before it, and the plans that have read from it, are dropped.
 MAX_MOVES = 4096
@@ -86,6 +87,8 @@ class Scheduler:
         self.locked: Counter[int] = Counter()
         self.moves: list[int] = []  # log of slots whose storage moved
         self.frames: list[Frame] = []  # certain plans being run, innermost last
+        # Of a frame whose function is under way that is expected to read: who notes what it reads.
+        self.reader: Frame | None = None
         # Nodes being computed, innermost last; UNKNOWN for one that only its frame knows.
         self.computing: list[int] = []
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
@@ -93,7 +96,7 @@ class Scheduler:
         self.inner: dict[int, list[Run]] = {}  # reads made by nodes being computed
         self.turn = 0  # number of the run under way, or of the last one
         self.cancelled = False  # whether the run under way shall stop before its next node
-        self._orphans: list[int] = []  # parents that are no longer read
+        self.orphans: list[int] = []  # nodes that may have lost whoever could reach them
         self.last_run = Run()
         self.news: tuple[int, ...] = ()  # leaves replaced between the last run and the one before
         self.totals = Totals()
@@ -145,58 +148,63 @@ class Scheduler:
             Whether the leaf has its value already: then its version is 1, else 0.
         """
         topology = self.topology
-        free = topology.free
-        if not free:
+        if not topology.free:
             self._extend(topology.block())
-        slot = free.pop()
-        serial = topology.next_serial
+        free, serial = topology.free, topology.next_serial
         topology.next_serial = serial + 1
-        topology.serial[slot] = serial
+        slot = free[-1]
         topology.rank[slot] = serial * RANK_GAP
-        if parents:
-            topology.parents[slot] = parents
-            children = topology.children
-            for parent in parents:
-                known = children[parent]
-                if not known:
-                    children[parent] = (slot,)
-                elif type(known) is dict and not topology.shared:
-                    known[slot] = None
-                else:
-                    topology.attach(parent, slot)
-        if leaf:
-            self.leaf[slot] = 1
-            if valued:
-                self.staleness.put(slot, CLEAN)
-                self.versions.version[slot] = 1
-        return slot
+        topology.serial[slot], free[-1:] = serial, ()  # in one step, see `Topology.remove`
+        try:
+            if parents:
+                topology.parents[slot] = parents
+                children = topology.children
+                for parent in parents:
+                    known = children[parent]
+                    if not known:
+                        children[parent] = (slot,)
+                    elif type(known) is dict and not topology.shared:
+                        known[slot] = None
+                    else:
+                        topology.attach(parent, slot)
+            if leaf:
+                self.leaf[slot] = 1
+                if valued:
+                    self.staleness.put(slot, CLEAN)
+                    self.versions.version[slot] = 1
+            return slot
+        except BaseException:
+            self.orphans.append(slot)
+            raise
 
     def _extend(self, rows: int) -> None:
-        """Add free rows to all tables."""
-        self.topology.extend(rows)
+        """Add free rows to all tables; those of the topology come last, and let them be used."""
         self.versions.extend(rows)
         self.staleness.extend(rows)
         self.leaf.extend([0] * rows)
         self._journaled.extend([0] * rows)
         self.host.extend(rows)
+        self.topology.extend(rows)
 
     def release(self, slots: Iterable[int]) -> None:
-        """Free those of these nodes that nobody can reach, and what only they kept."""
+        """Free those of these nodes that nobody can reach, and what only they kept.
+
+        What an interrupt leaves is freed at the next call.
+        """
+        orphans = self.orphans
+        orphans.extend(slots)
         if self.computing:
-            self._orphans.extend(slots)
             return
         topology = self.topology
         serial, children, parents = topology.serial, topology.children, topology.parents
-        stack = list(slots)
-        while stack:
-            slot = stack.pop()
+        while orphans:
+            slot = orphans[-1]
             if not serial[slot] or children[slot] or self.host.holds(slot):
+                orphans.pop()
                 continue
             if self._journaled[slot]:
                 self.versions.settle()
-                self.plans.forget_target(slot)
-            stack.extend(parents[slot])
-            topology.remove(slot)
+                self.plans.forget_target(slot, serial[slot])
             self.versions.remove(slot)
             self.staleness.remove(slot)
             self.leaf[slot] = self._journaled[slot] = 0
@@ -205,6 +213,8 @@ class Scheduler:
             if self.seconds:
                 self.seconds.pop(slot, None)
             self.host.released(slot)
+            orphans[-1:] = (*parents[slot], slot)
+            topology.remove(slot)
 
     # --- changes ---------------------------------------------------------------------------
 
@@ -273,9 +283,12 @@ class Scheduler:
         if self.cycles:
             slots = [*slots, *self._refused_for(slots)]
         self.versions.forced.update(slots)
+        mark, failing = self.staleness.mark, self.errors or self.raises or self.cycles
         for each in slots:
-            self.forget_failure(each)
-            self.staleness.put(each, STALE)
+            if failing:
+                self.forget_failure(each)
+            if mark[each] != STALE:
+                self.staleness.put(each, STALE)
         self.staleness.push(slots)
         self.staleness.renew()
 
@@ -326,7 +339,8 @@ class Scheduler:
         CycleError
             If the graph would get a cycle; nothing has changed then.
         """
-        former = self.relink({slot: self.link(slot).rewired(operands)})
+        former = Former()
+        self.relink({slot: self.rewired(slot, operands)}, former)
         self.outdate(former)
         self.commit(former)
 
@@ -334,16 +348,25 @@ class Scheduler:
         """What `slot` is computed from."""
         return Link(self.topology.parents[slot], self.dynamic.get(slot))
 
-    def relink(self, links: Mapping[int, Link], *, reads_yield: bool = False) -> Former:
+    def rewired(self, slot: int, operands: tuple[int, ...]) -> Link:
+        """What `slot` is computed from if these are its operands; it keeps what it has read."""
+        return self.link(slot).rewired(operands) if slot in self.dynamic else Link(operands)
+
+    def relink(
+        self, links: Mapping[int, Link], former: Former, *, reads_yield: bool = False
+    ) -> None:
         """Let nodes be computed from others, all of them or none.
 
-        Either ``outdate`` and ``commit`` follow, before anything is read, or ``restore``. Nodes that
-        lose their last consumer stay until then, if the caller holds them.
+        Either ``outdate`` and ``commit`` follow, before anything is read, or ``restore``, which may be
+        called wherever this was interrupted. Nodes that lose their last consumer stay until then, if
+        the caller holds them.
 
         Parameters
         ----------
         links
             Computed nodes with their new parents.
+        former
+            Takes in how they were; an empty one.
         reads_yield
             Whether reads that stand in the way, which nodes made while they ran, are forgotten.
 
@@ -353,20 +376,16 @@ class Scheduler:
             If the graph would get a cycle; nothing has changed then.
         """
         self.attend()
-        links = dict(links)
-        former = Former()
-        while path := order.relink(
-            self.topology, {slot: link.parents for slot, link in links.items()}, former
-        ):
+        topology = self.topology
+        while path := order.relink(topology, {slot: links[slot].parents for slot in links}, former):
             reader = self._reader(path, links) if reads_yield else None
             if reader is None:
                 raise self.cycle_error(path)
-            links[reader] = Link((links.get(reader) or self.link(reader)).operands)
-            former = Former()
+            links = {**links, reader: Link((links.get(reader) or self.link(reader)).operands)}
         versions, dynamic = self.versions, self.dynamic
         for slot, link in links.items():
-            former.rows[slot] = Row(
-                dynamic.pop(slot, None),
+            former.rows[slot] = (
+                dynamic.get(slot),
                 versions.version[slot],
                 versions.record[slot],
                 slot in versions.forced,
@@ -375,7 +394,8 @@ class Scheduler:
             )
             if link.fixed is not None:
                 dynamic[slot] = link.fixed
-        return former
+            elif dynamic:
+                dynamic.pop(slot, None)
 
     def outdate(self, former: Former) -> None:
         """Nodes that ``relink`` has changed become stale, and plans are found anew."""
@@ -395,9 +415,9 @@ class Scheduler:
     def commit(self, former: Former, kind: str | None = "edit") -> None:
         """What ``relink`` has changed stays; `kind` says to listeners what it was."""
         parents = self.topology.parents
-        self.release(
-            [p for slot, old in former.parents.items() for p in old if p not in parents[slot]]
-        )
+        left = [p for slot, old in former.parents.items() for p in old if p not in parents[slot]]
+        if left:
+            self.release(left)
 
     def restore(self, former: Former) -> None:
         """Take ``relink`` back; what was not read since is as it was, and was never stale.
@@ -408,27 +428,27 @@ class Scheduler:
         versions, leaf = self.versions, self.leaf
         reached = self.topology.descendants(former.rows) if former.outdated else ()
         order.restore(self.topology, former)
-        for slot, row in former.rows.items():
-            if row.fixed is None:
+        for slot, (fixed, *_) in former.rows.items():
+            if fixed is None:
                 self.dynamic.pop(slot, None)
             else:
-                self.dynamic[slot] = row.fixed
+                self.dynamic[slot] = fixed
         if not former.outdated:
             return
         self._doubt([slot for slot in reached if not leaf[slot]])
-        for slot, row in former.rows.items():
+        for slot, (_, version, record, forced, error, dropped) in former.rows.items():
             versions.forced.discard(slot)
             self.forget_failure(slot)
-            if versions.version[slot] != row.version:  # it ran meanwhile
+            if versions.version[slot] != version:  # it ran meanwhile
                 self._force((slot,))
                 continue
-            versions.record[slot] = row.record
-            if row.forced:
+            versions.record[slot] = record
+            if forced:
                 versions.forced.add(slot)
-            if row.dropped:
+            if dropped:
                 self.staleness.drop(slot)
-            if isinstance(row.error, StoredError):
-                self.errors[slot] = row.error
+            if isinstance(error, StoredError):
+                self.errors[slot] = error
         self.staleness.renew()
         self.plans.clear()
 
@@ -483,12 +503,8 @@ class Scheduler:
         flushed = staleness.flushed
         pending = tuple(staleness.pending)
         self.news = (*flushed, *pending) if flushed else pending
-        serial = self.topology.serial
-        if len(targets) == 1:
-            serials = (serial[targets[0]],)
-        else:
-            serials = tuple(map(serial.__getitem__, targets))
-        key: Key = (staleness.state, pending, serials)
+        read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
+        key: Key = (staleness.state, pending, read)
         transition = self.plans.get(key)
         gates = len(self.lock.gates)
         try:
@@ -510,14 +526,23 @@ class Scheduler:
         self.last_run = run
         if flushed:
             flushed.clear()
-        if self._orphans:
-            orphans, self._orphans = self._orphans, []
-            self.release(orphans)
+        if self.orphans:
+            self.release(())
         return run
+
+    def _group(self, targets: tuple[int, ...]) -> Group:
+        """What plans know these nodes as that are read together."""
+        group = self.plans.known(targets)
+        if group is None:
+            for slot in targets:
+                self._journaled[slot] = 1  # first: a group must not outlive its nodes
+            group = self.plans.group(targets)
+        return group
 
     def _clear_away(self, gates: int) -> None:
         """Nothing is computed any more, in whatever line around its steps a run was interrupted."""
         self.lock.abandon(gates)
+        self.reader = None
         self.frames.clear()
         self.computing.clear()
 
@@ -541,8 +566,8 @@ class Scheduler:
         """As ``refresh``, for the node that is being computed."""
         self.suspend()
         staleness = self.staleness
-        serials = tuple(map(self.topology.serial.__getitem__, targets))
-        key: Key = (staleness.state, tuple(staleness.pending), serials)
+        read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
+        key: Key = (staleness.state, tuple(staleness.pending), read)
         transition = self.plans.get(key)
         # A cycle is found and named where the plan is made; what is recorded is run node by node; and
         # others of a crew may be computing some of it.
@@ -554,9 +579,6 @@ class Scheduler:
         ):
             transition = None
         run = self._make(targets, key, transition, retry)
-        if run.certain:
-            (run.target,) = targets if len(targets) == 1 else (-1,)
-            run.certain = len(targets) == 1
         self._note_inside(run)
         return run
 
@@ -644,16 +666,20 @@ class Scheduler:
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
         plan = transition.plan
-        if self.executor is not None and self.executor.shares(self, plan):
-            run = self.executor.replay(self, plan)
-        elif plan.certain:
-            run = executors.serial.run_certain(self, plan)
-        else:
-            run, straight = executors.compared.run_compared(self, transition)
-            if straight and run is not None:
-                self.totals.add(run)
-                self._arrive(transition)
-                return run
+        try:
+            if self.executor is not None and self.executor.shares(self, plan):
+                run = self.executor.replay(self, plan)
+            elif plan.certain:
+                run = executors.serial.run_certain(self, plan)
+            else:
+                run, straight = executors.compared.run_compared(self, transition)
+                if straight and run is not None:
+                    self.totals.add(run)
+                    self._arrive(transition)
+                    return run
+        except BaseException:  # in whatever line around its steps
+            executors.serial.break_off(self, plan, Run())
+            raise
         if run is None:  # it ended as planned
             run = plan.finished
             journal = self.versions.journal
@@ -677,23 +703,17 @@ class Scheduler:
         self,
         targets: tuple[int, ...],
         slots: Sequence[int],
-        surely: bool,
         executor: Threads | None,
     ) -> Run:
         """Run those of `slots`, in topological order, whose parents' versions moved.
 
-        `surely`: that is all of them; `executor`: with whom, ``None``: in this thread, or its crew.
+        `executor`: with whom, ``None``: in this thread, or its crew.
         """
         if self.crew is not None:
             return self.crew.read(targets, slots, Run())
         if executor is not None:
-            run = executor.run(self, slots)
-            # What nodes read is not recorded as long as several run: there is no plan of that.
-            unread = self.dynamic.keys().isdisjoint(slots)
-            run.certain = surely and unread and len(run.ran) == len(slots)
-            return run
-        run = Run(certain=self.staleness.trace is not None and len(self.computing) < MAX_INSIDE)
-        return executors.serial.run_checked(self, slots, run=run)
+            return executor.run(self, slots)
+        return executors.serial.run_checked(self, slots)
 
     def _arrive(self, transition: Transition) -> None:
         """Mark what a plan leaves behind that went straight to its end."""
@@ -716,7 +736,6 @@ class Scheduler:
             if self.cancelled or erasures == self.erasures:
                 break
             erasures = self.erasures
-            run.certain = False
             again = self.stale_ancestors(targets)
             if self.crew is not None:
                 self.crew.read(targets, again, run)
@@ -744,6 +763,8 @@ class Scheduler:
     def _resolve(self, targets: tuple[int, ...], key: Key | None) -> Run:
         """Find the plan by walking the marks, run it, and store it if the read repeats."""
         staleness = self.staleness
+        group = key[2] if key is not None and isinstance(key[2], Group) else None
+        were_clean = group if group and key and group.clean_in == key[0] else None
         self.versions.settle()
         repeats = False
         if not self.computing:
@@ -751,27 +772,27 @@ class Scheduler:
             # Nodes that read are slow to find out about.
             recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
             staleness.trace = {} if recorded else None
-        staleness.flush()
-        slots = self.stale_ancestors(targets)
+        reached = staleness.flush()
+        # Of many that were clean, only those that the change has reached are looked at.
+        found = filter(were_clean.members.__contains__, reached) if were_clean else targets
+        slots = self.stale_ancestors(found)
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
         surely = self._surely_run(slots)
         # What the host releases in the course of this run is not wanted back at its end.
-        dropped = [target for target in targets if target in self.dropped]
+        dropped = [target for target in targets if target in self.dropped] if self.dropped else ()
         executor = self.executor
         with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
-            surely_so = surely and course is None
             shared = course is None and executor is not None and executor.pays(self, slots)
-            if surely_so and not shared and self._nothing_else_decides(slots):
-                return self._run_whole(targets, key if repeats else None, slots)
-            run = self._run(targets, slots, surely_so, executor if shared else None)
+            if surely and course is None and not shared:
+                plan = self._whole_plan(targets, slots)
+                if plan is not None:
+                    return self._run_whole(targets, key, repeats or bool(plan.readings), plan)
+            run = self._run(targets, slots, executor if shared else None)
             self._settle(targets, run)
             rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
-        if run.certain:
-            otherwise = run.skipped or run.cut_off or run.failed or run.rebuilt
-            run.certain = not otherwise and not any(map(staleness.mark.__getitem__, slots))
         if self.computing:
             return run
         self.totals.resolved += 1
@@ -783,13 +804,19 @@ class Scheduler:
             return (
                 run  # it was cancelled, or marks were erased: it does not show what the read leaves
             )
-        if self.cycles.keys().isdisjoint(slots):
+        # What a node reads is decided anew at every run, and what it reads may be cut off.
+        if (
+            repeats
+            and self.cycles.keys().isdisjoint(slots)
+            and self.dynamic.keys().isdisjoint(slots)
+        ):
             marks = self._moved(trace)
             if course is None:
-                plan = self._plan_of(run, slots, marks)
+                certain = surely and run.ran == slots and not (run.cut_off or run.rebuilt)
+                plan = Plan.of(slots, self.topology.serial, certain=certain)
             else:
                 plan = self._plan_with_script(run, slots, course) if surely else None
-            if plan is not None and (repeats or plan.readings):
+            if plan is not None:
                 self._store(key, plan, targets, marks)
         return run
 
@@ -801,40 +828,53 @@ class Scheduler:
             and self.versions.forced.isdisjoint(slots)
         )
 
-    def _nothing_else_decides(self, slots: Sequence[int]) -> bool:
-        """Whether nodes that surely run can be run as a plan before they ever ran one by one."""
-        return (
-            self.plans.enabled
-            and not (self.raises or self.errors or self.cycles or self.dropped or self.cancelled)
-            and not self.computing
-            and self.dynamic.keys().isdisjoint(slots)
-            and not any(map(self.leaf.__getitem__, slots))  # those have no value
+    def _whole_plan(self, targets: Sequence[int], slots: Sequence[int]) -> Plan | None:
+        """The plan of nodes that surely run, before they ran one by one; ``None``: more than that decides."""
+        if not self.plans.enabled or self.computing or self.cancelled:
+            return None
+        if self.dynamic.keys().isdisjoint(slots):
+            plan = Plan.of(slots, self.topology.serial, certain=True)
+        else:
+            plan = executors.reading.expect(self, slots)
+            if plan is None or not self._surely_run(plan.slots):
+                return None
+        apart = plan.members.isdisjoint
+        nothing_else = (
+            apart(self.errors)
+            and apart(self.raises)
+            and apart(self.cycles)
+            and (not self.dropped or self._there(targets, plan))
+            and not any(map(self.leaf.__getitem__, plan.slots))  # those have no value
         )
+        return plan if nothing_else else None
 
-    def _run_whole(self, targets: tuple[int, ...], key: Key | None, slots: Sequence[int]) -> Run:
-        """Run a read all of whose nodes run, as a plan, which is stored if there is a key."""
+    def _there(self, targets: Sequence[int], plan: Plan) -> bool:
+        """Whether nothing has to be rebuilt for a read."""
+        return self.dropped.isdisjoint(targets) and executors.compared.all_there(self, plan)
+
+    def _run_whole(
+        self, targets: tuple[int, ...], key: Key | None, repeats: bool, plan: Plan
+    ) -> Run:
+        """Run a read all of whose nodes run, as a plan, which is stored if the read `repeats`."""
         trace = self.staleness.trace
-        plan = Plan.of(slots, self.topology.serial, certain=True)
-        for slot in slots:
+        for slot in plan.slots:
             self._journaled[slot] = 1
-        run = self._replay(targets, Transition(plan, 0, (), targets))
-        if run is plan.finished:
-            self.staleness.clean(slots)
+        run = self._replay(targets, Transition(plan, 0, ()))
+        as_planned = run is plan.finished
+        if as_planned:
+            self.staleness.clean(plan.slots)
+            if key is not None and isinstance(key[2], Group):
+                key[2].clean_in = self.staleness.state
         self.totals.resolved += 1
         self.staleness.trace = None
-        if key is not None and trace is not None and run is plan.finished:
-            self._store(key, plan, targets, self._moved(trace))
+        if repeats and key is not None and trace is not None and as_planned:
+            left = self._moved(trace)
+            if plan.expected is not None:
+                plan.expected.left = frozenset([slot for slot, mark in left if mark])
+            self._store(key, plan, targets, left)
         else:
             plan.retire()
         return run
-
-    def _plan_of(self, run: Run, slots: list[int], marks: Sequence[tuple[int, int]]) -> Plan | None:
-        """The plan that does again what a run of these nodes did; ``None``: there is none."""
-        if self.dynamic.keys().isdisjoint(slots):
-            return Plan.of(slots, self.topology.serial, certain=run.certain)
-        # What a node reads is decided anew at every run, and what it reads may be cut off.
-        left = frozenset([slot for slot, mark in marks if mark])
-        return executors.reading.plan_of(self, run, left) if run.certain else None
 
     def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
         """The plan of a run in whose course the host rebuilt and released values."""
@@ -857,9 +897,9 @@ class Scheduler:
     def _store(
         self, key: Key, plan: Plan, targets: tuple[int, ...], marks: Sequence[tuple[int, int]]
     ) -> None:
-        self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks), targets))
-        for slot in (*plan.slots, *targets):
+        for slot in (*plan.slots, *targets[:1]):  # those of a group are noted with it
             self._journaled[slot] = 1
+        self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks)))
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
         """Rebuild those of these nodes that are clean; whether there are any."""
@@ -918,8 +958,12 @@ class Scheduler:
         settled = all(not mark[parent] or parent in known for parent in parents)
         return settled and self.errors[slot].versions == self.seen_parents(slot)
 
-    def stale_ancestors(self, targets: Iterable[int], *, read: bool = False) -> list[int]:
+    def stale_ancestors(
+        self, targets: Iterable[int], *, read: bool = False, but: Container[int] = ()
+    ) -> list[int]:
         """Marked nodes that `targets` need, in topological order; checks that it is one.
+
+        Not beyond those of `but`, nor these.
 
         What nodes have read while they ran is left out unless `read` is given: they may read
         something else this time, and ask for it themselves. What those have read that raise their
@@ -927,21 +971,28 @@ class Scheduler:
         """
         mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
         dynamic = None if read else self.dynamic or None
-        found = {target for target in targets if mark[target]}
+        errors = self.errors
+        found = {  # with their ranks
+            target: rank[target] for target in targets if mark[target] and target not in but
+        }
         stack = list(found)
         while stack:
             slot = stack.pop()
-            below = rank[slot]
+            below = found[slot]
             sources = parents[slot]
-            if dynamic is not None and slot in dynamic and self.error(slot) is None:
+            if (
+                dynamic is not None
+                and slot in dynamic
+                and not (slot in errors and self.error(slot) is not None)
+            ):
                 sources = sources[: dynamic[slot]]
             for parent in sources:
-                if mark[parent] and parent not in found:
-                    found.add(parent)
+                if mark[parent] and parent not in found and parent not in but:
+                    above = found[parent] = rank[parent]
                     stack.append(parent)
-                    if rank[parent] >= below:
+                    if above >= below:
                         raise self.cycle_error(find_path(self.topology, slot, parent))
-        return sorted(found, key=rank.__getitem__)
+        return sorted(found, key=found.__getitem__)
 
     def operands(self, slot: int) -> tuple[int, ...]:
         """The parents that a node was built on, without those that it read while it ran."""
@@ -968,37 +1019,45 @@ class Scheduler:
         if self.crew is not None:
             self.crew.depend(slot)
 
-    def adopt_reads(self, slot: int) -> bool:
-        """Make what a node read in the run that just ended its parents, behind the fixed ones.
-
-        Returns whether these are others than before.
-        """
+    def adopt_reads(self, slot: int) -> None:
+        """Make what a node read in the run that just ended its parents, behind the fixed ones."""
         reads = self.reads.pop(slot, None)
         count = self.dynamic.get(slot)
         if reads is None and count is None:
-            return False
-        topology = self.topology
-        former = topology.parents[slot]
+            return
+        former = self.topology.parents[slot]
         if reads is not None and count is not None and former[count:] == tuple(reads):
-            return False
+            return
         fixed = former if count is None else former[:count]
         parents = fixed + tuple([other for other in reads or () if other not in fixed])
-        if len(parents) > len(fixed):
-            self.dynamic[slot] = len(fixed)
-        else:
-            self.dynamic.pop(slot, None)
+        try:
+            self._relink_reads(slot, len(fixed), former, parents)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # an interrupt: the tables must not contradict
+                self.versions.record[slot] = None
+                self._relink_reads(slot, len(fixed), former, parents)
+            raise
+
+    def _relink_reads(
+        self, slot: int, fixed: int, former: tuple[int, ...], parents: tuple[int, ...]
+    ) -> None:
+        """Give a node its reads for parents, behind the fixed ones; doing it again does no more."""
+        topology = self.topology
         if parents != former:
             ranks: dict[int, int] = {}
-            for parent in parents[len(fixed) :]:
+            for parent in parents[fixed:]:
                 while path := cycle_through(topology, parent, slot):
                     self._forget_reads(path)
                 admit(topology, parent, slot, ranks)
+            self.orphans.extend(parent for parent in former if parent not in parents)
             topology.relink(slot, parents)
             if ranks:  # plans in another order
                 self.staleness.renew()
-            self.staleness.relinked(slot, former[len(fixed) :], parents[len(fixed) :])
-            self._orphans.extend(parent for parent in former if parent not in parents)
-        return parents != former
+            self.staleness.relinked(slot, former[fixed:], parents[fixed:])
+        if len(parents) > fixed:
+            self.dynamic[slot] = fixed
+        else:
+            self.dynamic.pop(slot, None)
 
     def _forget_reads(self, path: Sequence[int]) -> None:
         """Break a cycle through what a node had read that an operand's error keeps from running.
@@ -1009,7 +1068,7 @@ class Scheduler:
         for before, slot in pairwise(path):
             operands = self.operands(slot)
             if self.staleness.mark[slot] == FAILED and before not in operands:
-                self._orphans.extend(self.topology.parents[slot][len(operands) :])
+                self.orphans.extend(self.topology.parents[slot][len(operands) :])
                 self.topology.relink(slot, operands)
                 del self.dynamic[slot]
                 self.versions.record[slot] = None
@@ -1171,6 +1230,8 @@ class Scheduler:
             staleness.flush()
         mark = staleness.mark
         marked = [slot for slot in slots if mark[slot]]
+        if not marked:
+            return set()
         # The error of another operand may be in the way of what is stale for sure.
         open_to_doubt = UNSETTLED if self.raises else (MAYBE,)
         doubtful = [slot for slot in marked if mark[slot] in open_to_doubt]

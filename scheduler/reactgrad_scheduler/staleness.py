@@ -92,8 +92,7 @@ class Staleness:
         """Clear the row of a node that is going away."""
         self.restore(slot)
         if self.mark[slot] != STALE:
-            self.state ^= self.key(slot, self.mark[slot])
-            self.mark[slot] = STALE
+            self.mark[slot], self.state = STALE, self.state ^ self.key(slot, self.mark[slot])
         self._keys[slot] = 0
         self.cutoffs.discard(slot)
         self.pending.pop(slot, None)
@@ -106,8 +105,8 @@ class Staleness:
             if self.trace is not None:
                 self.trace.setdefault(slot, old)
             key = self._keys[slot] or self._draw(slot)
-            self.state ^= key * (old ^ 1) ^ key * (mark ^ 1)  # see ``key``
-            self.mark[slot] = mark
+            change = key * (old ^ 1) ^ key * (mark ^ 1)  # see ``key``
+            self.mark[slot], self.state = mark, self.state ^ change  # no interrupt comes between
 
     def heed(self, slots: Collection[int]) -> None:
         """Note in ``moved`` whose mark moves, of these nodes; none: which costs nothing."""
@@ -145,14 +144,12 @@ class Staleness:
 
     def salted(self, salt: int) -> None:
         """Move to another state, and, called again, back."""
-        self.salt ^= salt
-        self.state ^= salt
+        self.salt, self.state = self.salt ^ salt, self.state ^ salt
 
     def relinked(self, slot: int, former: Iterable[int], reads: Iterable[int]) -> None:
         """A node has read others than before: the state is another one until it reads those again."""
         change = self._reading(slot, former) ^ self._reading(slot, reads)
-        self.salt ^= change
-        self.state ^= change
+        self.salt, self.state = self.salt ^ change, self.state ^ change
 
     def _reading(self, slot: int, reads: Iterable[int]) -> int:
         """What a node adds to the state by what it has read."""
@@ -160,15 +157,28 @@ class Staleness:
         keys = [known[node] or draw(node) for node in (slot, *reads)]
         return hash(tuple(keys)) * keys[0]
 
-    def flush(self) -> None:
-        """Turn the pending changes into marks."""
+    def flush(self) -> list[int]:
+        """Turn the pending changes into marks; see ``push``."""
+        reached: list[int] = []
         if self.pending:
-            self.push(self.pending)
+            reached = self.push(self.pending)
             self.flushed.update(self.pending)
             self.pending.clear()
+        return reached
 
-    def push(self, changed: Iterable[int]) -> None:
-        """Mark what the change of these nodes can reach."""
+    def push(self, changed: Iterable[int]) -> list[int]:
+        """Mark what the change of these nodes can reach; if it is interrupted, versions decide on all.
+
+        Returns those that were settled, all clean ones among them.
+        """
+        try:
+            return self._push(changed)
+        except BaseException:
+            parents = self._topology.parents
+            self.doubt_all([slot for slot in self._topology.slots() if parents[slot]])
+            raise
+
+    def _push(self, changed: Iterable[int]) -> list[int]:
         children, mark, cutoffs = self._topology.children, self.mark, self.cutoffs
         keys, draw = self._keys, self._draw
         certain: list[int] = []
@@ -192,7 +202,7 @@ class Staleness:
                 (doubtful if child in cutoffs else certain).append(child)
         self.state ^= state
         self.moved_from(CLEAN, reached)
-        self.doubt_below(doubtful)
+        return reached + self.doubt_below(doubtful) if doubtful else reached
 
     def clean(self, slots: Sequence[int]) -> None:
         """Mark these nodes ``CLEAN``, each given once; as ``put`` for all of them."""
@@ -216,15 +226,18 @@ class Staleness:
             for slot in slots:
                 trace.setdefault(slot, former)
 
-    def doubt_below(self, changed: Iterable[int]) -> None:
-        """Let versions decide on what these nodes can reach: they may not have changed."""
+    def doubt_below(self, changed: Iterable[int]) -> list[int]:
+        """Let versions decide on what these nodes can reach: they may not have changed; which were settled."""
         children, mark, put = self._topology.children, self.mark, self.put
+        reached: list[int] = []
         stack = list(changed)
         while stack:
             for child in children[stack.pop()]:
                 if mark[child] not in UNSETTLED:
                     put(child, MAYBE)
                     stack.append(child)
+                    reached.append(child)
+        return reached
 
     def doubt_all(self, slots: Iterable[int]) -> None:
         """Mark every one of these nodes ``MAYBE``: only versions know (rule E16)."""

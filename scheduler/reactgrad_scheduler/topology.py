@@ -13,6 +13,7 @@ a free slot has serial 0, no parents and no children; ``rank`` grows along every
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 
 from reactgrad_scheduler.overlay import Column, Overlay, share
@@ -26,6 +27,8 @@ RANK_GAP = 1 << 20
 Consumers = tuple[int, ...] | dict[int, None]
 FEW = 8
 
+_END = sys.maxsize  # of any list
+
 # Most rows that are added at a time: a fork copies the list of those that are free.
 MAX_BLOCK = 256
 
@@ -33,7 +36,7 @@ MAX_BLOCK = 256
 class Topology:
     """Parents, children, ranks and serials of all nodes."""
 
-    __slots__ = ("children", "free", "next_serial", "parents", "rank", "serial", "shared")
+    __slots__ = ("children", "free", "next_serial", "parents", "rank", "serial", "shared", "size")
 
     def __init__(self) -> None:
         self.parents: Column[tuple[int, ...]] = []
@@ -41,6 +44,7 @@ class Topology:
         self.rank: Column[int] = []
         self.serial: Column[int] = []
         self.free: list[int] = []
+        self.size = 0  # how many rows there are; columns may have more, which nobody uses yet
         self.next_serial = 1
         self.shared = 0  # rows that it had when it was forked, or when it became a fork
 
@@ -51,7 +55,7 @@ class Topology:
         self.children, twin.children = share(self.children)
         self.rank, twin.rank = share(self.rank)
         self.serial, twin.serial = share(self.serial)
-        self.shared = twin.shared = len(self.parents)
+        self.shared = twin.shared = twin.size = self.size
         for slot, consumers in twin.children.items():
             if type(consumers) is dict:
                 twin.children[slot] = consumers.copy()
@@ -61,29 +65,29 @@ class Topology:
 
     def __len__(self) -> int:
         """Number of live nodes."""
-        return len(self.parents) - len(self.free)
+        return self.size - len(self.free)
 
     def block(self) -> int:
         """How many rows to add to the tables when no slot is free."""
-        return min(8 + (len(self.parents) - self.shared) // 8, MAX_BLOCK)
+        return min(8 + (self.size - self.shared) // 8, MAX_BLOCK)
 
     def extend(self, rows: int) -> None:
-        """Add free rows."""
-        size = len(self.parents)
+        """Add free rows, where none is left."""
         self.parents.extend([()] * rows)
         self.children.extend([()] * rows)
         self.rank.extend([0] * rows)
         self.serial.extend([0] * rows)
-        self.free.extend(range(size + rows - 1, size - 1, -1))
+        size = self.size + rows
+        self.size, self.free = size, [*range(size - 1, self.size - 1, -1)]
 
     def remove(self, slot: int) -> None:
-        """Free the slot of a node that has no children."""
+        """Free the slot of a node that has no children; done again, it goes on where it was interrupted."""
         for parent in self.parents[slot]:
             self.detach(parent, slot)
         self.parents[slot] = ()
         self.children[slot] = ()
-        self.serial[slot] = 0
-        self.free.append(slot)
+        # In one step: a row is live or free.
+        self.serial[slot], self.free[_END:] = 0, (slot,)
 
     def attach(self, parent: int, slot: int) -> None:
         """Make `slot` the last consumer of `parent`, unless it is one already."""

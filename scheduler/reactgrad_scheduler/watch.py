@@ -62,7 +62,7 @@ class Watched(Scheduler):
     def release(self, slots: Iterable[int]) -> None:
         slots = list(slots)
         if not self.computing:
-            for slot in self._doomed(slots):
+            for slot in self._doomed([*self.orphans, *slots]):
                 version = self.version(slot)
                 self._tell("dropped", slot, version, version)
         super().release(slots)

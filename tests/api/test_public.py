@@ -31,8 +31,10 @@ def exported() -> list[str]:
             body += node.body
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                assert alias.asname == alias.name, f"{alias.name}: write `import x as x`"
-                names.append(alias.name)
+                assert alias.asname in (alias.name, f"_{alias.name}"), (
+                    f"{alias.name}: write `import x as x`, or `as _x` where it is not public"
+                )
+                names.append(alias.asname)
         elif isinstance(node, ast.Assign):
             names += [target.id for target in node.targets if isinstance(target, ast.Name)]
     return names

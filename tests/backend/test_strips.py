@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._store import Store
+from reactgrad._store import NEW, UNBOUND, Store
 from reactgrad.backend import Elementwise, Reduction, Strip, Turn, _blockwise, _strips, find_binder
 from reactgrad_scheduler import Scheduler
 
@@ -400,6 +400,38 @@ def read_again(x: rg.Var, *targets: rg.Var) -> None:
 
 
 @pytest.mark.trusting
+@pytest.mark.parametrize("missing", [0, 1])
+def test_what_is_not_worth_a_second_thread_is_computed_whole_each_step_in_its_turn(
+    missing: int,
+) -> None:
+    work = 2 * 72  # of two cheap kernels
+    with _strips.configured(block=9, threshold=1, effort=work + missing):
+        g = rg.Graph()
+        x = g.input(np.ones((8, 9)))
+        y = x * 2.0 + 1.0
+        read_again(x, y)
+        assert strips_of(g) == [2]
+        (plan,) = [t.plan for t in g._scheduler.plans._transitions.values() if t.plan.fused]
+        strip = plan.fused[0].strip  # type: ignore[index, union-attr]
+        called: list[tuple[str, int]] = []
+        for step in strip.steps:
+            kernel = step.kernel
+
+            def counting(*arrays: Any, kernel: Any = kernel) -> None:
+                called.append((kernel.__name__, arrays[-1].size))
+                kernel(*arrays)
+
+            step.kernel = counting
+        strip._pass = None
+        new = np.arange(72.0).reshape(8, 9)
+        x.set(new, copy=False)
+        np.testing.assert_array_equal(y.value, new * 2.0 + 1.0)
+        whole = [("multiply", 72), ("add", 72)]
+        blocks = [("multiply", 9), ("add", 9)] * 8
+        assert called == whole if missing else sorted(called) == sorted(blocks)
+
+
+@pytest.mark.trusting
 def test_a_chain_and_its_sums_are_one_strip() -> None:
     with blockwise():
         g = rg.Graph()
@@ -428,9 +460,9 @@ def test_an_adopted_array_leaves_all_bound_that_does_not_read_it(
         bound: list[str] = []
         real = Store._bind
 
-        def counting(store: Any, slot: int) -> Any:
-            bound.append(store.name(slot))
-            return real(store, slot)
+        def counting(store: Any, slots: Any) -> None:
+            bound.extend([store.name(s) for s in slots if store._steps[s] in (NEW, UNBOUND)])
+            real(store, slots)
 
         monkeypatch.setattr(Store, "_bind", counting)
         before = strips_of(g)

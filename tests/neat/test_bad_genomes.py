@@ -50,18 +50,33 @@ def nan_weight(one: Any) -> None:
     one.connections[-2, 1].weight = math.nan
 
 
+def no_number(one: Any) -> None:
+    one.nodes[1].response = None
+
+
+def no_real_number(one: Any) -> None:
+    one.connections[-2, 1].weight = 1j
+
+
+def huge_number(one: Any) -> None:
+    one.nodes[1].bias = 10**400
+
+
 def infinite_bias(one: Any) -> None:
     one.nodes[1].bias = -math.inf
 
 
 BAD: list[tuple[Callable[[Any], None], str]] = [
     (cycle, r"2 -> 3 -> 4 -> 2|3 -> 4 -> 2 -> 3|4 -> 2 -> 3 -> 4"),
-    (own_cycle, r"0 -> 0 form a cycle.*RecurrentNetwork"),
+    (own_cycle, r"genome 1: .* 0 -> 0 form a cycle.*RecurrentNetwork"),
     (missing_source, r"genome 1: the connection 7 -> 1 begins at node 7, which has no gene"),
     (missing_output, r"genome 1 has no gene for its output 1"),
     (unknown_activation, r"activation of node 0 is 'swish'.*sigmoid.*add_activation\('swish'"),
     (unknown_aggregation, r"aggregation of node 0 is 'mode'.*add_aggregation"),
     (nan_weight, r"the weight of -2 -> 1 of node 1 is nan"),
+    (no_number, r"genome 1: the response of node 1 is None"),
+    (no_real_number, r"genome 1: the weight of -2 -> 1 of node 1 is 1j"),
+    (huge_number, r"the bias of node 1 is 10000000"),
     (infinite_bias, r"the bias of node 1 is -inf"),
 ]
 
@@ -117,3 +132,12 @@ def test_an_output_that_nothing_leads_to_is_constant() -> None:
     ours = net.activate([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert ours[0].tolist() == pytest.approx(peer.activate([1.0, 2.0, 3.0]))
     assert ours[0, 1] == ours[1, 1]
+
+
+def test_a_connection_to_an_input_is_named_in_recurrent_networks() -> None:
+    one = genome()
+    connect(one, 1, -1, 1.0)
+    with pytest.raises(
+        neat.GenomeError, match=r"genome 1: the connection 1 -> -1 ends at an input"
+    ):
+        neat.RecurrentNetwork.create(one, SETTINGS)

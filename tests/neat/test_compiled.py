@@ -13,8 +13,8 @@ from reactgrad import neat
 from reactgrad.backend import _registers
 from reactgrad.backend._loop_call import LoopCall
 from reactgrad.backend._registers import Program
-from reactgrad.neat._activations import ACTIVATIONS, activation
-from reactgrad.neat._weigh import weigh
+from reactgrad.neat._activations import ACTIVATIONS, activation, activation_slope
+from reactgrad.neat._weigh import weigh, weigh_genes, weigh_source
 from tests.neat.mutations import TAME, Mutations, config, new_genome
 
 _loops = pytest.importorskip("reactgrad.neat._loops", reason="needs numba, the extra `jit`")
@@ -176,3 +176,50 @@ def test_functions_of_ones_own_and_other_floats_are_left_to_numpy() -> None:
     assert own.value.tolist() == [2.0, 3.0]
     assert half.value.dtype == np.float16
     assert LoopCall not in map(type, steps_of(graph, "neat_activation"))
+
+
+def test_what_is_one_number_in_memory_is_taken_for_each_sample() -> None:
+    def build(graph: rg.Graph) -> list[Any]:
+        genes, one = graph.input([0.5, 2.0, 3.0, -4.0]), graph.input(0.25)
+        same = rg.broadcast_to(one, (5,))
+        x = graph.input(np.arange(5.0))
+        computed = [activation(same, function=name) for name in ACTIVATIONS]
+        computed += [activation_slope(same, same, function=name) for name in ACTIVATIONS]
+        computed += [activation_slope(same, x, function=name) for name in ACTIVATIONS]
+        computed += [activation_slope(x, same, function=name) for name in ACTIVATIONS]
+        computed += [weigh(genes, same, x), weigh(genes, same, same), weigh(genes, x, one)]
+        computed += [weigh_source(same, genes, i=i) for i in (0, 1)]
+        computed += [weigh_genes(same, genes, x, same), weigh_genes(x, genes, same, x)]
+        return [node.value for node in computed]
+
+    for ours, other in zip(*twins(build), strict=True):
+        assert_close(ours, other, "f8")
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_hessians_and_jacobians_are_gradients_of_each_element(seed: int, samples: int) -> None:
+    settings, draw = config(), random.Random(seed)
+    genome = new_genome(settings, draw)
+    mutations = Mutations(settings, draw, ("sigmoid", "tanh", "gauss", "sin", "identity", "cube"))
+    for _ in range(10):
+        mutations.step(genome)
+    x = np.random.default_rng(seed).normal(size=(samples, 3)) * 0.3
+    for jit in (True, False):
+        net = neat.Network.create(genome, settings)
+        net.graph.jit = jit
+        net.activate(x)
+        total = (net.outputs * net.outputs).sum()
+        for key in net.phenotype.neurons:
+            genes = net.genes(key)
+            slope = rg.grad(total, genes)
+            rows = [rg.grad(slope[i], genes).value for i in range(genes.shape[0])]
+            hessian = rg.hessian(total, genes)
+            np.testing.assert_allclose(hessian.value, rows, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(hessian.value, hessian.value.T, rtol=1e-9, atol=1e-12)
+            jacobian = rg.jacobian(net.outputs, genes).value
+            twice = (2.0 * net.outputs.value[..., None] * jacobian).sum(axis=(0, 1))
+            np.testing.assert_allclose(slope.value, twice, rtol=1e-9, atol=1e-12)
+            third = rg.grad(hessian.sum(), genes)
+            ones = rg.grad((rg.hvp(total, [genes], [np.ones(genes.shape)])[0]).sum(), genes)
+            np.testing.assert_allclose(third.value, ones.value, rtol=1e-8, atol=1e-9)

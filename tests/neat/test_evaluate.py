@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reactgrad as rg
 from reactgrad import neat
 from reactgrad.neat import _compiled
+from tests.interrupts import interrupted
 from tests.neat.mutations import TAME, Mutations, config, expressed, neat_python, new_genome
 
 SETTINGS = config()
@@ -112,8 +117,11 @@ def test_functions_of_ones_own_run_and_an_error_in_one_forgets_nothing() -> None
     child.nodes[0].bias += 1.0
     child.nodes[1].bias += 1.0
     broken = True
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as raised:
         evaluator([child])
+    assert raised.value.__notes__ == [
+        f"raised by neuron 0 of genome {child.key}: activation 'half', aggregation 'sum'"
+    ]
     again = evaluator([genome])
     assert again.ran == 0
     assert again.outputs[0].tolist() == first.outputs[0].tolist()
@@ -141,3 +149,85 @@ def test_pairs_as_neat_python_gives_them() -> None:
     result = neat.evaluate([(1, genome), (2, genome)], X, SETTINGS)
     assert (result.ran, result.neurons) == (2, 4)
     np.testing.assert_array_equal(result.outputs[0], result.outputs[1])
+
+
+def test_an_evaluator_is_not_called_by_what_it_computes() -> None:
+    settings = config()
+    nested = True
+
+    def nosy(z: float) -> float:
+        if nested:
+            evaluator([genome])
+        return z
+
+    settings.genome_config.add_activation("nosy", nosy)
+    genome = new_genome(settings, random.Random(2))
+    genome.nodes[0].activation = "nosy"
+    evaluator = neat.Evaluator(X, settings)
+    with pytest.raises(rg.BusyError, match=r"Make another one for that: neat\.Evaluator"):
+        evaluator([genome])
+    nested = False
+    outputs = evaluator([genome]).outputs[0]
+    np.testing.assert_array_equal(outputs, neat.Network.create(genome, settings).activate(X))
+
+
+def test_threads_take_turns() -> None:
+    draw = random.Random(3)
+    ancestor = new_genome(SETTINGS, draw)
+    mutations = Mutations(SETTINGS, draw, TAME)
+    populations = [[ancestor]]
+    for _ in range(24):
+        populations.append(next_generation([*populations[-1][-3:], ancestor], mutations))
+    evaluator = neat.Evaluator(X, SETTINGS)
+    with ThreadPoolExecutor(4) as pool:
+        for genomes, result in zip(populations, pool.map(evaluator, populations), strict=True):
+            for outputs, fresh in zip(
+                result.outputs, neat.evaluate(genomes, X, SETTINGS).outputs, strict=True
+            ):
+                np.testing.assert_array_equal(outputs, fresh)
+
+
+@pytest.mark.parametrize("has_numba", [True, False])
+def test_an_interrupt_at_any_line_leaves_an_evaluator_of_the_population_before_or_after(
+    has_numba: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_compiled, "_HAS_NUMBA", has_numba and _compiled._HAS_NUMBA)
+    draw = random.Random(4)
+    mutations = Mutations(SETTINGS, draw, TAME)
+    before = [new_genome(SETTINGS, draw) for _ in range(2)]
+    after = next_generation(before, mutations)
+    evaluator = neat.Evaluator(X, SETTINGS)
+    expected = [neat.evaluate(one, X, SETTINGS).outputs for one in (before, after)]
+    new = len(computations(after) - computations(before))
+    assert new
+    for at in count(1):
+        evaluator(before)
+        stopped = interrupted(lambda: evaluator(after), at)
+        again = evaluator(after)
+        assert again.ran in ((new, 0) if stopped else (0,))
+        for result, outputs in zip((again, evaluator(before)), expected[::-1], strict=True):
+            for ours, theirs in zip(result.outputs, outputs, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+        if not stopped:
+            break
+    assert at > 100
+
+
+def test_a_pickled_evaluator_is_one_for_the_same_samples() -> None:
+    genome = new_genome(SETTINGS, random.Random(1))
+    evaluator = neat.Evaluator(X, SETTINGS)
+    first = evaluator([genome])
+    again = pickle.loads(pickle.dumps(evaluator))([genome])
+    assert again.ran == first.ran
+    np.testing.assert_array_equal(again.outputs[0], first.outputs[0])
+
+
+def test_a_masked_sample_is_missing() -> None:
+    genome = new_genome(SETTINGS, random.Random(1))
+    missing = np.ma.masked_equal(X, X[2, 1])
+    wanted = np.where(missing.mask, np.nan, X)
+    ours, theirs, whole = (
+        neat.evaluate([genome], x, SETTINGS).outputs[0] for x in (missing, wanted, X)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+    assert not np.array_equal(ours, whole)

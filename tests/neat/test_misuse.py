@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import reactgrad as rg
 from reactgrad import neat
-from tests.neat.mutations import config, new_genome
+from tests.neat.mutations import config, neat_python, new_genome
 
 SETTINGS = config()
 GENOME = new_genome(SETTINGS, random.Random(0))
@@ -20,6 +21,19 @@ X = [[1.0, 2.0, 3.0]]
 
 def net() -> Any:
     return neat.Network.create(GENOME, SETTINGS)
+
+
+def unrolled() -> Any:
+    return neat.RecurrentNetwork.create(GENOME, SETTINGS).unroll(2)
+
+
+def fit(**changes: Any) -> Any:
+    """Train, and see that the genome is as it was if that is refused."""
+    genome = copy.deepcopy(GENOME)
+    try:
+        return neat.fit(genome, config=SETTINGS, **{"X": X, "y": [[1.0, 2.0]], **changes})
+    finally:
+        assert genome.nodes[0].bias == GENOME.nodes[0].bias
 
 
 CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
@@ -32,7 +46,12 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: neat.Network.create(None, SETTINGS), rg.DTypeError, "None is no genome"),
     (lambda: neat.Network.create(GENOME, None), rg.DTypeError, "NoneType stands where the config"),
     (lambda: neat.evaluate([1], X, SETTINGS), rg.DTypeError, "1 is no genome"),
-    (lambda: neat.evaluate(GENOME, X, SETTINGS), rg.DTypeError, r"Give a list: \[genome\]"),
+    (lambda: neat.evaluate(GENOME, X, SETTINGS), rg.DTypeError, r"Give all of them: \[genome\]"),
+    (
+        lambda: neat.evaluate(neat_python.Population(SETTINGS, seed=1), X, SETTINGS),
+        rg.DTypeError,
+        "Give all of them: population.population",
+    ),
     (lambda: neat.evaluate([GENOME], X, GENOME), rg.DTypeError, "stands where the config"),
     (lambda: neat.evaluate(X, [GENOME], SETTINGS), rg.DTypeError, "no real numbers but object"),
     (lambda: net()["neuron 0"], rg.DTypeError, r"net\['neuron 0'\].*integers: net\[0\]"),
@@ -55,6 +74,23 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         neat.GenomeError,
         "the input -3.*Give the config that the genome was made with",
     ),
+    *[
+        (lambda at=at: unrolled()[at], rg.UnknownNameError, r"step from 0 to 1: unrolled\[0, 0\]")
+        for at in (0, (0, 2), (0, -1), (99, 0), "a", (None, None))
+    ],
+    (lambda: fit(y=[[1.0, np.nan]]), rg.DTypeError, "finite numbers, of one sample at least"),
+    (lambda: fit(X=[[1.0, 2.0, np.inf]]), rg.DTypeError, "finite numbers"),
+    (lambda: fit(X=np.zeros((0, 3)), y=np.zeros((0, 2))), rg.DTypeError, "finite numbers"),
+    (lambda: fit(y=[[1.0, 2.0]] * 2), rg.ShapeError, "1 samples and 2 rows of y"),
+    (lambda: fit(X=X[0], y=[[1.0, 2.0]] * 3), rg.ShapeError, r"one sample.*\(samples, 3\)"),
+    (lambda: fit(y=["a", "b"]), rg.DTypeError, "no array of real numbers"),
+    (lambda: fit(y=[[1.0, 2.0], [1.0]]), rg.DTypeError, "no array of real numbers"),
+    (lambda: fit(y=[[1j, 2.0]]), rg.DTypeError, "no array of real numbers"),
+    (lambda: fit(steps=-1), rg.DTypeError, r"steps=-1.*0 or more"),
+    (lambda: fit(steps="3"), rg.DTypeError, r"steps='3'"),
+    (lambda: fit(learning_rate=np.inf), rg.DTypeError, "finite number above 0"),
+    (lambda: fit(learning_rate="a"), rg.DTypeError, "learning_rate='a'"),
+    (lambda: fit(loss="mae"), rg.DTypeError, "loss='mae'"),
     (lambda: neat.RecurrentNetwork.create(GENOME, SETTINGS)["a"], rg.DTypeError, r"net\['a'\]"),
 ]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
@@ -93,6 +96,87 @@ def test_a_lineage_of_forks_recomputes_what_each_child_differs_in_and_keeps_noth
     # Python numbers that an aggregation divides by are shared constants, which forks keep.
     assert len(parent.graph) - len(fresh.graph) <= 12
     assert len(parent.graph.params) == len(fresh.graph.params)
+
+
+@given(st.integers(0, 2**32))
+def test_forks_and_updates_in_any_order(seed: int) -> None:
+    genome, mutations = grown(seed, 6)
+    net = neat.Network.create(genome, SETTINGS)
+    for _ in range(10):
+        before = expressed(genome, SETTINGS)
+        net.activate(SAMPLES)
+        for _ in range(mutations.draw.randint(1, 2)):
+            mutations.step(genome)
+        how = mutations.draw.randrange(3)
+        if how == 0:
+            net = net.fork(genome)
+        else:
+            net = net.fork() if how == 1 else net
+            net.update(genome)
+        assert_same(net, genome)
+        assert set(net.ran) == affected(before, expressed(genome, SETTINGS))
+    net.graph.check_invariants()
+
+
+def test_a_copy_is_a_network_of_its_own() -> None:
+    genome, mutations = grown(3, 12)
+    net = neat.FeedForwardNetwork.create(genome, SETTINGS)
+    outputs = net.activate(SAMPLES)
+    net.genes(0).set(net.genes(0).value + 1.0)
+    changed = net.activate(SAMPLES)
+    assert not np.array_equal(outputs, changed)
+    for copied in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert type(copied) is neat.FeedForwardNetwork
+        np.testing.assert_array_equal(copied.activate(SAMPLES), changed)
+        mutations.step(genome)
+        copied.update(genome)
+        np.testing.assert_array_equal(net.activate(SAMPLES), changed)
+
+
+def test_threads_that_share_a_network_get_the_outputs_of_their_own_samples() -> None:
+    genome, _ = grown(4, 12)
+    net = neat.Network.create(genome, SETTINGS)
+    given = np.random.default_rng(2).normal(size=(400, 2, 3))
+    expected = [net.activate(one) for one in given]
+    former = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for outputs, wanted in zip(pool.map(net.activate, given), expected, strict=True):
+                np.testing.assert_array_equal(outputs, wanted)
+    finally:
+        sys.setswitchinterval(former)
+
+
+@pytest.mark.parametrize("kind", [int, np.float32], ids=["integers", "single precision"])
+def test_genes_of_any_numbers_are_taken_in_double_precision(kind: Any) -> None:
+    genome, _ = grown(6, 4)
+    exact = copy.deepcopy(genome)
+
+    def numbers(one: Any, kind: Any) -> Any:
+        one = copy.deepcopy(one)
+        for gene in one.nodes.values():
+            gene.bias, gene.response = kind(gene.bias), kind(gene.response)
+        for gene in one.connections.values():
+            gene.weight = kind(gene.weight)
+        return one
+
+    genome = numbers(genome, kind)
+    net = neat.Network.create(genome, SETTINGS)
+    assert_same(net, numbers(genome, float))
+    net.update(exact)
+    assert_same(net, exact)
+    neat.RecurrentNetwork.create(genome, SETTINGS)
+    neat.fit(genome, SAMPLES, SAMPLES[:, :2], SETTINGS, steps=1)
+
+
+def test_keys_of_neurons_and_inputs() -> None:
+    genome, _ = grown(5, 12)
+    net = neat.Network.create(genome, SETTINGS)
+    assert list(net) == [-1, -2, -3, *net.phenotype.neurons]
+    assert all(key in net and net[key].name for key in net)
+    assert 99 not in net
+    assert repr(net) == f"<Network: 3 inputs, {len(net.phenotype.neurons)} neurons, 2 outputs>"
 
 
 @given(st.integers(0, 2**32))
@@ -251,35 +335,34 @@ def test_a_node_of_the_user_refuses_in_a_fork_that_its_neuron_goes() -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_adjoints_follow_mutations(seed: int) -> None:
-    """The gradients of a network that was updated are those of one built anew."""
+@settings(max_examples=25)
+def test_what_is_held_of_a_neuron_follows_mutations(seed: int) -> None:
+    """Its node, its genes, gradients to second order, and what users compute from it."""
     genome, mutations = grown(seed, 8)
     net = neat.Network.create(genome, SETTINGS)
     net.activate(SAMPLES)
-    total = net[0].sum() + (net[1] * net[1]).sum()
-    slopes = rg.grad(total, list(net.graph.params), allow_unused=True)
-    assert slopes
-    kind = ""
-    while kind not in ("weight", "bias", "response"):
-        kind = mutations.step(genome)
-        if kind == "activation" and any(n.activation not in TAME for n in genome.nodes.values()):
-            raise AssertionError("unexpected function")
-    net.update(genome)
-    net.activate(SAMPLES)
-    fresh = neat.Network.create(genome, SETTINGS)
-    fresh.activate(SAMPLES)
-    keys = list(net.phenotype.neurons)
-    for one in (net, fresh):
-        total = one[0].sum() + (one[1] * one[1]).sum()
-        found = rg.grad(total, [one.genes(key) for key in keys], allow_unused=True)
-        if one is net:
-            expected = [None if slope is None else slope.value for slope in found]
-        else:
-            for a, b in zip(expected, found, strict=True):
-                if b is None:
-                    assert a is None or not np.any(a)
-                else:
-                    np.testing.assert_array_equal(a, b.value)
+
+    def derivatives(of: Any, key: int) -> list[rg.Var]:
+        slope = rg.grad((of.outputs * of.outputs).sum(), of.genes(key))
+        return [slope, rg.grad((slope * slope).sum(), of.genes(key)), of[key] * 2.0]
+
+    held: dict[int, list[rg.Var]] = {}
+    for _ in range(5):
+        for key in net.phenotype.neurons:
+            if key not in held:
+                held[key] = [net[key], net.genes(key), *derivatives(net, key)]
+        mutations.step(genome)
+        net.update(genome)
+        net.activate(SAMPLES)
+        fresh = neat.Network.create(genome, SETTINGS)
+        fresh.activate(SAMPLES)
+        held = {key: held[key] for key in held if key in fresh}
+        for key, (node, genes, *others) in held.items():
+            assert net[key] is node
+            assert net.genes(key) is genes
+            for ours, theirs in zip(others, derivatives(fresh, key), strict=True):
+                np.testing.assert_allclose(ours.value, theirs.value, rtol=1e-9, atol=1e-9)
+        net.graph.check_invariants()
 
 
 def test_the_graph_of_a_network_goes_through_a_file(tmp_path: Path) -> None:

@@ -62,3 +62,48 @@ def test_what_was_adopted_is_never_written_and_what_is_set_never_adopted(several
         assert y.value.tolist() == [10.0 + 2.0 * turn] * 4
         assert adopted.tolist() == [1.0 + turn] * 4
     assert x.value_version == 7
+
+
+def nothing(y: rg.Var) -> list[rg.Var]:
+    return []
+
+
+def a_view(y: rg.Var) -> list[rg.Var]:
+    return [y.reshape((2, -1))]
+
+
+def a_function(y: rg.Var) -> list[rg.Var]:
+    return [rg.lift(lambda v: v.sum())(y)]
+
+
+def a_cutoff(y: rg.Var) -> list[rg.Var]:
+    y.cutoff = "equal"
+    return []
+
+
+@pytest.mark.parametrize("size", [20_000, SIZE], ids=["small steps", "by blocks"])
+@pytest.mark.parametrize("beside", [nothing, a_view, a_function, a_cutoff])
+@pytest.mark.parametrize("executor", [rg.Serial(), rg.Threads(2)], ids=["serial", "threads"])
+def test_results_that_callers_hold_stay(size: int, beside: Any, executor: Any) -> None:
+    g = rg.Graph(executor=executor)
+    x = g.input(np.zeros(size))
+    y = rg.exp(x) * 2.0
+    z = y * y + y
+    total = z.sum()
+    targets = [z, total, *beside(y)]
+    for turn in range(3):
+        x.set(np.full(size, -1.0 * turn))
+        g.forward(*targets)
+    held: list[tuple[Any, Any]] = []
+    for turn in range(6):
+        v = np.exp(np.full(size, 0.1 * turn)) * 2.0
+        x.set(np.full(size, 0.1 * turn))
+        g.forward(*targets)
+        for node, expected in ((y, v), (z, v * v + v)):
+            np.testing.assert_array_equal(node.value, expected)
+            held.append((node.value, expected))
+        np.testing.assert_allclose(total.value, (v * v + v).sum(), rtol=1e-12)
+        assert y.value_version == turn + 4
+    for value, expected in held:
+        np.testing.assert_array_equal(value, expected)
+    g.check_invariants()

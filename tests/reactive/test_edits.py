@@ -12,8 +12,10 @@ import pytest
 
 import reactgrad as rg
 from reactgrad_scheduler import Scheduler
+from tests.autodiff.primitives import roll
 from tests.laws.full_state import differences, full_state
 from tests.laws.random_program import same_bits
+from tests.plans import keeps_plans
 
 
 class Abort(Exception):
@@ -265,7 +267,7 @@ def test_a_refused_edit_in_a_transaction_leaves_all_as_it_was(g: rg.Graph, refus
         g.forward(y, opaque, *gradients)
     before, nodes, plans = full_state(g), len(g), bound_plans(g)
     state = g._scheduler.staleness.state
-    assert bool(plans) is not g._scheduler.distrust
+    assert bool(plans) is keeps_plans(g)
 
     def ask() -> None:
         if refused == "cycle":
@@ -291,7 +293,7 @@ def test_a_refused_edit_in_a_transaction_leaves_all_as_it_was(g: rg.Graph, refus
     assert not differences(before, full_state(g))
     assert len(g) == nodes
     # A rule of a gradient may have looked at values of the graph as it would be.
-    if refused != "gradient" and not g._scheduler.distrust:
+    if refused != "gradient" and keeps_plans(g):
         assert g._scheduler.staleness.state == state
         assert bound_plans(g) == plans
     w.set([1.0, 5.0])
@@ -1313,3 +1315,60 @@ def test_a_function_of_several_outputs_is_pinned_to_as_many(g: rg.Graph) -> None
     assert (first.value, second.value) == ("b", (1, 2))
     with pytest.raises(rg.ShapeError, match="outputs=2"):
         both.pin((1, 2, 3))
+
+
+# --- attributes ----------------------------------------------------------------------------------
+
+
+def test_rewiring_changes_attributes_of_an_op_and_what_follows_from_them() -> None:
+    g = rg.Graph()
+    x, z = g.param([1.0, 2.0, 3.0, 4.0]), g.input([5.0, 6.0, 7.0, 8.0])
+    y = roll(x, shift=1)
+    total = (y * np.array([1.0, 10.0, 100.0, 1000.0])).sum()
+    (slope,) = rg.grad(total, [x])
+    assert slope.value.tolist() == [10.0, 100.0, 1000.0, 1.0]
+    fork = g.fork()
+    y.rewire(x, shift=2)
+    assert y.value.tolist() == [3.0, 4.0, 1.0, 2.0]
+    assert slope.value.tolist() == [100.0, 1000.0, 1.0, 10.0]
+    assert fork[y].value.tolist() == [4.0, 1.0, 2.0, 3.0]
+    assert fork[slope].value.tolist() == [10.0, 100.0, 1000.0, 1.0]
+    with g.edit():  # one edit keeps what another one has asked for
+        y.rewire(x, shift=3)
+        with g.edit():
+            y.replace_parent(0, z)
+    assert y.value.tolist() == [6.0, 7.0, 8.0, 5.0]
+    with g.edit():
+        y.replace_parent(0, x)
+        with g.edit():
+            y.rewire(x, shift=-1)
+    assert y.value.tolist() == [2.0, 3.0, 4.0, 1.0]
+    with pytest.raises(ZeroDivisionError), g.transaction():
+        y.rewire(z, shift=2)
+        assert y.value.tolist() == [7.0, 8.0, 5.0, 6.0]
+        raise ZeroDivisionError
+    assert y.value.tolist() == [2.0, 3.0, 4.0, 1.0]
+    assert y.parents == [x]
+    with pytest.raises(ZeroDivisionError), g.edit():
+        y.rewire(z, shift=2)
+        raise ZeroDivisionError
+    assert y.value.tolist() == [2.0, 3.0, 4.0, 1.0]
+    g.check_invariants()
+
+
+def test_attributes_that_an_op_has_not_are_named() -> None:
+    g = rg.Graph()
+    x = g.input([1.0, 2.0])
+    y = roll(x, shift=1)
+    before = full_state(g)
+    for node, word, message in (
+        (y, "by", r"rewire\(by=\.\.\.\).*has the attributes shift, axis"),
+        (rg.exp(x), "shift", r"rewire\(shift=\.\.\.\).*has none that can be changed"),
+        (rg.lift(lambda v: v)(x), "shift", "has none that can be changed"),
+    ):
+        with pytest.raises(rg.EditError, match=message):
+            node.rewire(x, **{word: 1})
+    del node
+    with pytest.raises(rg.DTypeError, match="shift= was given a Var"):
+        y.rewire(x, shift=x)
+    assert not differences(before, full_state(g))

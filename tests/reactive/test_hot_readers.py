@@ -6,6 +6,7 @@ import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
+from threading import Event, Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -304,4 +305,123 @@ def test_a_hot_reader_of_a_released_value_has_it_computed_again() -> None:
     x.set(9)
     assert reader.value == 15.0
     assert far in g.last_run.rebuilt
+    g.check_invariants()
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "array": lambda v: np.full(3, float(v)),
+    "large array": lambda v: np.full(50_000, float(v)),
+    "0-d": np.float64,
+    "float": float,
+    "int": int,
+    "big int": lambda v: 10**30 + v,
+    "text": str,
+    "nothing": lambda v: None,
+    "list": lambda v: [v],
+}
+
+
+NUMERIC = [kind for kind, make in KINDS.items() if isinstance(make(0), np.ndarray | float | int)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_op"), [*((kind, False) for kind in KINDS), *((kind, True) for kind in NUMERIC)]
+)
+def test_values_of_every_kind_are_read_as_outside_and_never_change_later(
+    kind: str, by_op: bool
+) -> None:
+    make = KINDS[kind]
+    g = rg.Graph()
+    x, still = g.input(0), g.input(make(3))
+    if by_op:
+        moving = g.input(make(0)) + 1.0
+        leaf = moving.parents[0]
+    else:
+        leaf = g.input(make(0))
+        moving = rg.lift(lambda v: v)(leaf)
+    g.keep(moving)
+    seen: list[tuple[Any, Any, str]] = []
+    same: list[bool] = []
+
+    def read(v: int) -> int:
+        values = still.value, moving.value, still.value, moving.value
+        same.append(values[0] is values[2] and values[1] is values[3])
+        seen.append((values[0], values[1], repr(values[:2])))
+        return v
+
+    reader = rg.lift(read)(x)
+    after = rg.lift(lambda r: r + 1)(reader)
+    for i in range(8):
+        g.set({x: i} if i % 4 == 3 else {x: i, leaf: make(i)})
+        assert after.value == i + 1
+        assert seen[-1][0] is still.value
+        assert seen[-1][1] is moving.value
+        assert reader.parents == [x, still, moving]
+        g.check_invariants()
+    assert all(same)
+    assert all(repr((a, b)) == told for a, b, told in seen), "what was read is as it was then"
+    for value in seen[-1][:2]:
+        assert not isinstance(value, np.ndarray) or not value.flags.writeable
+
+
+def test_a_reader_is_expected_to_read_what_it_read_the_last_time() -> None:
+    """Where it was set from before does not matter: also a first read of its kind is a plan."""
+    g = rg.Graph()
+    xs = [g.input(i) for i in range(4)]
+    total = rg.lift(lambda *values: sum(values))(*xs)
+    inner = rg.lift(lambda v: v + 1)(total)
+    only_read = rg.lift(lambda v: -v)(total)
+    reader = rg.lift(lambda v: v + only_read.value)(inner)
+    assert reader.value == 1
+    suspended = 0
+    former = g._scheduler.suspend
+
+    def suspend() -> None:
+        nonlocal suspended
+        suspended += bool(g._scheduler.frames)
+        former()
+
+    g._scheduler.suspend = suspend  # type: ignore[method-assign]
+    for x in xs:
+        x.set(10)
+        assert reader.value == 1
+        assert g.last_run.ran == [total, inner, only_read, reader]
+        g.check_invariants()
+    assert not suspended
+    assert reader.parent_versions == (5, 5)
+
+
+def test_a_thread_that_nobody_waits_for_is_given_nothing_of_a_run_under_way() -> None:
+    """It reads what the function is expected to read, while that runs, and is not taken for it."""
+    g = rg.Graph()
+    x, far = g.input(0), g.input(5)
+    inner, beside = rg.lift(lambda v: v + 1)(x), rg.lift(lambda v: 2 * v)(x)
+    begun, asked = Event(), Event()
+    wait = [False]
+
+    def read(v: int) -> int:
+        if wait[0]:
+            begun.set()
+            asked.wait(10)
+        return v + far.value
+
+    reader = rg.lift(read)(inner)
+    g.keep(reader)
+    hot(lambda i: (x.set(i), g.forward(reader, beside)))
+    got: list[tuple[int, int, int]] = []
+
+    def other() -> None:
+        begun.wait(10)
+        Timer(0.05, asked.set).start()
+        got.append((beside.value, inner.value, far.value))
+
+    wait[0] = True
+    thread = Thread(target=other)
+    thread.start()
+    x.set(20)
+    g.forward(reader, beside)
+    thread.join(10)
+    assert got == [(40, 21, 5)]
+    assert reader.parents == [inner, far]
+    assert reader.value == 26
     g.check_invariants()

@@ -418,7 +418,7 @@ def test_dropping_reads_all_over_a_rectangle_is_linear_work() -> None:
         g.check_invariants()
         return counted
 
-    few, many = calls(4), calls(16)
+    few, many = calls(32), calls(128)
     assert many < 4.5 * few
 
 

@@ -715,3 +715,32 @@ def test_who_caught_an_error_is_stale_only_where_that_error_may_have_gone(g: rg.
     a.set(4.0)
     assert z.is_stale
     assert z.value == 7.0
+
+
+@pytest.mark.parametrize("size", [3, 20_000, 70_000], ids=["copied", "lent", "by blocks"])
+def test_a_value_whose_memory_a_failed_run_left_is_computed_again_where_a_cutoff_keeps_it_clean(
+    size: int,
+) -> None:
+    def positive(v: np.ndarray) -> np.ndarray:
+        if v[0] < 0.0:
+            raise ValueError("negative")
+        return v * 1.0
+
+    g = rg.Graph()
+    x = g.input(np.ones(size))
+    y = rg.lift(positive, shape=(size,), dtype="float64")(x)
+    z = y * 2.0 + 1.0
+    for turn in range(4):
+        x.set(np.full(size, 1.0 + turn))
+        g.forward(z)
+    held = z.value
+    x.set(np.full(size, -1.0))
+    with pytest.raises(ValueError, match="negative"):
+        g.forward(z)
+    y.cutoff = "equal"
+    x.set(np.full(size, 4.0))
+    version = z.value_version
+    assert np.array_equal(z.value, np.full(size, 9.0))
+    assert np.array_equal(held, np.full(size, 9.0))
+    assert z.value_version == version, "its parent did not change"
+    g.check_invariants()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad_scheduler import CycleError, Link, check_invariants
+from reactgrad_scheduler import CycleError, Former, Link, check_invariants
 from reactgrad_scheduler.order import admit, any_cycle
 from tests.laws.random_program import Code
 from tests.scheduler.two_engines import Definition, IntegerHost
@@ -146,14 +146,17 @@ def test_nodes_are_relinked_together_or_not_at_all() -> None:
     scheduler = host.scheduler
     before = tables(host)
     with pytest.raises(CycleError):
-        scheduler.relink({a: Link((b,)), b: Link((c,)), c: Link((a,))})
+        scheduler.relink({a: Link((b,)), b: Link((c,)), c: Link((a,))}, Former())
     assert tables(host) == before
     links = {a: Link((b,)), b: Link((c,)), c: Link((x,))}
     state = scheduler.staleness.state
-    scheduler.restore(scheduler.relink(links))
+    former = Former()
+    scheduler.relink(links, former)
+    scheduler.restore(former)
     assert tables(host) == before
     assert scheduler.staleness.state == state  # so that plans still fit
-    former = scheduler.relink(links)
+    former = Former()
+    scheduler.relink(links, former)
     scheduler.outdate(former)
     check_invariants(scheduler)
     assert all(scheduler.is_stale(slot) for slot in (a, b, c))

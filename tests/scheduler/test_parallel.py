@@ -322,7 +322,7 @@ def test_large_kernels_run_outside_of_the_thread_that_reads(
 def test_cheap_nodes_are_left_to_the_thread_that_reads(
     g: rg.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "Crew", None)  # would be called
+    monkeypatch.setattr(crew, "Crew", None)  # would be called
     x = g.input(np.ones(8))
     y = rg.sin(x) + rg.cos(x)
     g.executor = rg.Threads(4)
@@ -779,7 +779,7 @@ def test_what_is_no_executor(g: rg.Graph) -> None:
 def test_where_each_node_is_looked_at_they_run_one_after_the_other(
     always: None, watch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "Crew", None)  # would be called
+    monkeypatch.setattr(crew, "Crew", None)  # would be called
     g = rg.Graph(executor=rg.Threads(2), max_bytes=10**9 if watch == "budget" else None)
     x = g.input(np.ones(3))
     nodes = [rg.exp(x), rg.sin(x)]
@@ -823,7 +823,7 @@ def test_what_a_node_is_expected_to_read_is_read_by_several_threads(always: None
 def test_values_that_go_between_two_nodes_are_left_to_one_thread(
     always: None, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(threads, "Crew", None)  # would be called
+    monkeypatch.setattr(crew, "Crew", None)  # would be called
     seen: list[list[Any]] = []
     for executor in (rg.Serial(), rg.Threads(2)):
         g = rg.Graph(executor=executor)

@@ -18,9 +18,31 @@ pytestmark = pytest.mark.trusting
 def consistent(cache: plans.PlanCache) -> None:
     transitions = cache._transitions
     assert cache.nodes == sum(len(t.plan) for t in transitions.values())
-    assert {key for keys in cache._by_target.values() for key in keys} <= set(transitions)
-    for key, transition in transitions.items():
-        assert all(key in cache._by_target[target] for target in transition.targets)
+    assert {key for keys in cache._keys_of.values() for key in keys} == set(transitions)
+    assert all(key in cache._keys_of[key[2]] for key in transitions)
+    groups = cache._groups
+    assert {group for several in cache._groups_of.values() for group in several} == {
+        *groups.values()
+    }
+    assert all(group in cache._groups_of[slot] for group in groups.values() for slot in group.slots)
+    assert cache._members == sum(map(len, groups))
+    assert {key[2] for key in transitions if not isinstance(key[2], int)} <= {*groups.values()}
+
+
+def test_a_plan_that_is_stored_again_takes_the_place_of_the_former_one() -> None:
+    cache = plans.PlanCache()
+    key: plans.Key = (7, (1,), cache.group((2, 3)))
+    for length in (5, 3):
+        plan = plans.Plan.of(range(length), range(9), certain=True)
+        transition = plans.Transition(plan, 7, ())
+        cache.put(key, transition)
+        consistent(cache)
+        assert cache.nodes == length
+    assert cache.get(key) is transition
+    cache.forget_target(3, 9)
+    assert not cache._keys_of
+    assert not cache._groups
+    assert not cache.nodes
 
 
 def test_a_plan_is_stored_at_the_second_sight_and_replayed_from_the_third() -> None:

@@ -194,6 +194,9 @@ class IntegerHost:
 
         return step
 
+    def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
+        return [self.bind(slot) for slot in slots], True
+
     def peek(self, slot: int) -> int:
         with self.scheduler.lock:
             self.scheduler.depend(slot)

@@ -110,8 +110,9 @@ class Comparison(Frame):
         plan, kept = self.plan, (*self.skipped, *self.cut_off)
         if not kept:
             return None
-        self._note(len(plan))
-        if len(kept) < max(FEW, len(plan) // 2):
+        nodes = len(plan.slots)
+        self._note(nodes)
+        if len(kept) < max(FEW, nodes // 2):
             self.scheduler.versions.ran_in_part(plan, kept)
         else:  # it has run few, and to settle the journal would look at all
             self._record()
@@ -190,7 +191,7 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
                 begin += 1
             else:
                 abandon(scheduler, (slot,))
-        elif frame.stopped:
+        elif frame.stopping is not None and frame.stopped:
             begin = frame.begun
             frame.write_down(begin)
             run = frame.run
@@ -205,18 +206,18 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
 
 def _only_versions_decide(scheduler: Scheduler, plan: Plan) -> bool:
     """Whether nodes of this plan run if, and only if, their parents' versions moved."""
-    apart = plan.members.isdisjoint
+    members = plan.members
     return (
         scheduler.stopwatch is None
-        and (not scheduler.dropped or _all_there(scheduler, plan))
-        and apart(scheduler.errors)
-        and apart(scheduler.raises)
-        and apart(scheduler.versions.forced)
-        and apart(scheduler.dynamic)
+        and (not scheduler.dropped or all_there(scheduler, plan))
+        and (not scheduler.errors or members.isdisjoint(scheduler.errors))
+        and (not scheduler.raises or members.isdisjoint(scheduler.raises))
+        and (not scheduler.versions.forced or members.isdisjoint(scheduler.versions.forced))
+        and (not scheduler.dynamic or members.isdisjoint(scheduler.dynamic))
     )
 
 
-def _all_there(scheduler: Scheduler, plan: Plan) -> bool:
+def all_there(scheduler: Scheduler, plan: Plan) -> bool:
     """Whether all values are there that the nodes of this plan have and read."""
     if plan.sources is None:
         parents = scheduler.topology.parents
@@ -231,6 +232,8 @@ def _due(scheduler: Scheduler, transition: Transition) -> set[int]:
 
     None of those that were clean before the change: their marks are not other ones afterwards.
     """
+    if not transition.marks:
+        return set()
     members = transition.plan.members
     doubtful = [slot for slot, _ in transition.marks if slot in members]
     if not doubtful:

@@ -1,7 +1,7 @@
 """Certain plans of nodes that read others while they run.
 
-That a node runs is certain, what it reads is not: such a plan *expects* it to read what it read when the
-plan was found. What was stale then is run where the node reads it, by a plan of its own inside of the
+That a node runs is certain, what it reads is not: such a plan *expects* it to read what it had read when
+the plan was found. What was stale then is run where the node reads it, by a plan of its own inside of the
 node's step; what it does not ask for this time does not run. Reads that come as expected write nothing
 but down that they were made; at the first one that does not, and at the end of a node that has left one
 out, all frames are *suspended* (see ``serial``), and the rest is found out as it goes.
@@ -9,10 +9,14 @@ out, all frames are *suspended* (see ``serial``), and the rest is found out as i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from threading import get_ident
 from typing import TYPE_CHECKING
 
+from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.executors.serial import UNKNOWN, run_certain
+from reactgrad_scheduler.order import find_path
 from reactgrad_scheduler.plan import Expected, Plan, Pull, Reading
 from reactgrad_scheduler.run import Run
 
@@ -23,12 +27,14 @@ if TYPE_CHECKING:
 MAX_INSIDE = 16
 
 
-def plan_of(scheduler: Scheduler, run: Run, left: frozenset[int]) -> Plan | None:
-    """The plan that does what a certain run did; `left` are nodes that it left stale outside of it."""
-    order = {slot: i for i, slot in enumerate(run.ran)}
-    if len(order) < len(run.ran):
-        return None
-    plan = _part(scheduler, run, Expected(order, left), 0, len(run.ran), MAX_INSIDE)
+def expect(scheduler: Scheduler, slots: Sequence[int]) -> Plan | None:
+    """The plan of a read that needs these nodes, in which all read what they read the last time.
+
+    ``None``: plans would lie too deep inside of each other.
+    """
+    order: dict[int, int] = {}
+    with CollectorPause():
+        plan = _part(scheduler, slots, Expected(order, frozenset()), MAX_INSIDE)
     if plan is not None:
         plan.finished = Run(list(plan.slots))
         plan.finished.seal(scheduler.topology.serial)
@@ -36,32 +42,46 @@ def plan_of(scheduler: Scheduler, run: Run, left: frozenset[int]) -> Plan | None
 
 
 def _part(
-    scheduler: Scheduler, run: Run, expected: Expected, begin: int, end: int, inside: int
+    scheduler: Scheduler, needed: Sequence[int], expected: Expected, inside: int
 ) -> Plan | None:
-    """The plan of what ran from `begin` to `end`."""
+    """The plan of those of these nodes that have not been run by then; it joins what is `expected`."""
     if not inside:
         return None
+    order, dynamic, mark = expected.order, scheduler.dynamic, scheduler.staleness.mark
+    parents, rank = scheduler.topology.parents, scheduler.topology.rank
+    dropped = scheduler.dropped
+    first = len(order)
     turns: list[int] = []
     readings: dict[int, Reading] = {}
-    at = end
-    while at > begin:
-        at -= 1
-        slot = run.ran[at]
-        turns.append(slot)
-        if slot not in scheduler.dynamic:
+    for slot in needed:
+        if slot in order:  # it is run where one of those before reads it
             continue
-        pulls: list[Pull] = []
-        for target, first, last in reversed(run.pulls.get(slot, ())):
-            part = _part(scheduler, run, expected, first, last, inside - 1)
-            if part is None or last != at:
-                return None
-            pulls.append(Pull(target, part, last))
-            at = first
-        operands = scheduler.operands(slot)
-        reads = scheduler.topology.parents[slot][len(operands) :]
-        readings[slot] = Reading(reads, operands, at, pulls[::-1])
-    slots = tuple(run.ran[begin:end])
-    return Plan(slots, True, frozenset(slots), tuple(turns[::-1]), readings, expected)
+        turns.append(slot)
+        fixed = dynamic.get(slot)
+        if fixed is not None:
+            operands, reads = parents[slot][:fixed], parents[slot][fixed:]
+            begin = len(order)
+            pulls: list[Pull] = []
+            ready = [*operands]
+            for read in reads:
+                if read in order:
+                    if order[read] < begin:
+                        ready.append(read)
+                elif not mark[read]:
+                    if read not in dropped:
+                        ready.append(read)
+                elif rank[read] >= rank[slot]:
+                    raise scheduler.cycle_error(find_path(scheduler.topology, slot, read))
+                else:
+                    below = scheduler.stale_ancestors((read,), but=order)
+                    part = _part(scheduler, below, expected, inside - 1)
+                    if part is None:
+                        return None
+                    pulls.append(Pull(read, part, len(order)))
+            readings[slot] = Reading(reads, operands, begin, pulls, frozenset(ready))
+        order[slot] = len(order)
+    slots = tuple(islice(order, first, None)) if first else tuple(order)
+    return Plan(slots, True, frozenset(slots), tuple(turns), readings, expected)
 
 
 def note_read(scheduler: Scheduler, slot: int) -> bool:
@@ -124,14 +144,16 @@ def _pull(scheduler: Scheduler, slot: int) -> None:
         frame = scheduler.frames[-1]
         if not frame.active or frame.position is not None or scheduler.too_deep():
             return
-        reading = frame.plan.readings[frame.slot]
+        reading = frame.reading
         if frame.at == len(reading.pulls) or reading.pulls[frame.at].target != slot:
             return
         pull = reading.pulls[frame.at]
+        scheduler.reader = None
         run = run_certain(scheduler, pull.plan)
         if run is None:
             frame.at += 1
             frame.done = pull.end
+            scheduler.reader = frame
         else:
             scheduler.read_inside((slot,), run)
     finally:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
-from threading import Lock
+from threading import Lock, get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
-from reactgrad_scheduler.run import Run, Span
+from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ class Frame:
     """
 
     # Where the plan has readings (see ``reading``): what the node `slot` has read so far, how much it has
-    # pulled of what it is expected to, up to which position all has run; `active` while its function runs.
+    # pulled of what it is expected to, up to which position all has run; `active` while its function runs,
+    # in which thread.
     slot = UNKNOWN
     active = False
+    thread: int
+    reading: Reading
     reads: dict[int, None]
     at: int
     done: int
@@ -110,6 +113,7 @@ class Frame:
         """
         scheduler = self.scheduler
         self.active = False
+        scheduler.reader = None
         self._taken += len(list(self.steps))
         slots, expected = self.plan.slots, self.plan.expected
         end = index = self._index()
@@ -134,9 +138,32 @@ class Frame:
             slot  # a script may have called code of the user, on top
         )
 
-    def check(self, reading: Reading) -> None:
+    def begin(self, slot: int, reading: Reading) -> None:
+        """The function of a node is called next of which it is known what it is expected to read."""
+        self.reading, self.done, self.at = reading, reading.begin, 0
+        self.reads = {}
+        self.thread = get_ident()
+        self.slot = slot  # last: who suspends in between must find the rest
+        self.active = True
+        if not self.scheduler.retried:
+            self.scheduler.reader = self
+
+    def notes(self, slot: int) -> bool:
+        """Note that the function under way reads `slot`, if it is expected to, and it is there already.
+
+        Needs no lock; ``False``, with nothing noted, also in any other thread.
+        """
+        reads = self.reads
+        if (slot not in self.reading.ready and slot not in reads) or get_ident() != self.thread:
+            return False
+        # Where another thread has suspended the frame by now, it has taken these reads over.
+        reads[slot] = None
+        return True
+
+    def check(self) -> None:
         """The function under way has ended: suspend unless it has read what it was expected to."""
-        reads = tuple(self.reads)
+        self.scheduler.reader = None
+        reading, reads = self.reading, tuple(self.reads)
         if reads != reading.slots:
             reads = tuple([one for one in reads if one not in reading.operands])
         if reads != reading.slots or self.at != len(reading.pulls):
@@ -249,8 +276,6 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
     if not isinstance(error, Exception):
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
-        if scheduler.crew is None:  # else others are at work on its nodes; nothing was done ahead
-            break_off(scheduler, plan, run)
         raise error
 
 
@@ -267,13 +292,14 @@ def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
 def break_off(scheduler: Scheduler, plan: Plan, run: Run) -> None:
     """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs.
 
-    Only steps of a certain plan do work ahead of their turn. What has run has its value, also where its
-    mark was erased since.
+    Only in a certain plan anything is done ahead of their turn. What has run has its value, also where its
+    mark was erased since; what has failed is as any node that fails.
     """
+    scheduler.attend()
     abandon(scheduler, plan.slots)
     if plan.certain:
-        mark, done = scheduler.staleness.mark, set(run.ran)
-        scheduler.host.spoiled([slot for slot in plan.slots if mark[slot] and slot not in done])
+        mark, reached = scheduler.staleness.mark, {*run.ran, *run.failed}
+        scheduler.host.spoiled([slot for slot in plan.slots if mark[slot] and slot not in reached])
 
 
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
@@ -304,14 +330,17 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
         return plan.steps
     if known is None:
         with CollectorPause():
-            pairs = [(slot, step) for slot in turns if (step := bind(slot) or spare) is not None]
-            known = [
-                _reading(scheduler.frames, slot, step) if slot in readings else step
-                for slot, step in pairs
-            ]
-            plan.step_slots = step_slots = [slot for slot, _ in pairs]
+            bound, lends = scheduler.host.bind_all(turns)
+            if spare is not None:
+                bound = [step or spare for step in bound]
+            step_slots = [slot for slot, step in zip(turns, bound) if step is not None]
+            known = [step for step in bound if step is not None]
+            for at, slot in enumerate(step_slots) if readings else ():
+                if slot in readings:
+                    known[at] = _reading(scheduler.frames, slot, readings[slot], known[at])
+            plan.step_slots = step_slots
         plan.places = None
-        plan.lends = any(map(scheduler.host.lends, step_slots))
+        plan.lends = lends
         plan.moves_seen = len(moves)
         plan.steps = known
         return known
@@ -330,7 +359,9 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
                 step = bind(slot) or spare
                 if step is not None:
                     at = places[slot]
-                    known[at] = _reading(scheduler.frames, slot, step) if slot in readings else step
+                    if slot in readings:
+                        step = _reading(scheduler.frames, slot, readings[slot], step)
+                    known[at] = step
                     changed[at] = None
     if rows is not None:
         for at in changed:
@@ -342,20 +373,15 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     return known
 
 
-def _reading(frames: list[Frame], slot: int, step: Step) -> Step:
+def _reading(frames: list[Frame], slot: int, reading: Reading, step: Step) -> Step:
     """The step of a node of which it is known what it is expected to read."""
 
     def read() -> None:
         frame = frames[-1]
-        reading = frame.plan.readings[slot]
-        frame.done = reading.begin
-        frame.at = 0
-        frame.reads = {}
-        frame.slot = slot
-        frame.active = True
+        frame.begin(slot, reading)
         step()
         if frame.active:
-            frame.check(reading)
+            frame.check()
 
     return read
 
@@ -377,8 +403,6 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
     stopwatch = scheduler.stopwatch
     compute = run_node if stopwatch is None else stopwatch.run_node
     began = perf_counter()
-    forced, cutoffs = scheduler.versions.forced, scheduler.staleness.cutoffs
-    waiting: dict[int, list[Span]] = {}  # nodes whose reads are run first
     todo = list(reversed(slots))
     while todo:
         if scheduler.cancelled:
@@ -394,13 +418,10 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
             asked.add((slot, read))
             needed = scheduler.stale_ancestors([read])
             if scheduler.under_way(needed) is None:
-                if run.certain:
-                    waiting.setdefault(slot, []).append((read, len(run.ran), 0))
                 todo.append(slot)
                 todo.extend(reversed(needed))
                 continue
             standing = STALE  # it would be refused that read now
-            run.certain = False
         if standing == CLEAN:
             put(slot, CLEAN)
             run.skipped.append(slot)
@@ -410,11 +431,6 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
             if own is not None and own is scheduler.raises[slot]:
                 run.failed[slot] = own.error
         elif standing == STALE:
-            if run.certain:
-                run.certain = mark[slot] == STALE and slot not in cutoffs and slot not in forced
-                if slot in waiting:
-                    end = len(run.ran)
-                    run.pulls[slot] = [(read, begin, end) for read, begin, _ in waiting[slot]]
             compute(scheduler, slot, run)
     run.seconds = perf_counter() - began
     return run
@@ -468,12 +484,8 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
 def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None:
     """Write down that the step of `slot` has ended, and what it answered."""
     versions = scheduler.versions
-    relinked = scheduler.adopt_reads(slot)
-    inner = scheduler.inner.pop(slot, ())
-    if run.certain:
-        run.certain = not relinked
-        run.note_pulls(slot, inner)
-    run.absorb(inner)
+    scheduler.adopt_reads(slot)
+    run.absorb(scheduler.inner.pop(slot, ()))
     if versions.journal:  # a read inside of it may have replayed a plan
         versions.settle()
     versions.forced.discard(slot)

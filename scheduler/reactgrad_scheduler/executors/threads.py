@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.errors import ExecutorError
 from reactgrad_scheduler.executors import costs, serial
-from reactgrad_scheduler.executors.crew import Crew
-from reactgrad_scheduler.executors.straight import Straight, split
 from reactgrad_scheduler.plan import Plan, Step
 from reactgrad_scheduler.run import Run
 
@@ -117,6 +115,10 @@ class Threads:
 
     def run(self, scheduler: Scheduler, slots: Sequence[int]) -> Run:
         """As ``serial.run_checked``, with several threads."""
+        from reactgrad_scheduler.executors.crew import (
+            Crew,
+        )  # here, since few graphs have several threads
+
         began = perf_counter()
         crew = Crew(scheduler, slots, self.size)
         crew.begin_checked()
@@ -139,6 +141,11 @@ class Threads:
         return self.run(scheduler, plan.rest(0))
 
     def _go_straight(self, scheduler: Scheduler, plan: Plan, steps: list[Step]) -> Run | None:
+        from reactgrad_scheduler.executors.crew import (
+            Crew,
+        )  # here, since few graphs have several threads
+        from reactgrad_scheduler.executors.straight import Straight, split
+
         table = plan.tasks
         if table is None or table.step_slots is not plan.step_slots:
             table = plan.tasks = split(scheduler, plan)

@@ -1,0 +1,53 @@
+"""An interrupt between two lines of the engine."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from linecache import getline
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import reactgrad as rg
+import reactgrad_scheduler
+
+ENGINE = tuple(str(Path(one.__file__ or "").parent) for one in (rg, reactgrad_scheduler))
+
+
+def interrupted(act: Callable[[], object], at: int) -> bool:
+    """Raise in the `at`-th line of the engine; whether `act` has so many.
+
+    Not at a ``try:`` and not where a ``with`` calls what ends it: there no signal is looked at.
+    """
+    lines = 0
+
+    def enter(frame: FrameType, event: str, argument: object) -> Any:
+        latest = 0
+
+        def follow(frame: FrameType, event: str, argument: object) -> Any:
+            nonlocal latest, lines
+            if event == "line":
+                line = getline(frame.f_code.co_filename, frame.f_lineno).split(maxsplit=1)
+                deaf = line[0] == "try:" or (line[0] == "with" and latest > frame.f_lineno)
+                latest = frame.f_lineno
+                lines += not deaf
+                if lines == at and not deaf:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return follow
+
+        return follow if frame.f_code.co_filename.startswith(ENGINE) else None
+
+    former = sys.gettrace()
+    gc.disable()  # whose work is not the engine's, though it calls some of it
+    sys.settrace(enter)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(former)
+        gc.enable()
+    return False
