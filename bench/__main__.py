@@ -103,7 +103,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json is not None:
         content = {"machine": machine, "lines": [line.as_dict() for line in found]}
         options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False))
-    return 1 if any(line.failed for line in found) else 0
+    failed = [line for line in found if line.failed]
+    for line in failed:  # again, where whoever reads only the end sees it
+        print(f"{line.number} {line.case}: {line.note}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from bench._apart import Apart
 from bench._case import Contest, Count, Later, Setting, Side
@@ -72,10 +73,16 @@ def _raced(
             except Exception as error:
                 if at == 0:
                     raise
-                notes[side.name] = f"peer failed: {type(error).__name__}: {error!s:.120}"
+                notes[side.name] = _peer_failed(error)
                 continue
-            runners.append((side.name, runner))
-        laps = duel(contest, runners, pace)
+            runners.append((side.name, OfPeer(side.name, runner) if at else runner))
+        while laps is None:
+            try:
+                laps = duel(contest, runners, pace)
+            except PeerError as error:  # the others go on without it
+                name, cause = error.args
+                notes[name] = _peer_failed(cause)
+                runners = [one for one in runners if one[0] != name]
     except Exception as error:
         failed = True
         kind = "" if isinstance(error, DifferentOutputs) else f"{type(error).__name__}: "
@@ -109,6 +116,35 @@ def _raced(
             at = laps.sides.index(peer.side.name)
             known |= {"peer": Figure.of(laps.times(at)), "ratio": Figure.of(laps.ratios(at))}
         yield line(notes.get(peer.side.name, ""), **known)
+
+
+def _peer_failed(error: Exception) -> str:
+    return f"peer failed: {type(error).__name__}: {error!s:.120}"
+
+
+class PeerError(Exception):
+    """A peer raised; its name, and what it raised."""
+
+
+class OfPeer:
+    """A peer's runner, which says whose errors its errors are."""
+
+    def __init__(self, name: str, runner: Runner) -> None:
+        self._name = name
+        self._runner = runner
+        self.close = runner.close
+
+    def outputs(self, seed: int) -> list[Any]:
+        try:
+            return self._runner.outputs(seed)
+        except Exception as error:
+            raise PeerError(self._name, error) from error
+
+    def seconds(self, seed: int, count: int) -> float:
+        try:
+            return self._runner.seconds(seed, count)
+        except Exception as error:
+            raise PeerError(self._name, error) from error
 
 
 def _built(

@@ -152,6 +152,34 @@ def test_a_peer_that_raises_is_named_and_fails_nothing(
     assert (line.ratio, line.met, line.failed) == (None, None, False)
 
 
+@pytest.mark.parametrize("at", [2, 4])
+def test_a_peer_that_raises_later_is_left_out_from_then_on(
+    measured: Callable[[ModuleType], Any], at: int
+) -> None:
+    calls = iter(range(100))
+
+    def tired(x: Any) -> Any:
+        if next(calls) == at:
+            raise RecursionError("too deep")
+        return 2.0 * x
+
+    found = measured(
+        toy(Peer(Side("tired", lambda: tired)), Peer(Side("same", lambda: lambda x: x + x)))
+    )
+    assert found[0].note == "peer failed: RecursionError: too deep"
+    assert found[1].ratio is not None
+    assert not any(line.failed for line in found)
+
+
+def test_what_failed_is_said_again_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = Line("B1", "toy: twice", "step", True, note="FAILED: 3 is not 2", failed=True)
+    monkeypatch.setattr(_run, "lines", lambda *_: iter([wrong]))
+    assert command.main(["--quick", "B1", "B9"]) == 1
+    assert capsys.readouterr().out.endswith("B1 toy: twice: FAILED: 3 is not 2\n" * 2)
+
+
 def test_inputs_are_new_at_every_step_and_the_same_for_all_sides(
     measured: Callable[[ModuleType], Any],
 ) -> None:

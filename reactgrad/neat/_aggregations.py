@@ -15,6 +15,7 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad import extend
+from reactgrad.neat._samples import total_for
 
 
 def _mean(values: Sequence[Any]) -> Any:
@@ -59,8 +60,7 @@ def median_share(*values: Any, out: Any, i: int) -> None:
 
 
 def _share(i: int, g: Any, ans: Any, *values: Any) -> Any:
-    part = g * median_share(*values, i=i)
-    return part.sum() if part.ndim > values[i].ndim else part
+    return total_for(values[i], g * median_share(*values, i=i))
 
 
 extend.defvjp(median, _share)

@@ -37,7 +37,8 @@ class RecurrentNetwork:
     Made by ``RecurrentNetwork.create`` for one genome: it is not updated or forked. Each call of
     ``activate`` is one step in time: inputs reach the neurons they are connected to, and all neurons change
     at once. ``net[key]`` is the node of a neuron at the latest step, computed from its own genes and from
-    inputs that hold the step before.
+    inputs that hold the step before. Genes that are set, ``net.genes(key).set(...)``, have their say from the
+    next step on: what was is not computed again. A step that fails is not made.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class RecurrentNetwork:
         for key, var in self._now.items():
             var.name = node_name(key)
         self._values = {**self._now, **still}
-        self._stepped = False
+        self._held: dict[int, Any] = {}
 
     @classmethod
     def create(cls, genome: Any, config: Any) -> RecurrentNetwork:
@@ -115,8 +116,8 @@ class RecurrentNetwork:
         values: dict[rg.Var, Any] = {
             self._before[key]: column for key, column in zip(self.phenotype.inputs, given)
         }
-        for key, var in self._now.items():
-            held = np.asarray(var.value if self._stepped else 0.0)
+        for key in self._now:
+            held = np.asarray(self._held.get(key, 0.0))
             if held.shape not in ((), (samples,)):  # what no input leads to is the same in all
                 raise rg.ShapeError(
                     f"the network is in the middle of {held.size} sequences and was given {samples} "
@@ -124,14 +125,14 @@ class RecurrentNetwork:
                 )
             values[self._before[key]] = np.broadcast_to(held, (samples,))
         self.graph.set(values)
-        self._stepped = True
         self.graph.forward(*self._now.values())
+        self._held = {key: var.value for key, var in self._now.items()}
         result = rows([self._values[key].value for key in self.phenotype.outputs], samples)
         return result[0].tolist() if alone else result
 
     def reset(self) -> None:
         """Go back to where all neurons are 0; the next step may have another number of samples."""
-        self._stepped = False
+        self._held = {}
 
     def unroll(self, steps: int) -> Unrolled:
         """The network over several steps as one graph, through which gradients pass.
@@ -215,8 +216,16 @@ class Unrolled:
         ------
         ShapeError
             If there are not as many steps, or not one number for each input.
+        DTypeError
+            If something is no number.
         """
-        array = np.asarray(sequence, dtype=np.float64)
+        try:
+            array = np.asarray(sequence)
+        except ValueError as error:
+            raise rg.ShapeError(
+                f"the steps that were given make no array: {error}. Give the same number of samples, and "
+                f"{len(self.phenotype.inputs)} numbers each, for every step."
+            ) from None
         if array.ndim not in (2, 3) or len(array) != self.steps:
             raise rg.ShapeError(
                 f"the network is unrolled over {self.steps} steps and was given an array of shape "

@@ -45,6 +45,11 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], b
     return np.ascontiguousarray(np.atleast_2d(array).T), alone
 
 
+def total_for(source: Any, part: Any) -> Any:
+    """A gradient that has an element for each sample, for a source that may be the same in all of them."""
+    return part if part.shape == source.shape else part.sum().reshape(source.shape)
+
+
 def _shape(*values: extend.Spec) -> extend.Spec:
     found = extend.broadcast(*values)
     return extend.spec((*found.shape, len(values)), found.dtype)
@@ -58,8 +63,7 @@ def side_by_side(*values: Any, out: Any) -> None:
 
 
 def _column(i: int, g: Any, ans: Any, *values: Any) -> Any:
-    part = g[..., i]
-    return part.sum() if part.ndim > values[i].ndim else part
+    return total_for(values[i], g[..., i])
 
 
 def _only_column(i: int, t: Any, ans: Any, *values: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ShapeError, extend
+from reactgrad.neat._samples import total_for
 
 
 def _shape(genes: extend.Spec, *sources: extend.Spec) -> extend.Spec:
@@ -60,13 +61,8 @@ def _along(genes: Any, direction: Any) -> Any:
     return np.concatenate([direction[:1], np.ones(1), weights])
 
 
-def _to(part: Any, source: Any) -> Any:
-    """Summed over the samples, for a source that is the same in all of them."""
-    return part.sum() if part.ndim > source.ndim else part
-
-
 def _from(part: Any, ans: Any) -> Any:
-    return part if part.ndim == ans.ndim else np.broadcast_to(part, ans.shape)
+    return part if part.shape == ans.shape else np.broadcast_to(part, ans.shape)
 
 
 def _by_genes(direction: Any, ans: Any, g: Any, genes: Any, *sources: Any) -> Any:
@@ -86,7 +82,7 @@ def _by_source(a: Any, b: Any, genes: Any, i: int) -> Any:
 extend.defvjp(
     weigh,
     lambda g, ans, genes, *sources: weigh_genes(g, genes, *sources),
-    lambda i, g, ans, genes, *sources: _to(weigh_source(g, genes, i=i), sources[i]),
+    lambda i, g, ans, genes, *sources: total_for(sources[i], weigh_source(g, genes, i=i)),
 )
 extend.defjvp(
     weigh,
@@ -97,7 +93,9 @@ extend.defvjp(
     weigh_genes,
     lambda h, ans, g, genes, *sources: _from(weigh(_along(genes, h), *sources), g),
     _by_genes,
-    lambda i, h, ans, g, genes, *sources: _to(weigh_source(g, _along(genes, h), i=i), sources[i]),
+    lambda i, h, ans, g, genes, *sources: total_for(
+        sources[i], weigh_source(g, _along(genes, h), i=i)
+    ),
 )
 extend.defjvp(
     weigh_genes,

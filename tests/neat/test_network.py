@@ -377,3 +377,41 @@ def test_the_graph_of_a_network_goes_through_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         loaded["outputs"].value, net.activate(SAMPLES * np.array([0.0, 1.0, 1.0]))
     )
+
+
+@pytest.mark.parametrize("jit", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_an_input_that_is_the_same_in_all_samples_may_be_one_number(seed: int, jit: bool) -> None:
+    """Its gradient is the total of those of its samples, also where that was there before."""
+    draw = random.Random(seed)
+    genome = new_genome(SETTINGS, draw)
+    mutations = Mutations(SETTINGS, draw, TAME)
+    for _ in range(25):
+        mutations.step(genome)
+    X = np.random.default_rng(seed).normal(size=(4, 3))
+
+    def gradients(net: Any) -> list[Any]:
+        total = (net.outputs * np.arange(1.0, 3.0)).sum()
+        wanted = [net[-1], net[-2], *[net.genes(key) for key in net.phenotype.neurons]]
+        return rg.grad(total, wanted, allow_unused=True)
+
+    nets = [neat.Network.create(genome, SETTINGS) for _ in range(2)]
+    for net in nets:
+        net.graph.jit = jit
+        net.activate(X)
+    kept = gradients(nets[0])
+    for _ in range(2):
+        nets[0][-1].set(X[:1, 0])
+        nets[1].activate(np.column_stack([np.full(4, X[0, 0]), X[:, 1:]]))
+        for ours, other in zip(kept, gradients(nets[1]), strict=True):
+            if ours is None:
+                assert other is None
+            elif ours.value.shape == (1,) != other.value.shape:
+                np.testing.assert_allclose(ours.value, other.value.sum(keepdims=True), rtol=1e-12)
+            else:
+                np.testing.assert_allclose(ours.value, other.value, rtol=1e-12, atol=1e-15)
+        for net in nets:
+            net.activate(X)
+        for ours, other in zip(kept, gradients(nets[1]), strict=True):
+            if ours is not None:
+                np.testing.assert_allclose(ours.value, other.value, rtol=1e-12, atol=1e-15)

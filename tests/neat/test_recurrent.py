@@ -83,3 +83,48 @@ def test_another_number_of_samples_needs_a_reset() -> None:
         net.unroll(2).activate(np.ones((3, 3)))
     with pytest.raises(rg.DTypeError, match="at least 1"):
         net.unroll(0)
+
+
+def test_genes_that_are_set_between_steps_leave_what_was() -> None:
+    genome = grown(11, 0)
+    connect(genome, 0, 0, 0.7)
+    net = neat.RecurrentNetwork.create(genome, SETTINGS)
+    peer = neat_python.nn.RecurrentNetwork.create(genome, SETTINGS)
+    for one in SEQUENCE.tolist():
+        assert net.activate(one) == pytest.approx(peer.activate(one), rel=1e-12)
+        net.genes(0).set(net.genes(0).value * 1.1)
+        at = next(i for i, node in enumerate(peer.node_evals) if node[0] == 0)
+        key, activation, aggregation, bias, response, links = peer.node_evals[at]
+        links = [(source, weight * 1.1) for source, weight in links]
+        scaled = (key, activation, aggregation, bias * 1.1, response * 1.1, links)
+        peer.node_evals[at] = scaled
+    net.graph.check_invariants()
+
+
+def test_a_step_that_fails_is_not_made() -> None:
+    def shy(z: float) -> float:
+        if z > 100.0:
+            raise ValueError("too much")
+        return z
+
+    settings = config(feed_forward=False)
+    settings.genome_config.add_activation("shy", shy)
+    genome = new_genome(settings, random.Random(1))
+    connect(genome, 0, 0, 0.7)
+    genome.nodes[0].activation = "shy"
+    nets = [neat.RecurrentNetwork.create(genome, settings) for _ in range(2)]
+    for one in SEQUENCE.tolist():
+        first, other = [net.activate(one) for net in nets]
+        assert first == other
+        with pytest.raises(ValueError, match="too much"):
+            nets[0].activate([1e9 * np.sign(nets[0].genes(0).value[2]), 0.0, 0.0])
+        with pytest.raises(rg.ShapeError, match="3 inputs"):
+            nets[0].activate([0.0])
+
+
+def test_sequences_that_are_no_numbers() -> None:
+    unrolled = neat.RecurrentNetwork.create(grown(3, 5), SETTINGS).unroll(2)
+    with pytest.raises(rg.DTypeError, match="no real numbers"):
+        unrolled.activate([["a", "b", "c"], ["d", "e", "f"]])
+    with pytest.raises(rg.ShapeError, match="make no array"):
+        unrolled.activate([[1.0, 2.0, 3.0], [[1.0, 2.0, 3.0]]])
