@@ -12,12 +12,13 @@ followed to its end; ``rescue`` puts those into the table that are there when it
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._store import MISSING
-from reactgrad.backend import Spec, device_of_kind, own_copy, storage_shape
+from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
 from reactgrad.ops import Op
 from reactgrad.scheduler import Step
 
@@ -31,6 +32,20 @@ MAX_SCRATCH = 1 << 25
 RAN, AGAIN, BACK, GONE = "ran", "computed again", "brought back", "let go"
 
 Event = tuple[str, int]
+
+
+def _gone_after(events: Sequence[Event], at: int) -> Iterator[int]:
+    """The values that go right after this event."""
+    return (slot for _, slot in takewhile(lambda event: event[0] == GONE, events[at + 1 :]))
+
+
+def _alike(one: Spec | None, other: Spec) -> bool:
+    """Whether values of these specs fill memory in the same way."""
+    return one is not None and _layout(one) == _layout(other)
+
+
+def _layout(found: Spec) -> tuple[Any, ...]:
+    return storage_shape(found), found.dtype, found.kind
 
 
 class _Memory:
@@ -57,6 +72,7 @@ class _Act(NamedTuple):
     shows: Any  # the array of the operand of which it is a view
     operands: dict[int, Any]  # those that lie in scratch
     packs: bool = False  # whether the value is put away anew
+    over: int | None = None  # the operand where the value is written, which goes
 
 
 class Repeat:
@@ -195,6 +211,9 @@ class Repeat:
                     there[act.slot] = act
                 if act.what == RAN:
                     ran.add(act.slot)
+        for act in self._acts[index]:
+            if act.over is not None:  # perhaps in part
+                there.pop(act.over, None)
         # Bound to new storage; what has not run holds nothing.
         for at, acts in enumerate(self._acts):
             again = [act.slot for act in acts if act.what == AGAIN and act.slot in self.back]
@@ -253,7 +272,7 @@ class Repeat:
         for turn, events in enumerate(self._turns):
             acts: list[_Act] = []
             self._acts.append(acts)
-            for what, slot in events:
+            for at, (what, slot) in enumerate(events):
                 if what == GONE:
                     array, lender = arrays.pop(slot), memory.pop(slot)
                     packs = slot in fresh
@@ -263,12 +282,13 @@ class Repeat:
                         lender.leave()
                     continue
                 operands = {one: arrays[one] for one in parents[slot] if one in arrays}
-                shows = None
+                shows = over = None
                 if slot in self._gone:
-                    shows = self._place(what, slot, arrays, memory, free)
+                    dying = {one for one in _gone_after(events, at) if one not in fresh}
+                    shows, over = self._place(what, slot, dying, arrays, memory, free)
                     if what == RAN and shows is None and not self._host.transient[slot].recomputed:
                         fresh.add(slot)
-                acts.append(_Act(what, slot, arrays.get(slot), shows, operands))
+                acts.append(_Act(what, slot, arrays.get(slot), shows, operands, over=over))
                 for one in (slot, *parents[slot]):
                     if one not in self._gone:
                         users[one].add(turn)
@@ -279,11 +299,15 @@ class Repeat:
         self,
         what: str,
         slot: int,
+        dying: Set[int],
         arrays: dict[int, Any],
         memory: dict[int, _Memory | None],
         free: dict[Any, list[_Memory]],
-    ) -> Any:
-        """Find a place for a value; returns the array of which it is a view."""
+    ) -> tuple[Any, int | None]:
+        """Find a place for a value, also where an operand lies that is `dying`.
+
+        Returns the array of which it is a view, and the operand that it is written over.
+        """
         host, found = self._host, self._host.specs[slot]
         assert found is not None  # see ``possible``
         op, device = host.ops[slot], device_of_kind(found.kind)
@@ -295,8 +319,18 @@ class Repeat:
                 arrays[slot], memory[slot] = view, memory.get(parent)
                 if memory[slot] is not None:
                     memory[slot].users += 1  # type: ignore[union-attr]
-                return shows
-        unused = free[storage_shape(found), found.dtype, found.kind]
+                return shows, None
+        for i, parent in enumerate(host.scheduler.topology.parents[slot]):
+            lender = memory.get(parent) if parent in dying and what != BACK else None
+            if lender is None or lender.users > 1 or lender.array is not arrays[parent]:
+                continue
+            if _alike(host.specs[parent], found) and may_overwrite(
+                op.name, found.kind, i, host.attrs[slot]
+            ):
+                arrays[slot], memory[slot] = lender.array, lender
+                lender.users += 1
+                return None, parent
+        unused = free[_layout(found)]
         if unused:
             lender = unused.pop()
         else:
@@ -304,7 +338,7 @@ class Repeat:
             self._taken[found] += 1
         lender.users = 1
         arrays[slot], memory[slot] = lender.array, lender
-        return None
+        return None, None
 
     def _lend(self, found: Spec, number: int) -> Any:
         """Memory of this run alone where it is much, else what all such runs use."""

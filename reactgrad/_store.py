@@ -257,8 +257,20 @@ class Store:
 
     def release(self, slots: Sequence[int]) -> None:
         """Forget the values of computed nodes, which are computed again when they are needed."""
-        for slot in slots:
-            self.forget(slot)
+        try:
+            for slot in slots:
+                self.forget(slot)
+            self._drop(slots)
+        except BaseException:  # an interrupt: what has begun to go goes
+            gone = [slot for slot in slots if self.data[slot] is MISSING]
+            for slot in gone:
+                self.discard(slot)
+                self.moved(slot)
+            self._drop(gone)
+            self.scheduler.staleness.doubt_all(())
+            raise
+
+    def _drop(self, slots: Sequence[int]) -> None:
         self.scheduler.drop([slot for slot in slots if not self._lies_away(slot)])
 
     def _lies_away(self, slot: int) -> bool:

@@ -11,7 +11,15 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
 from reactgrad.backend import _strips
-from reactgrad.backend._registry import Binder, Direct, Kernel, find_binder, register_binder
+from reactgrad.backend._registry import (
+    Binder,
+    Direct,
+    Fits,
+    Kernel,
+    find_binder,
+    register_binder,
+    register_overwriting,
+)
 from reactgrad.backend._strips import Elementwise, Reduction, is_large
 
 Attrs = tuple[Any, ...]
@@ -30,11 +38,23 @@ _DEAR = (
     *("erf", "erfc", "norm_cdf"),
 )
 
+# Operands of whose elements none is read after that of the result was written.
+_OVERWRITTEN = {
+    **dict.fromkeys({*_numpy.UFUNCS, "maximum", "minimum", "relu_grad"} - {"matmul"}, (0, 1)),
+    **dict.fromkeys(("astype", "clip", "relu", "sigmoid"), (0,)),
+    "tanh_grad": (1,),
+    "where": (2,),
+}
+
+
+def _always(attrs: Attrs) -> bool:
+    return True
+
 
 def _elementwise(
     bind: Binder,
     cost: float = 1.0,
-    fits: Callable[[Attrs], bool] = lambda attrs: True,
+    fits: Fits = _always,
     kernel: Kernel | None = None,
 ) -> Binder:
     """A binder of an elementwise kernel that gives large results an ``Elementwise`` step."""
@@ -133,6 +153,9 @@ def _register() -> None:
     register_binder("min", "cpu", _reduction(np.minimum, plain("min")))
     register_binder("sum_to", "cpu", _sum_to(plain("sum_to")))
     register_binder("sum_like", "cpu", _sum_to(plain("sum_like")))
+    for name, operands in _OVERWRITTEN.items():
+        register_overwriting(name, "cpu", operands, _always)
+    register_overwriting("accumulate", "cpu", (0, 1), _everywhere)
 
 
 _register()

@@ -10,7 +10,7 @@ compiled loops (``_loop_call``), or ``None`` where they have none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,8 +18,11 @@ from reactgrad._errors import DeviceError
 
 Kernel = Callable[..., object]
 Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Any]
+Fits = Callable[[tuple[Any, ...]], bool]
 
 _binders: dict[tuple[str, str], Binder] = {}
+# (op, device kind): its binder, operands, and for which attributes; see ``register_overwriting``.
+_overwriting: dict[tuple[str, str], tuple[Binder, frozenset[int], Fits]] = {}
 
 
 class Direct:
@@ -56,6 +59,20 @@ def register_kernel(op: str, kind: str, kernel: Kernel) -> None:
 def register_binder(op: str, kind: str, binder: Binder) -> None:
     """Use `binder` for `op` on devices of this kind."""
     _binders[op, kind] = binder
+
+
+def register_overwriting(op: str, kind: str, operands: Iterable[int], fits: Fits) -> None:
+    """Say which operands may lie where `op`, as it is bound now, writes its result, if attributes fit."""
+    _overwriting[op, kind] = _binders[op, kind], frozenset(operands), fits
+
+
+def may_overwrite(op: str, kind: str, operand: int, attrs: tuple[Any, ...]) -> bool:
+    """Whether `op` may write its result where this operand lies, which has its shape and dtype."""
+    known = _overwriting.get((op, kind))
+    if known is None:
+        return False
+    binder, operands, fits = known
+    return operand in operands and _binders[op, kind] is binder and fits(attrs)
 
 
 def find_binder(op: str, kind: str, jit: bool = False) -> Binder:

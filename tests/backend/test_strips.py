@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad._store import NEW, UNBOUND, Store
-from reactgrad.backend import Elementwise, Reduction, Strip, Turn, _blockwise, _strips, find_binder
+from reactgrad.backend import (
+    Elementwise,
+    Reduction,
+    Strip,
+    Turn,
+    _blockwise,
+    _registry,
+    _strips,
+    find_binder,
+)
 from reactgrad_scheduler import Scheduler
 
 
@@ -692,3 +701,42 @@ def test_who_watches_the_clock_sees_each_node_by_itself() -> None:
         with g.record() as log:
             g.forward(z)
         assert len(log.runs[0].ran) == len(strips_of(g)) * strips_of(g)[0]
+
+
+# --- writing over an operand ---------------------------------------------------------------------
+
+ATTRS: dict[str, Callable[[np.dtype[Any]], tuple[Any, ...]]] = {
+    "clip": lambda dtype: ("lh",),
+    "astype": lambda dtype: (dtype,),
+    "accumulate": lambda dtype: ((2, 30), (None, None)),
+}
+OPERANDS = {"relu": 1, "sigmoid": 1, "astype": 1, "clip": 3, "where": 3}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", sorted({op for op, _ in _registry._overwriting}))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_result_that_is_written_over_an_operand_is_the_same(op: str, dtype: str) -> None:
+    ufunc = getattr(np, op, None)
+    count = OPERANDS.get(op) or (ufunc.nin if isinstance(ufunc, np.ufunc) else 2)
+    attrs = ATTRS.get(op, lambda dtype: ())(np.dtype(dtype))
+    draw = np.random.default_rng(0)
+    inputs = [(draw.normal(size=(2, 30)) * 3).astype(dtype) for _ in range(count)]
+    if dtype[0] in "iu":  # no negative powers of integers
+        inputs = [abs(one) for one in inputs]
+    tried = 0
+    for configured in (whole, blockwise):
+        for i in range(count):
+            if not _registry.may_overwrite(op, "cpu", i, attrs):
+                continue
+            with configured():
+                there, over = np.empty((2, 30), dtype), inputs[i].copy()
+                given = [over if j == i else one for j, one in enumerate(inputs)]
+                try:
+                    find_binder(op, "cpu")(inputs, there, attrs)()
+                except TypeError:  # there is no such function of this dtype with such results
+                    continue
+                find_binder(op, "cpu")(given, over, attrs)()
+                tried += 1
+                assert over.tobytes() == there.tobytes()
+    assert tried or dtype not in "fd"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad._store import MISSING
+from reactgrad.backend import _strips
+from tests.interrupts import interrupted
 
 SIDE = (
     256  # large enough for kernels that need no memory of their own, and for callers to get no copy
@@ -269,3 +272,73 @@ def test_failure_in_the_middle_commits_what_has_run(turns: int, where: str) -> N
     same.backward()
     np.testing.assert_array_equal(x.grad, v.grad)
     g.check_invariants()
+
+
+# --- writing over an operand that goes ------------------------------------------------------------
+
+
+def products(g: rg.Graph) -> tuple[Any, list[Any], Any]:
+    """A chain of products, whose gradients need none of its values but the last."""
+    x = g.param(np.full((SMALL, SMALL), 0.5))
+    ys = [x]
+    for _ in range(8):
+        ys.append(ys[-1] * 0.5)
+    return x, ys, (ys[-1] * ys[-1]).sum()
+
+
+def passes(g: rg.Graph, x: Any, loss: Any, turns: int) -> None:
+    for turn in range(turns):
+        x.set(np.full((SMALL, SMALL), 0.1 * turn))
+        g.zero_grad()
+        loss.backward(retain_graph=False)
+
+
+@pytest.mark.whole
+def test_a_result_lies_where_its_operand_lay_that_goes() -> None:
+    """Two arrays are enough for a chain forth and back; the gradient is the caller's."""
+    x, _, loss = products(g := rg.Graph())
+    passes(g, x, loss, 5)
+    assert g.stats().plan_hits
+    assert g.stats().spare_bytes <= 2 * SMALL * SMALL * 8
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("threshold", [1000, 1_000_000])
+def test_an_interrupt_where_a_result_lies_on_its_operand_leaves_no_wrong_value(
+    threshold: int,
+) -> None:
+    at, more = 0, True
+    with _strips.configured(threshold=threshold):
+        while more:
+            at += 31
+            x, ys, loss = products(g := rg.Graph())
+            passes(g, x, loss, 4)
+            x.set(np.full((SMALL, SMALL), 0.7))
+            more = interrupted(lambda loss=loss: loss.backward(retain_graph=False), at)
+            g.check_invariants()
+            for i, y in enumerate(ys):
+                assert (y.value == 0.7 * 0.5**i).all()
+            passes(g, x, loss, 2)
+            g.zero_grad()
+            loss.backward(retain_graph=False)
+            np.testing.assert_allclose(x.grad, 0.2 * 0.25**8, rtol=1e-15)
+            g.check_invariants()
+    assert at > 500
+
+
+def test_an_interrupt_while_values_are_let_go_leaves_them_there_or_gone() -> None:
+    at, more = 0, True
+    while more:
+        at += 1
+        x, ys, loss = products(g := rg.Graph())
+        loss.backward()
+        program = loss._programs_dict()[None][1]
+        release = partial(g._retain_between, program, loss._slot, False)
+        more = interrupted(release, at)
+        g.check_invariants()
+        for i, y in enumerate(ys):
+            assert (y.value == 0.5 * 0.5**i).all()
+        x.set(np.full((SMALL, SMALL), 0.7))
+        assert loss.value == pytest.approx(SMALL * SMALL * (0.7 * 0.5**8) ** 2)
+        g.check_invariants()
+    assert at > 50
