@@ -349,7 +349,8 @@ def zeros_like(graph: Graph, var: Any) -> Var:
 
 def zeros(graph: Graph, found: Spec) -> Var:
     zero = graph._full(found, 0.0)
-    return spread_to(zero, found.shape) if found.shape else alias(zero)
+    spread = spread_to(zero, found.shape)
+    return alias(zero) if spread is zero else spread
 
 
 def _foreign(graph: Graph, operand: Any, op: str) -> GraphError:

@@ -528,13 +528,15 @@ class Store:
         """Give a view memory of its own: its value must outlast its parent's next run."""
         found = self.specs[slot]
         if slot in self._view_of and found is not None:
-            value = self.data[slot]
-            del self._view_of[slot]
-            # Of a stale view the parent's memory may show the new value already.
-            stale = self.scheduler.staleness.mark[slot]
-            self.data[slot] = MISSING if stale else own_copy(found, value)
+            value, shown = self.data[slot], self._view_of.pop(slot)
+            # After a later run of its parent that memory shows something else.
+            same = self.scheduler.versions.matches(slot)
+            there = same and shown is self.data[self.scheduler.topology.parents[slot][0]]
+            self.data[slot] = own_copy(found, value) if there else MISSING
             self.footprint.add(self.data[slot])
             self.moved(slot)
+            if same and not there:
+                self.scheduler.drop((slot,))
 
     def plain_writes(self, slots: Sequence[int], values: Iterable[Any]) -> bool:
         """Whether all of these are ``plain_write``; that is asked only of those that are not arrays both."""
@@ -700,9 +702,9 @@ class Store:
         return [None if self.lends(slot) else self._cost(slot) for slot in slots]
 
     def _cost(self, slot: int) -> float:
-        if slot in self._view_of:
-            return 0.0
         parents, found = self.scheduler.topology.parents[slot], self.specs[slot]
+        if slot in self._view_of or not parents:  # without any it is pinned
+            return 0.0
         if self.ops[slot].name == "matmul" and found is not None:
             first = self.specs[parents[0]]
             inner = first.shape[-1:] if first is not None else ()

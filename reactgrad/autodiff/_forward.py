@@ -150,7 +150,7 @@ class Tangents(Program):
             part.gradient = self._in_dtype(slot, part.gradient)
             return part
         # Of several operands one may be smaller than the result.
-        if broadcasts and len(self._edges[slot]) > 1:
+        if broadcasts and len(self._graph._scheduler.operands(slot)) > 1:
             part = spread(part, self._graph._handle(slot))
         return self._in_dtype(slot, part)
 

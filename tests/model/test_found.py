@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import reactgrad as rg
@@ -707,3 +709,81 @@ def test_a_refused_edit_leaves_what_is_certain_to_run_marked_so() -> None:
         z.replace_parent(0, scalar)
     graph.check_invariants()
     assert graph.forward(z).ran == [y, z]
+
+
+def test_a_view_gets_a_cutoff_while_only_versions_know_that_it_is_clean() -> None:
+    graph = rg.Graph()
+    x = graph.param([[0.3], [0.6]])
+    y = rg.squeeze(x)
+    y.value
+    graph.forget_marks()
+    y.cutoff = "equal"
+    graph.check_invariants()
+    total = y.sum()
+    assert total.value == pytest.approx(0.9)
+    assert y not in graph.last_run.ran
+    total.backward(retain_graph=False)
+    assert x.grad.tolist() == [[1.0], [1.0]]
+    x.set([[0.3], [0.6]])
+    assert graph.forward(total).cut_off == [y], "the cutoff compares with the value of before"
+
+
+def test_a_view_of_what_has_run_since_gets_a_cutoff() -> None:
+    graph = rg.Graph()
+    x = graph.input([1.0, 2.0])
+    y = x * 2.0
+    z = y[:1]
+    z.value
+    x.set([3.0, 2.0])
+    y.value
+    z.cutoff = "equal"
+    graph.check_invariants()
+    assert z.value.tolist() == [6.0]
+    assert z.value_version == 2
+
+
+def test_a_view_whose_value_went_with_a_rollback_gets_a_cutoff() -> None:
+    graph = rg.Graph()
+    a, b = graph.param([1.0, 1.0]), graph.input([1.0, 1.0])
+    c = a * b
+    d = c[:1]
+    e = rg.sigmoid(d)
+    c.pin([5.0, 5.0])
+    with pytest.raises(Abort), graph.transaction():
+        a.set([2.0, 2.0])
+        d.value
+        raise Abort
+    graph.forget_marks()
+    a.value
+    d.cutoff = "equal"
+    graph.forget_marks()
+    assert e.value == pytest.approx(0.99330715)
+    graph.check_invariants()
+
+
+@pytest.mark.parametrize("build", [lambda x: x @ x, lambda x: x[:1], rg.exp])
+def test_threads_run_what_is_pinned_after_marks_are_forgotten(build: Any) -> None:
+    graph = rg.Graph(executor=rg.Threads(2))
+    x = graph.param([[1.0, 2.0], [3.0, 4.0]])
+    y = build(x)
+    pinned = np.full(y.shape, 5.0)
+    y.pin(pinned)
+    total = y.sum()
+    graph.forget_marks()
+    assert y.value.tolist() == pinned.tolist()
+    assert total.value == pinned.sum()
+
+
+@pytest.mark.parametrize("start", [[-2.0], -2.0, [[-2.0, 1.0]]])
+def test_gradients_that_are_zero_follow_another_shape(start: Any) -> None:
+    graph = rg.Graph()
+    x = graph.input(np.array(start))
+    y = rg.sign(x)
+    total = y.sum()
+    gradients = rg.grad(total, [x, y], allow_unused=True)
+    for value in ([1.0, 2.0], [[3.0]], 4.0):
+        x.set(np.array(value))
+        graph.check_invariants()
+        assert gradients[0].value.tolist() == np.zeros_like(value).tolist()
+        assert gradients[1].value.tolist() == np.ones_like(value).tolist()
+        assert not gradients[0].is_stale
