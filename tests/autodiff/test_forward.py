@@ -43,6 +43,68 @@ def test_forward_is_the_transpose_of_reverse(name: str) -> None:
     assert forward == pytest.approx(reverse, rel=1e-12, abs=1e-12)
 
 
+BROADCASTING = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "power": lambda a, b: a**b,
+    "remainder": lambda a, b: a % b,
+    "maximum": rg.maximum,
+    "minimum": rg.minimum,
+    "hypot": rg.hypot,
+    "arctan2": rg.arctan2,
+    "logaddexp": rg.logaddexp,
+    "where": lambda a, b: rg.where(b > 2.5, a, b),
+    "clip": lambda a, b: rg.clip(a, b - 0.5, b + 0.5),
+    "linear": lambda a, b: rg.linear(b, np.eye(2), a),
+}
+
+
+@pytest.mark.parametrize("still", ["detached", "integers", "frozen by a const"])
+@pytest.mark.parametrize("name", BROADCASTING)
+def test_tangents_spread_over_operands_that_stand_still(name: str, still: str) -> None:
+    """What does not move has a say in the shape of the result: it may be larger than what moves."""
+    f = BROADCASTING[name]
+    wide = np.array([[1, 2], [3, 4], [5, 6]])
+    if still == "integers" and name == "linear":
+        pytest.skip("its operands are floats")
+
+    def built(both: bool) -> tuple[Any, Any, Any]:
+        g = rg.Graph()
+        x = g.input([1.25, 2.75])
+        if both:  # an operand that could move, and does not
+            other = g.input(wide.astype(float))
+        elif still == "detached":
+            other = g.input(wide.astype(float)).detach()
+        elif still == "integers":
+            other = g.input(wide)
+        else:
+            other = g.const(wide.astype(float))
+        return (
+            x,
+            f(x, other),
+            f(other, x) if name not in ("linear", "where", "clip") else f(x, other),
+        )
+
+    x, *ys = built(both=False)
+    z, *others = built(both=True)
+    for y, other in zip(ys, others, strict=True):
+        assert rg.jvp(y, x, [1.0, 0.5]).shape == y.shape
+        for what in (
+            lambda y, x: rg.jvp(y, x, [1.0, 0.5]),
+            lambda y, x: rg.jacobian(y, x),
+            lambda y, x: rg.hessian(y.sum() ** 2, x),
+            lambda y, x: rg.hvp((y * y).sum(), x, [1.0, 0.5]),
+        ):
+            ours, theirs = what(y, x), what(other, z)
+            if isinstance(ours, list | tuple):
+                (ours,), (theirs,) = ours, theirs
+            np.testing.assert_allclose(ours.value, theirs.value, rtol=1e-14)
+        reverse = rg.jacobian(y, x, mode="reverse").value
+        np.testing.assert_allclose(rg.jacobian(y, x, mode="forward").value, reverse, rtol=1e-14)
+
+
 @given(nodes=st.lists(CODES, min_size=1, max_size=12), seed=st.integers(0, 1000))
 def test_forward_is_the_transpose_of_reverse_in_random_programs(
     nodes: list[int], seed: int
