@@ -372,11 +372,12 @@ class Network:
                     self._outputs = side_by_side(*outputs)
                 elif any(key not in old for key in phenotype.outputs):
                     self._outputs.rewire(*outputs)
+                # Whoever holds what a neuron took in does not keep it beside genes of another length.
+                for key in rewired - resized:
+                    graph.remove(*self._inner_nodes(key))
                 if self._is_fork:
-                    for key in (*leaving, *(rewired - resized)):
-                        graph.remove(*self._inner_nodes(key))
                     for key in leaving:
-                        graph.remove(self[key], self.genes(key))
+                        graph.remove(*self._inner_nodes(key), self[key], self.genes(key))
             for var in former:
                 if var in graph:
                     var.name = None

@@ -7,6 +7,7 @@ import pickle
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -415,3 +416,25 @@ def test_an_input_that_is_the_same_in_all_samples_may_be_one_number(seed: int, j
         for ours, other in zip(kept, gradients(nets[1]), strict=True):
             if ours is not None:
                 np.testing.assert_allclose(ours.value, other.value, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_who_holds_what_a_neuron_took_in_is_in_no_updates_way(inside: bool) -> None:
+    genomes = []
+    for links in ((-1, -2), (-1, -3), (-1,), (-1, -2, -3)):
+        genome = new_genome(SETTINGS, random.Random(1))
+        for source in (-1, -2, -3):
+            genome.connections[source, 0].enabled = source in links
+        genomes.append(genome)
+    X = np.random.default_rng(1).normal(size=(4, 3))
+    net = neat.Network.create(genomes[0], SETTINGS)
+    net.activate(X)
+    held = list(net.graph.nodes)
+    with net.graph.transaction() if inside else nullcontext():
+        for genome in genomes[1:]:
+            net.update(genome)
+            held += net.graph.nodes
+    fresh = neat.Network.create(genomes[-1], SETTINGS)
+    np.testing.assert_array_equal(net.activate(X), fresh.activate(X))
+    net.graph.check_invariants()
+    assert len(net.graph.nodes) == len(fresh.graph.nodes)
