@@ -44,10 +44,10 @@ def _define(
 
     ``mirrors``: the op is that ufunc, so that NumPy's function of that name makes a node, too.
     """
-    arity = ufunc.nin
+    arity, rule = ufunc.nin, ufunc_rule(ufunc, name)
     op = Op(
         name,
-        ufunc_rule(ufunc) if mirrors or ufunc is np.positive else _real(name, ufunc_rule(ufunc)),
+        rule if mirrors or ufunc is np.positive else _real(name, rule),
         rules or None,
         rules or None,
         elementwise=True,

@@ -65,8 +65,11 @@ def common_device(name: str, specs: Sequence[Spec]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def resolve(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> tuple[DType, ...]:
-    """Loop dtypes of a ufunc, inputs and then output; Python types stand for literals."""
+def resolve(ufunc: np.ufunc, dtypes: tuple[Any, ...], name: str = "") -> tuple[DType, ...]:
+    """Loop dtypes of a ufunc, inputs and then output; Python types stand for literals.
+
+    `name`: what errors call it.
+    """
     wanted = tuple(np.dtype(bool) if d is bool else d for d in dtypes)
     try:
         return ufunc.resolve_dtypes((*wanted, *[None] * ufunc.nout))
@@ -75,7 +78,7 @@ def resolve(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> tuple[DType, ...]:
             f"a Python {d.__name__}" if isinstance(d, type) else str(d) for d in dtypes
         )
         raise DTypeError(
-            f"{ufunc.__name__} is not defined for {names} ({error}). Convert with "
+            f"{name or ufunc.__name__} is not defined for {names} ({error}). Convert with "
             ".astype(...) first."
         ) from None
 
@@ -85,12 +88,14 @@ def operand_types(specs: Sequence[Spec]) -> tuple[Any, ...]:
     return tuple([one.weak or one.dtype for one in specs])
 
 
-def ufunc_rule(ufunc: np.ufunc) -> Callable[[tuple[Spec, ...], tuple[Any, ...]], Spec]:
-    """The shape rule of an elementwise op that promotes as `ufunc` does."""
-    name = ufunc.__name__
+def ufunc_rule(
+    ufunc: np.ufunc, name: str = ""
+) -> Callable[[tuple[Spec, ...], tuple[Any, ...]], Spec]:
+    """The shape rule of an elementwise op, `name`, that promotes as `ufunc` does."""
+    name = name or ufunc.__name__
 
     def infer(specs: tuple[Spec, ...], attrs: tuple[Any, ...]) -> Spec:
-        dtype = resolve(ufunc, operand_types(specs))[-1]
+        dtype = resolve(ufunc, operand_types(specs), name)[-1]
         return spec(broadcast(name, specs), dtype, common_device(name, specs))
 
     return infer
