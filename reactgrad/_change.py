@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactgrad._errors import OutdatedRuleError, ReactgradError
+from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
@@ -311,10 +311,30 @@ def _write(graph: Graph, slot: int, definition: Definition) -> None:
 def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
     """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
     leaves = [graph._handle(slot) for slot in sources]  # one that is named may have no other
-    graph._tidy()  # what nobody holds any more refuses nothing
-    with Change(graph) as change:
-        change.define({}, sources)
-        with graph._programs.while_reshaping():
-            change.follow()
-        write()
+
+    def act() -> None:
+        with Change(graph) as change:
+            change.define({}, sources)
+            with graph._programs.while_reshaping():
+                change.follow()
+            write()
+
+    unless_held(graph, act)
     del leaves
+
+
+def unless_held(graph: Graph, change: Callable[[], None]) -> None:
+    """Make a change, or nothing if it is refused; what nobody holds any more refuses nothing.
+
+    Nor do gradients that only their output keeps, for whoever asks for them again.
+    """
+    outputs: set[int] = set()
+    while True:
+        graph._tidy()
+        try:
+            return change()
+        except SeedError as error:
+            output = error.output
+            if output._slot in outputs or not output._programs_dict().pop(None, None):
+                raise
+            outputs.add(output._slot)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import NOTHING_CLOSED, Change, Definition
+from reactgrad._change import NOTHING_CLOSED, Change, Definition, unless_held
 from reactgrad._errors import DTypeError, EditError
 from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
@@ -106,18 +106,20 @@ class Edits:
 
 
 def _commit(graph: Graph, edits: Edits) -> None:
-    graph._tidy()  # what nobody holds any more refuses nothing
-    notes = graph._scheduler.notes
-    before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
-    with Change(graph) as change:
-        change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
-        if edits.removed:
-            check_unused(graph, edits.removed)
-        change.follow()
-        for slot, former in before.items():
-            note_node(graph, slot, former)
-        for var in edits.removed.values():
-            bury(graph, var, change)
+    def act() -> None:
+        notes = graph._scheduler.notes
+        before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
+        with Change(graph) as change:
+            change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
+            if edits.removed:
+                check_unused(graph, edits.removed)
+            change.follow()
+            for slot, former in before.items():
+                note_node(graph, slot, former)
+            for var in edits.removed.values():
+                bury(graph, var, change)
+
+    unless_held(graph, act)
 
 
 def _operands(graph: Graph, var: Var) -> list[Operand]:

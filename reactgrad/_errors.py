@@ -5,6 +5,8 @@ Each derives from ``ReactgradError`` and from the builtin that a user would catc
 
 from __future__ import annotations
 
+from typing import Any
+
 from reactgrad.scheduler import BusyError as BusyError
 from reactgrad.scheduler import Cancelled as Cancelled
 from reactgrad.scheduler import CycleError as CycleError
@@ -46,6 +48,19 @@ class EditError(ReactgradError, ValueError):
 
 class GradientError(ReactgradError, RuntimeError):
     """A gradient that was asked for does not exist."""
+
+
+class SeedError(ShapeError):
+    """An output would get another shape than the gradient that is passed back from it.
+
+    Attributes
+    ----------
+    output : Var
+    """
+
+    def __init__(self, message: str, output: Any) -> None:
+        super().__init__(message)
+        self.output = output
 
 
 class OutdatedRuleError(GradientError):

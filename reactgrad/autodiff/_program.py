@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from reactgrad._errors import GradientError, OutdatedRuleError, ShapeError
+from reactgrad._errors import GradientError, OutdatedRuleError, SeedError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
@@ -1161,10 +1161,11 @@ class Program:
     def _check_seed(self) -> None:
         """Raise if the output's new shape does not go with the gradient it was given."""
         for var, shape, seed in self._misfits():
-            raise ShapeError(
+            raise SeedError(
                 f"{var.name!r} would get the shape {shape}, and gradients of it exist that were "
                 f"asked for with a gradient= of shape {seed} (1 for a single number). Drop these "
-                "gradients first, or reduce to a single number before differentiating."
+                "gradients first, or reduce to a single number before differentiating.",
+                var,
             )
 
     def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:

@@ -304,3 +304,55 @@ def test_gradients_of_all_that_is_between_when_a_rule_inside_changes(retain: boo
         y.backward(retain_graph=retain)
         np.testing.assert_allclose([x.grad, rg.grad(y, x).value], expected)
     g.check_invariants()
+
+
+# --- outputs that get another shape ---------------------------------------------------------------
+
+
+def reshaped(a: Any, by: str, y: Any) -> None:
+    if by == "set":
+        a.set([1.0, 2.0])
+    else:
+        y.replace_parent(0, a.graph.input([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("by", ["set", "edit"])
+@pytest.mark.parametrize("asked", ["grad", "none", "backward", "second"])
+def test_gradients_that_are_gone_keep_no_output_from_another_shape(asked: str, by: str) -> None:
+    g = rg.Graph()
+    a, x = g.param(1.0), g.param([1.0, 2.0])
+    y = a * 2.0
+    if asked == "grad":
+        assert rg.grad(y, a).value == 2.0
+    elif asked == "none":
+        assert rg.grad(y, x, allow_unused=True) is None
+    elif asked == "backward":
+        y.backward()
+    else:
+        assert rg.grad(rg.grad(y * y, a), a).value == 8.0
+    reshaped(a, by, y)
+    assert y.value.tolist() == [2.0, 4.0]
+    g.check_invariants()
+    assert rg.grad(y.sum(), y).value.tolist() == [1.0, 1.0]
+    with pytest.raises(rg.ReactgradError, match="single number"):
+        rg.grad(y, y)
+
+
+@pytest.mark.parametrize("by", ["set", "edit"])
+@pytest.mark.parametrize("use", [lambda d: d, lambda d: d * 2.0])
+def test_gradients_that_are_used_keep_their_output_from_another_shape(use: Any, by: str) -> None:
+    g = rg.Graph()
+    a = g.param(1.0)
+    y = a * 2.0
+    used = use(rg.grad(y, a))
+    before = used.value
+    with pytest.raises(rg.ShapeError, match="Drop these gradients first"):
+        reshaped(a, by, y)
+    assert y.value == 2.0
+    assert used.value == before
+    g.check_invariants()
+    a.set(3.0)
+    assert used.value == before
+    del used
+    reshaped(a, by, y)
+    assert y.value.tolist() == [2.0, 4.0]
