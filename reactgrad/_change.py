@@ -311,30 +311,29 @@ def _write(graph: Graph, slot: int, definition: Definition) -> None:
 def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
     """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
     leaves = [graph._handle(slot) for slot in sources]  # one that is named may have no other
-
-    def act() -> None:
-        with Change(graph) as change:
-            change.define({}, sources)
-            with graph._programs.while_reshaping():
-                change.follow()
-            write()
-
-    unless_held(graph, act)
+    tried: set[int] = set()
+    while True:
+        graph._tidy()  # what nobody holds any more refuses nothing
+        try:
+            with Change(graph) as change:
+                change.define({}, sources)
+                with graph._programs.while_reshaping():
+                    change.follow()
+                write()
+            break
+        except SeedError as error:
+            if not let_go(error, tried):
+                raise
     del leaves
 
 
-def unless_held(graph: Graph, change: Callable[[], None]) -> None:
-    """Make a change, or nothing if it is refused; what nobody holds any more refuses nothing.
-
-    Nor do gradients that only their output keeps, for whoever asks for them again.
-    """
-    outputs: set[int] = set()
-    while True:
-        graph._tidy()
-        try:
-            return change()
-        except SeedError as error:
-            output = error.output
-            if output._slot in outputs or not output._programs_dict().pop(None, None):
-                raise
-            outputs.add(output._slot)
+def let_go(refused: SeedError, tried: set[int]) -> bool:
+    """Let an output go of the gradients that it keeps, which nobody else may hold; whether that was new."""
+    slot, programs = refused.output._slot, refused.output._programs_dict()
+    kept = [key for key, entry in programs.items() if isinstance(entry, tuple)]
+    if slot in tried or not kept:
+        return False
+    for key in kept:
+        programs.pop(key)[1].stay()  # as long as somebody uses what it has given out
+    tried.add(slot)
+    return True

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import NOTHING_CLOSED, Change, Definition, unless_held
-from reactgrad._errors import DTypeError, EditError
+from reactgrad._change import NOTHING_CLOSED, Change, Definition, let_go
+from reactgrad._errors import DTypeError, EditError, SeedError
 from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
@@ -106,20 +106,27 @@ class Edits:
 
 
 def _commit(graph: Graph, edits: Edits) -> None:
-    def act() -> None:
+    tried: set[int] = set()
+    while True:
+        graph._tidy()  # what nobody holds any more refuses nothing
         notes = graph._scheduler.notes
         before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
-        with Change(graph) as change:
-            change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
-            if edits.removed:
-                check_unused(graph, edits.removed)
-            change.follow()
-            for slot, former in before.items():
-                note_node(graph, slot, former)
-            for var in edits.removed.values():
-                bury(graph, var, change)
-
-    unless_held(graph, act)
+        try:
+            with Change(graph) as change:
+                change.define(
+                    {slot: _definition(graph, *at) for slot, at in edits.operands.items()}
+                )
+                if edits.removed:
+                    check_unused(graph, edits.removed)
+                change.follow()
+                for slot, former in before.items():
+                    note_node(graph, slot, former)
+                for var in edits.removed.values():
+                    bury(graph, var, change)
+            break
+        except SeedError as error:
+            if not let_go(error, tried):
+                raise
 
 
 def _operands(graph: Graph, var: Var) -> list[Operand]:

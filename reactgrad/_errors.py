@@ -58,6 +58,8 @@ class SeedError(ShapeError):
     output : Var
     """
 
+    __module__, __qualname__ = "reactgrad", "ShapeError"  # as which users know it
+
     def __init__(self, message: str, output: Any) -> None:
         super().__init__(message)
         self.output = output

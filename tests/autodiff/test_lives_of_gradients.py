@@ -338,13 +338,19 @@ def test_gradients_that_are_gone_keep_no_output_from_another_shape(asked: str, b
         rg.grad(y, y)
 
 
+@pytest.mark.parametrize("forked", [False, True])
 @pytest.mark.parametrize("by", ["set", "edit"])
+@pytest.mark.parametrize("of", ["leaf", "output"])
 @pytest.mark.parametrize("use", [lambda d: d, lambda d: d * 2.0])
-def test_gradients_that_are_used_keep_their_output_from_another_shape(use: Any, by: str) -> None:
+def test_gradients_that_are_used_keep_their_output_from_another_shape(
+    use: Any, of: str, by: str, forked: bool
+) -> None:
     g = rg.Graph()
     a = g.param(1.0)
     y = a * 2.0
-    used = use(rg.grad(y, a))
+    used = use(rg.grad(y, a if of == "leaf" else y))
+    if forked:
+        g, a, y, used = (fork := g.fork()), fork[a], fork[y], fork[used]
     before = used.value
     with pytest.raises(rg.ShapeError, match="Drop these gradients first"):
         reshaped(a, by, y)
@@ -353,6 +359,8 @@ def test_gradients_that_are_used_keep_their_output_from_another_shape(use: Any, 
     g.check_invariants()
     a.set(3.0)
     assert used.value == before
+    if forked:  # there they live until they are removed
+        return
     del used
     reshaped(a, by, y)
     assert y.value.tolist() == [2.0, 4.0]
