@@ -2,7 +2,8 @@
 
 A run that let go of values has shown where they go, come back and are computed again. A ``Script``
 does the same with steps that stay bound. The values lie in scratch: arrays that several nodes use one
-after the other and nobody else ever sees. What is brought back or computed again for a node, and what
+after the other and nobody else ever sees; a result lies where an operand lay that goes right after,
+if its kernel may write there. What is brought back or computed again for a node, and what
 goes after it, is part of the step of that node.
 
 Invariant: the values that a script lets go are ``MISSING`` in the table before, while and after it is
