@@ -66,7 +66,7 @@ def _elementwise(
         small = out.size < _strips.settings.threshold
         if small and direct is not None:
             return partial(direct, *inputs, out, *attrs)
-        if small or not is_large(out) or any(map(_complex, inputs)) or not fits(attrs):
+        if small or not is_large(out) or any(map(_placed, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
         if kernel is not None and not attrs:
             return Elementwise(kernel, [*inputs, out], cost)
@@ -89,9 +89,20 @@ def _minimum(x: Any, y: Any, out: Any) -> None:
     np.minimum(x, y, out=out)
 
 
-def _complex(x: Any) -> bool:
-    """Whether the bits of a result may depend on its place: of multiplications that are fused or not."""
-    return isinstance(x, np.ndarray) and x.dtype.kind == "c"
+def _placed(x: Any) -> bool:
+    """Whether the bits of a result may depend on its place.
+
+    Of complex numbers multiplications are fused or not. Where the processor has AVX-512 NumPy has other
+    loops for a row that is read backwards if it is alone than if there are several; and half floats that
+    are not read as they lie get another sign of NaN.
+    """
+    if not isinstance(x, np.ndarray):
+        return False
+    return (
+        x.dtype.kind == "c"
+        or min(x.strides, default=0) < 0
+        or (x.dtype.char == "e" and not x.flags.c_contiguous)
+    )
 
 
 def _everywhere(attrs: Attrs) -> bool:

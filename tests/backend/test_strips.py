@@ -104,7 +104,10 @@ def compare(name: str, inputs: Sequence[Any], dtype: Any, block: int) -> None:
             step = find_binder(name, "cpu")(inputs, out, ())
             step()
             results.append((type(step) is Elementwise, bits(out)))
-    assert [apart for apart, _ in results] == [False, True]
+    whole_only = any(
+        min(one.strides) < 0 or (one.dtype == "e" and not one.flags.c_contiguous) for one in inputs
+    )
+    assert [apart for apart, _ in results] == [False, not whole_only]
     assert results[0][1] == results[1][1]
 
 

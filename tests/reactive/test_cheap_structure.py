@@ -39,6 +39,7 @@ def test_building_and_reading_a_node_for_the_first_time_makes_few_calls() -> Non
 
 
 @pytest.mark.trusting  # records that a plan leaves are shared, those of single nodes are not
+@pytest.mark.whole
 def test_a_node_that_was_built_and_read_takes_less_than_a_kilobyte() -> None:
     gc.collect()
     tracemalloc.start()
