@@ -9,6 +9,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench._machine import describe, fix_threads
 
@@ -73,6 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("small sizes, few rounds: this shows that all runs and agrees; no figure counts")
     print(header(), flush=True)
     found: list[Line] = []
+    variants: list[Line] = []
     for module in modules():
         if workload_of(module).number not in chosen:
             continue
@@ -89,21 +91,23 @@ def main(arguments: list[str] | None = None) -> int:
             for line, figure in zip(lines(module, permuted, pace), figures, strict=True):
                 line = beside(line, figure)
                 print(printed(line), flush=True)
-                found.append(line)
+                variants.append(line)
     for number in chosen:
         if number in LATER:
             print(f"{number:4} later: {LATER[number]}")
     judged = [line.met for line in found if line.met is not None]
     if judged:
         print(f"{sum(judged)} of {len(judged)} goals met")
-    factors = [line.permuted for line in found if line.permuted is not None and line.verdict]
+    factors = [line.permuted for line in variants if line.permuted is not None and line.verdict]
     if factors:
         within = sum(factor <= PERMUTED for factor in factors)
         print(f"{within} of {len(factors)} permuted variants within {PERMUTED}× of their figures")
     if options.json is not None:
-        content = {"machine": machine, "lines": [line.as_dict() for line in found]}
+        content: dict[str, Any] = {"machine": machine, "lines": [line.as_dict() for line in found]}
+        if options.permuted:
+            content["permuted"] = [line.as_dict() for line in variants]
         options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False))
-    failed = [line for line in found if line.failed]
+    failed = [line for line in (*found, *variants) if line.failed]
     for line in failed:  # again, where whoever reads only the end sees it
         print(f"{line.number} {line.case}: {line.note}")
     return 1 if failed else 0

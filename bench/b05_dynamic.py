@@ -35,10 +35,11 @@ class Row:
     count: int
     tried: int
     number: Callable[[int], Any] = int
+    seed: int = 0
 
     def dynamic(self) -> list[list[bool]]:
         """Which nodes of each layer are dynamic."""
-        pick = Random(0)
+        pick = Random(self.seed)
         return [
             [pick.random() >= self.static for _ in range(self.width)] for _ in range(1, self.layers)
         ]
@@ -179,7 +180,7 @@ def cases(setting: Setting) -> list[Case]:
             row = replace(row, tried=10 * row.width)
         contested = row
         if setting.permuted:
-            contested = replace(row, sources=row.sources + 1, static=row.static * 0.9)
+            contested = replace(row, sources=row.sources + 1, seed=1)
         name = f"{contested.width} × {contested.layers}, {contested.sources} sources"
         found += [
             Contest(

@@ -6,6 +6,7 @@ gradients. The PyTorch loop is the usual one: a neuron after the other, its sour
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
 from typing import Any
@@ -29,12 +30,11 @@ def settings() -> Any:
     return neat_config(num_inputs=INPUTS, num_outputs=OUTPUTS)
 
 
-def functions(setting: Setting) -> tuple[str, ...]:
-    """NEAT's own activation function, or several of neat-python's."""
-    return ("tanh", "sin", "gauss", "softplus", "clamped") if setting.permuted else ("sigmoid",)
+# NEAT's own activation function; and several of neat-python's.
+USUAL, OTHERS = ("sigmoid",), ("tanh", "sin", "gauss", "softplus", "clamped")
 
 
-def random_genome(setting: Setting, neurons: int) -> Any:
+def random_genome(setting: Setting, neurons: int, functions: Sequence[str]) -> Any:
     """A feed-forward genome of neat-python all of whose neurons lead to an output."""
     genes: Any = load("neat").genes
     pick = Random(5 if setting.permuted else 1)
@@ -46,7 +46,7 @@ def random_genome(setting: Setting, neurons: int) -> Any:
     for key in order:
         gene = genome.nodes[key] = genes.DefaultNodeGene(key)
         gene.bias, gene.response = pick.gauss(0.0, 1.0), pick.uniform(0.8, 1.2)
-        gene.activation, gene.aggregation = pick.choice(functions(setting)), "sum"
+        gene.activation, gene.aggregation = pick.choice(functions), "sum"
 
     def connect(source: int, target: int) -> None:
         number = len(genome.connections) + 1
@@ -174,12 +174,22 @@ def read_torch(outputs: Any) -> Any:
     return total.item(), joined
 
 
+def in_neat_python(genome: Callable[[], Any]) -> Side:
+    return Side(
+        "neat-python",
+        lambda: by_neat_python(genome()),
+        take=np.ndarray.tolist,
+        show=np.asarray,
+        needs="neat",
+    )
+
+
 def cases(setting: Setting) -> list[Case]:
     neurons = setting.size(1000, 20)
 
     @cache
-    def genome() -> Any:
-        return random_genome(setting, neurons)
+    def genome(functions: Sequence[str] = USUAL) -> Any:
+        return random_genome(setting, neurons, functions)
 
     found: list[Case] = []
     for batch in (1, 150, 1024):
@@ -191,13 +201,7 @@ def cases(setting: Setting) -> list[Case]:
         def ours(batch: int = batch) -> Ours:
             return Ours(genome(), batch)
 
-        alone = Side(
-            "neat-python",
-            lambda: by_neat_python(genome()),
-            take=np.ndarray.tolist,
-            show=np.asarray,
-            needs="neat",
-        )
+        alone = in_neat_python(genome)
         found += [
             Contest(
                 f"forward, batch {batch:,}",
@@ -237,6 +241,18 @@ def cases(setting: Setting) -> list[Case]:
                 atol=1e-10,
             ),
         ]
+
+    def others() -> Any:
+        return genome(OTHERS)
+
+    found.append(
+        Contest(
+            "forward, batch 150, of several functions",
+            lambda rng: rng.normal(size=(150, INPUTS)),
+            Side("reactgrad", lambda: Ours(others(), 150).forward()),
+            (Peer(in_neat_python(others)),),
+        )
+    )
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
 from bench._peers import load
-from bench.b11_network import INPUTS, functions, random_genome, settings
+from bench.b11_network import INPUTS, OTHERS, USUAL, random_genome, settings
 from reactgrad import neat
 
 TENTH = 10
@@ -28,10 +28,10 @@ class Children:
     """Mutations of one parent."""
 
     def __init__(self, setting: Setting) -> None:
-        self.parent = random_genome(setting, setting.size(100, 12))
+        self.functions = OTHERS if setting.permuted else USUAL
+        self.parent = random_genome(setting, setting.size(100, 12), self.functions)
         self.count = setting.size(150, 4)
         self.samples = np.random.default_rng(3).normal(size=(setting.size(1000, 20), INPUTS))
-        self.functions = functions(setting)
         self.next_key = len(self.parent.nodes)
 
     def draw(self, rng: np.random.Generator) -> list[Any]:
