@@ -245,11 +245,11 @@ class Store:
 
     def forget(self, slot: int) -> None:
         """Forget a value that will be there again; callers who hold it are handed it again."""
-        handed = self.handed.get(slot, MISSING)
-        if handed is MISSING and self.specs[slot] is None:
+        handed = self.handed.get(slot)
+        if handed is None and self.specs[slot] is None:
             handed = self.data[slot]
         self.discard(slot)
-        if not isinstance(handed, np.generic | Lease):
+        if handed is not None and not isinstance(handed, np.generic | Lease):
             handed = Lease.of(handed)
         if handed is not None:
             self.handed[slot] = handed

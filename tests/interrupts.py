@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from dis import opmap
 from linecache import getline
 from pathlib import Path
 from types import FrameType
@@ -16,10 +17,16 @@ import reactgrad_scheduler
 ENGINE = tuple(str(Path(one.__file__ or "").parent) for one in (rg, reactgrad_scheduler))
 
 
+def _leaves_handler(frame: FrameType) -> bool:
+    """Whether the line begins by leaving an ``except:``; raised there, an error leaves it half left."""
+    return frame.f_code.co_code[frame.f_lasti] == opmap["POP_EXCEPT"]
+
+
 def interrupted(act: Callable[[], object], at: int) -> bool:
     """Raise in the `at`-th line of the engine; whether `act` has so many.
 
-    Not at a ``try:`` and not where a ``with`` calls what ends it: there no signal is looked at.
+    Not at a ``try:``, nor where a ``with`` calls what ends it or an ``except:`` is left: there no signal is
+    looked at.
     """
     lines = 0
 
@@ -33,7 +40,7 @@ def interrupted(act: Callable[[], object], at: int) -> bool:
                 deaf = line[0] == "try:" or (line[0] == "with" and latest > frame.f_lineno)
                 latest = frame.f_lineno
                 lines += not deaf
-                if lines == at and not deaf:
+                if lines >= at and not deaf and not _leaves_handler(frame):
                     sys.settrace(None)
                     raise KeyboardInterrupt
             return follow

@@ -294,6 +294,7 @@ def passes(g: rg.Graph, x: Any, loss: Any, turns: int) -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.trusting  # what is bound in scratch belongs to a plan
 def test_a_result_lies_where_its_operand_lay_that_goes() -> None:
     """Two arrays are enough for a chain forth and back; the gradient is the caller's."""
     x, _, loss = products(g := rg.Graph())
