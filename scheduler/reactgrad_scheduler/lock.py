@@ -27,6 +27,7 @@ but whoever opens a gate gives up the lock meanwhile, so that functions and kern
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -56,6 +57,7 @@ _set_number, _reset_number = _number.set, _number.reset
 _numbers = count(1)
 
 _JOIN = Thread.join.__code__
+_walking = RLock()  # over frames of other threads
 
 
 class Gate:
@@ -576,6 +578,21 @@ def finish(
 
 def is_joined_by(waiter: int) -> bool:
     """Whether that thread waits in ``Thread.join`` for the calling one, or for one that waits for it."""
+    if sys.version_info >= (3, 12):
+        return _is_joined_by(waiter)
+    # Frames get their objects when they are asked for. If the garbage collector runs then, as it does there
+    # until 3.11, other threads may go on meanwhile and leave the very frames that are walked: a crash.
+    with _walking:
+        collects = gc.isenabled()
+        try:
+            gc.disable()
+            return _is_joined_by(waiter)
+        finally:
+            if collects:
+                gc.enable()
+
+
+def _is_joined_by(waiter: int) -> bool:
     me, frames = get_ident(), sys._current_frames()  # pyright: ignore[reportPrivateUsage]
     for _ in range(len(frames)):
         frame = frames.get(waiter)
