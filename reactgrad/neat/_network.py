@@ -44,8 +44,8 @@ class Network:
     Attributes
     ----------
     graph : rg.Graph
-        Its nodes have names: ``"input -1"``, ``"neuron 0"``, ``"genes of 0"``, ``"outputs"``. They live as
-        long as the network: hold it, not the graph alone.
+        Its nodes have names, by which the network finds them, so leave them: ``"input -1"``, ``"neuron 0"``,
+        ``"genes of 0"``, ``"outputs"``. They live as long as the network: hold it, not the graph alone.
 
     Examples
     --------
