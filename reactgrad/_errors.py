@@ -64,6 +64,9 @@ class SeedError(ShapeError):
         super().__init__(message)
         self.output = output
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShapeError, self.args  # in another process there is no such output
+
 
 class OutdatedRuleError(GradientError):
     """A gradient was built for what a function has left for it, and it has left something else."""

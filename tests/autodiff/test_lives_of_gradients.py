@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -352,8 +353,12 @@ def test_gradients_that_are_used_keep_their_output_from_another_shape(
     if forked:
         g, a, y, used = (fork := g.fork()), fork[a], fork[y], fork[used]
     before = used.value
-    with pytest.raises(rg.ShapeError, match="Drop these gradients first"):
+    with pytest.raises(rg.ShapeError, match="Drop these gradients first") as refused:
         reshaped(a, by, y)
+    sent = pickle.loads(pickle.dumps(refused.value))
+    assert type(sent) is rg.ShapeError
+    assert str(sent) == str(refused.value)
+    del refused  # whose traceback holds what was under way
     assert y.value == 2.0
     assert used.value == before
     g.check_invariants()
