@@ -82,7 +82,8 @@ def _raced(
             except PeerError as error:  # the others go on without it
                 name, cause = error.args
                 notes[name] = _peer_failed(cause)
-                runners = [one for one in runners if one[0] != name]
+                at = [one for one, _ in runners].index(name)
+                runners.pop(at)[1].close()
     except Exception as error:
         failed = True
         kind = "" if isinstance(error, DifferentOutputs) else f"{type(error).__name__}: "
