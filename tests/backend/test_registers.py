@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 import time
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -706,3 +709,34 @@ def test_the_switch_in_a_graph_that_was_forked() -> None:
         graph[x].set(0.25)
         graph[x].set(0.5)
         assert graph[y].value == expected
+
+
+def test_the_loop_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
+    program = """
+import reactgrad as rg
+from reactgrad.backend import _machine
+
+g = rg.Graph(jit=True)
+x = g.input(1.0)
+y = rg.tanh(rg.tanh(x * 0.5) * 0.5)
+for i in range(5):
+    x.set(float(i))
+    y.value
+loops = [one for one in vars(_machine).values() if hasattr(one, "stats")]
+print(len(loops), sum(sum(one.stats.cache_hits.values()) for one in loops))
+"""
+    path = os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    loops = runs[0][0]
+    assert int(loops) > 0
+    assert runs == [[loops, "0"], [loops, loops]]
