@@ -85,21 +85,21 @@ def branches(setting: Setting) -> tuple[float, float]:
     g = rg.Graph()
     x = g.input(np.random.default_rng(2).normal(size=(chain.width, chain.width)))
     ends, params = [], []
-    names: dict[int, int] = {}  # which branch a forward node is of
+    of_branch: dict[Any, int] = {}  # forward nodes; they live on here, so none of them is another
     for branch in range(2):
         h, own = x, []
         for _ in range(chain.layers // 4):
             own.append(g.param(np.eye(chain.width) * 0.5))
             products = h @ own[-1]
             h = rg.tanh(products)
-            names |= {id(products): branch, id(h): branch}
+            of_branch |= {products: branch, h: branch}
         ends.append(h)
         params.append(own)
     gradients = rg.grad((ends[0] + ends[1]).sum(), [*params[0], *params[1]])
     g.forward(*gradients)
     g.set({w: np.eye(chain.width) * 0.25 for w in params[0]})
     ran = g.forward(*gradients).ran
-    if any(names.get(id(var)) == 1 for var in ran):
+    if any(of_branch.get(var) == 1 for var in ran):
         raise DifferentOutputs("a node of the unchanged branch ran")
     g.set({w: np.eye(chain.width) * 0.25 for w in params[1]})
     both = g.forward(*gradients).ran
