@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,13 @@ _CHEAP = (
     *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
     *("tanh_grad", "sigmoid_grad", "relu_grad"),
 )
-_DEAR = (
-    *("power", "floor_divide", "remainder", "hypot", "arctan2", "logaddexp"),
-    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
-    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
-    *("erf", "erfc", "norm_cdf"),
+# NumPy has loops for these that are made for AVX-512 and cost a third there.
+_VECTORIZED = (
+    *("power", "arctan2", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
+    *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
 )
+_DEAR = ("floor_divide", "remainder", "hypot", "logaddexp", "sin", "cos")
+_DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
 
 # Operands of whose elements none is read after that of the result was written.
 _OVERWRITTEN = {
@@ -51,13 +52,29 @@ def _always(attrs: Attrs) -> bool:
     return True
 
 
+@cache
+def _vectorized() -> float:
+    """What an element costs in the loops that this processor gets of those in ``_VECTORIZED``."""
+    try:
+        from numpy.lib.introspect import opt_func_info
+    except ImportError:  # NumPy 2.0
+        return 8.0
+    (loops,) = opt_func_info(func_name="^tanh$", signature="float64").values()
+    return (
+        3.0 if any(loop["current"] in ("X86_V4", "AVX512_SKX") for loop in loops.values()) else 8.0
+    )
+
+
 def _elementwise(
     bind: Binder,
-    cost: float = 1.0,
+    cost: float | None = 1.0,
     fits: Fits = _always,
     kernel: Kernel | None = None,
 ) -> Binder:
-    """A binder of an elementwise kernel that gives large results an ``Elementwise`` step."""
+    """A binder of an elementwise kernel that gives large results an ``Elementwise`` step.
+
+    A cost of ``None`` is that of ``_VECTORIZED``.
+    """
     direct = bind.kernel if type(bind) is Direct else None
     kernel = direct or kernel
 
@@ -68,10 +85,11 @@ def _elementwise(
             return partial(direct, *inputs, out, *attrs)
         if small or not is_large(out) or any(map(_placed, inputs)) or not fits(attrs):
             return bind(inputs, out, attrs)
+        price = _vectorized() if cost is None else cost
         if kernel is not None and not attrs:
-            return Elementwise(kernel, [*inputs, out], cost)
+            return Elementwise(kernel, [*inputs, out], price)
         prepared = partial(_compute, bind, attrs)
-        return Elementwise(prepared, [*inputs, out], cost, one_pass=kernel is not None)
+        return Elementwise(prepared, [*inputs, out], price, one_pass=kernel is not None)
 
     return bound
 
@@ -151,7 +169,8 @@ def _sum_to(bind: Binder) -> Binder:
 
 
 def _register() -> None:
-    for cost, names in ((1.0, _CHEAP), (8.0, _DEAR)):
+    prices = ((1.0, _CHEAP), (None, _VECTORIZED), (25.0, _DEAR), (50.0, _DEAREST))
+    for cost, names in prices:
         for name in names:
             register_binder(name, "cpu", _elementwise(find_binder(name, "cpu"), cost))
     plain = partial(find_binder, kind="cpu")

@@ -7,11 +7,10 @@ arguments (``_instructions``), so the bits do not depend on who makes the call.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,9 +18,7 @@ from reactgrad.backend._code import SIZE, rows
 from reactgrad.backend._instructions import instructions
 from reactgrad.backend._loops import address_of
 from reactgrad.backend._stages import Stage, staged
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+from reactgrad.backend._threads import for_each
 
 Step = Callable[[], object]
 
@@ -95,7 +92,7 @@ class Program:
         each = -(-width // (registers.threads * PART)) * PART
         play = partial(registers.machine.play_part, row, end)
         parts = [partial(play, at, min(at + each, width)) for at in range(0, width, each)]
-        return partial(_together, registers.threads, parts)
+        return partial(for_each, _call, parts, registers.threads)
 
     def _place(self, code: np.ndarray[Any, Any]) -> tuple[int, int]:
         """Where a code begins and ends, which is kept alive."""
@@ -107,46 +104,13 @@ class Program:
         self.play()
 
 
+def _call(part: Callable[[], object]) -> None:
+    part()
+
+
 def _in_turn(calls: list[Callable[[], object]]) -> None:
     for call in calls:
         call()
-
-
-def _together(threads: int, parts: Sequence[Callable[[], object]]) -> None:
-    """Make these calls in several threads; nobody writes any more when it ends, however it ends."""
-    submit = _pool(threads).submit
-    futures = [submit(part) for part in parts[1:]]
-    try:
-        parts[0]()
-    finally:
-        _wait(futures)
-    for future in futures:
-        future.result()
-
-
-def _wait(futures: list[Any]) -> None:
-    from concurrent.futures import wait  # slow to import, and only for this
-
-    interrupted: BaseException | None = None
-    while not all(future.done() for future in futures):
-        try:
-            wait(futures)
-        except BaseException as error:
-            interrupted = error
-    if interrupted is not None:
-        raise interrupted
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(threads - 1, "reactgrad-registers")
-
-
-# A forked process has none of the threads.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def find_machine() -> Machine | None:

@@ -170,7 +170,7 @@ class RowBlocks:
 
 
 # Of one element, beside that of an addition.
-_COST = 16.0
+_COST = 10.0
 
 
 def _binder(recipe: Callable[..., list[Call]]) -> Binder:

@@ -40,7 +40,7 @@ class Settings:
 
     block: int = 32768
     threshold: int = 65536
-    effort: float = 262144
+    effort: float = 1048576
 
 
 settings = Settings()

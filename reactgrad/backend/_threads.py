@@ -6,13 +6,10 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from reactgrad._errors import ReactgradError, ReactgradWarning
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from reactgrad.backend import _helpers
 
 T = TypeVar("T")
 
@@ -20,8 +17,6 @@ T = TypeVar("T")
 VARIABLES = ("REACTGRAD_NUM_THREADS", "OMP_NUM_THREADS")
 
 _count: int | None = None
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
 
 
 class ThreadCountError(ReactgradError, ValueError):
@@ -126,56 +121,27 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
             deque(left, maxlen=0)  # nobody begins another one
             raise
 
-    others: list[Future[None]] = []
+    others: list[_helpers.Job] = []
     try:
-        _start(take, helpers, others)
+        _helpers.start(take, helpers, others)
         take()
     finally:
         _await(others, left)
-        # The pool has `take` until a thread comes by; what it would work on may be wanted back now.
-        work = _none_left
-    for other in others:
-        if not other.cancelled():
-            other.result()
+    errors = [error for error in map(_helpers.Job.take_error, others) if error is not None]
+    if errors:
+        raise errors[0]
 
 
-def _none_left(item: object) -> None:
-    """The work of those who come when all is done."""
-
-
-def _start(take: Callable[[], None], count: int, started: list[Future[None]]) -> None:
-    """Let so many threads of the pool take part, if they come to it."""
-    global _pool, _pool_size
-    if _pool is None or _pool_size < count:
-        from concurrent.futures import ThreadPoolExecutor
-
-        _pool, _pool_size = ThreadPoolExecutor(count, "reactgrad"), count
-    try:
-        # One by one: what was started is known, also if the next one cannot be.
-        started.extend(_pool.submit(copy_context().run, take) for _ in range(count))
-    except RuntimeError:  # the interpreter is shutting down, and starts no threads any more
-        pass
-
-
-def _await(others: Iterable[Future[None]], left: Iterator[Any]) -> None:
+def _await(others: Iterable[_helpers.Job], left: Iterator[Any]) -> None:
     """Come back when none of these is at work: what they write into may be gone afterwards."""
     interrupt: BaseException | None = None
     for other in others:
-        while not other.cancel() and not other.done():
+        while True:
             try:
-                other.exception()
+                other.end()
+                break
             except BaseException as error:  # of this thread: somebody pressed Ctrl-C
                 deque(left, maxlen=0)
                 interrupt = error
     if interrupt is not None:
         raise interrupt
-
-
-def _forget_pool() -> None:
-    """A forked process has none of its parent's threads."""
-    global _pool
-    _pool = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)

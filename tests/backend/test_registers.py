@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -384,25 +382,6 @@ def test_stages_are_as_few_as_they_can_be() -> None:
         ([found[4]], 100),
         ([found[5]], 100),
     ]
-
-
-@needs_numba
-def test_an_interrupted_wait_for_threads_ends_when_they_have_ended() -> None:
-    done: list[int] = []
-    begun = threading.Event()
-
-    def slow() -> None:
-        begun.set()
-        time.sleep(0.05)
-        done.append(1)
-
-    def interrupt() -> None:
-        begun.wait()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        _registers._together(2, [interrupt, slow])
-    assert done == [1]
 
 
 @pytest.mark.parametrize("jit", [-1, 2.5, "yes", None])

@@ -258,10 +258,29 @@ def test_a_dear_kernel_on_a_large_array_has_a_block_for_each_thread(
     monkeypatch.setattr(_strips, "for_each", counting)
     rg.set_num_threads(threads)
     x, out = np.linspace(0.0, 1.0, size), np.zeros(size)
-    with _strips.configured(block=32768, threshold=65536, effort=262144):
-        find_binder("exp", "cpu")([x], out, ())()
+    with _strips.configured(block=32768, threshold=65536, effort=1048576):
+        find_binder("sin", "cpu")([x], out, ())()
+        find_binder("negative", "cpu")([x], x.copy(), ())()  # too little work for two
     assert seen == [count] * bool(count)
-    np.testing.assert_array_equal(out, np.exp(x))
+    np.testing.assert_array_equal(out, np.sin(x))
+
+
+@pytest.mark.parametrize(("loops", "cost"), [("X86_V4", 3), ("AVX512_SKX", 3), ("X86_V3", 8)])
+def test_what_an_element_costs_depends_on_the_loops_that_the_processor_gets(
+    loops: str, cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    introspect = pytest.importorskip("numpy.lib.introspect", reason="NumPy 2.0 has none")
+    real = introspect.opt_func_info(func_name="^tanh$", signature="float64")
+    known = {name: {"dd": {"current": loops}} for name in real}
+    monkeypatch.setattr(introspect, "opt_func_info", lambda **asked: known)
+    _blockwise._vectorized.cache_clear()
+    try:
+        x = np.linspace(0.0, 1.0, 65536)
+        with _strips.configured(block=32768, threshold=65536):
+            steps = [find_binder(one, "cpu")([x], x.copy(), ()) for one in ("exp", "negative")]
+        assert [step.cost for step in steps] == [cost, 1]
+    finally:
+        _blockwise._vectorized.cache_clear()
 
 
 def test_half_floats_are_summed_as_before() -> None:

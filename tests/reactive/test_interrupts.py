@@ -98,7 +98,7 @@ def test_an_interrupt_leaves_former_or_new_values_and_what_follows_from_them(
 @pytest.fixture
 def usual_blocks() -> Iterator[None]:
     """Not so many that a run takes long: there are many of them."""
-    with _strips.configured(block=32768, threshold=65536, effort=262144):
+    with _strips.configured(block=32768, threshold=65536, effort=1048576):
         yield
 
 
