@@ -15,9 +15,14 @@ from bench._machine import describe, fix_threads
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; 1 if outputs differ or a workload fails, whatever the figures."""
+    """Print the table; 1 if outputs differ or a workload fails, whatever the figures; 2 where it cannot begin."""
     fix_threads()
     warnings.filterwarnings("ignore", module=r"(torch|jax|loman|pandas)\b")
+    from bench._peers import installed
+
+    if not installed("pytest_benchmark"):  # which the next ones import
+        print('python -m bench needs the bench extra: pip install -e ".[bench]"', file=sys.stderr)
+        return 2
     from bench._case import Setting
     from bench._measure import FULL, QUICK
     from bench._run import lines

@@ -116,7 +116,10 @@ def _row(cells: tuple[str, ...]) -> str:
 def _amount(figure: Figure | None, seconds: bool) -> str:
     if figure is None:
         return "–"
-    return in_time(figure.median) if seconds else f"{figure.median:,.10g}"
+    if seconds:
+        return in_time(figure.median)
+    whole = figure.median == int(figure.median)  # what was counted is said to its last figure
+    return f"{figure.median:,.0f}" if whole else _figures(figure.median)
 
 
 def in_time(seconds: float) -> str:
@@ -138,15 +141,26 @@ def _ratio(line: Line) -> str:
     if figure is None:
         return ""
     median, low, high = figure.median, figure.low, figure.high
-    if line.goal is not None and line.goal.kind == "faster":
-        if not median:
-            return ""
-        median, low, high = 1 / median, 1 / (high or median), 1 / (low or median)
-        word = " faster" if line.seconds else " fewer"
-    else:
-        word = ""
-    spread = f" ({low:.3g}–{high:.3g})" if figure.rounds > 1 else ""
-    return f"{median:.3g}×{word}{spread}"
+    word = ""
+    if (line.goal is None or line.goal.kind == "faster") and median not in (0, 1):
+        if median > 1:
+            word = " slower" if line.seconds else " more"
+        else:  # said from the side that is ahead
+            word = " faster" if line.seconds else " fewer"
+            median, low, high = 1 / median, 1 / (high or median), 1 / (low or median)
+    spread = f" ({_figures(low)}–{_figures(high)})" if figure.rounds > 1 else ""
+    return f"{_figures(median)}×{word}{spread}"
+
+
+def _figures(number: float) -> str:
+    """Three of its figures, or all before the point.
+
+    Examples
+    --------
+    >>> _figures(0.98765), _figures(3556.7), _figures(12.0)
+    ('0.988', '3,557', '12')
+    """
+    return f"{number:,.0f}" if number >= 999.5 else f"{number:.3g}"
 
 
 def _goal(line: Line) -> str:

@@ -19,10 +19,10 @@ import pytest
 from bench import __main__ as command
 from bench import _run
 from bench._case import Case, Contest, Count, Peer, Setting, Side, Workload
-from bench._goal import at_most, exactly, faster, within
+from bench._goal import Goal, at_most, exactly, faster, within
 from bench._measure import QUICK, DifferentOutputs, Here, check
 from bench._peers import installed
-from bench._table import Figure, Line, beside
+from bench._table import Figure, Line, beside, cells
 from bench._workloads import modules, numbers
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -246,6 +246,34 @@ def test_several_runs_make_one_table(tmp_path: Path, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     row = "| B1 | toy | 2.00 s | 8.00 s | by hand | 4× faster (2–8) | ≥ 4× | 2 of 3 |"
     assert row in printed.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("goal", "seconds", "ratio", "said"),
+    [
+        (faster(10.0), True, 0.00028, "3,571× faster"),
+        (faster(2.0), True, 1.25, "1.25× slower"),
+        (None, True, 0.2, "5× faster"),
+        (None, False, 0.2, "5× fewer"),
+        (None, False, 3.0, "3× more"),
+        (None, False, 1.0, "1×"),
+        (at_most(1.1), True, 1.25, "1.25×"),
+        (at_most(1.1), True, 0.8, "0.8×"),
+    ],
+)
+def test_a_ratio_says_who_is_ahead(
+    goal: Goal | None, seconds: bool, ratio: float, said: str
+) -> None:
+    line = Line("B1", "toy", "step", seconds, ratio=Figure.exact(ratio), goal=goal)
+    assert cells(line)[5] == said
+
+
+def test_the_command_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytest_benchmark", None)
+    assert command.main(["--list"]) == 2
+    assert 'pip install -e ".[bench]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"machine": {}, "lines": [{}]}'])
