@@ -6,6 +6,7 @@ thing that one of these takes away is marked so, and skipped there.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -53,6 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts what runs in its background with interrupts ignored; some tests interrupt themselves.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     strips = config.getoption("--strips")
     if strips == "always":
         _strips.settings = _strips.Settings(block=7, threshold=1, effort=0)
