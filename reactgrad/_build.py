@@ -12,7 +12,7 @@ from reactgrad._errors import DTypeError, GraphError
 from reactgrad._fit import check_pattern, not_float, read_as, read_pattern
 from reactgrad._host import HandleRef, number_key
 from reactgrad._nodes import check_name
-from reactgrad._reuse import Reuse
+from reactgrad._reuse import Reuse, outputs_of
 from reactgrad._scope import open_scopes, path_here
 from reactgrad._site import user_site
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
@@ -206,8 +206,16 @@ def refuse_tuple(graph: Graph, slot: int, what: str) -> None:
         )
 
 
-def call_lifted(graph: Graph, op: _Lifted, operands: Sequence[Any], cutoff: Any) -> Any:
-    """A new node that calls a Python function; of several outputs the nodes of these."""
+def call_lifted(
+    graph: Graph, op: _Lifted, operands: Sequence[Any], cutoff: Any, *, shared: bool = False
+) -> Any:
+    """A node that calls a Python function; of several outputs the nodes of these.
+
+    Parameters
+    ----------
+    shared
+        In a reuse block it may be the node that an equal call has built.
+    """
     with graph._lock:
         graph._tidy()
         for operand in operands:
@@ -215,13 +223,21 @@ def call_lifted(graph: Graph, op: _Lifted, operands: Sequence[Any], cutoff: Any)
                 raise _foreign(graph, operand, op.name)
         detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
         slots = [operand._slot for operand in operands]
-        var = graph._add_computed(op, (), op.declared, slots, detached)
         several = op.outputs is not None
+        reuse, key = graph._reuse, None
+        if reuse is not None and shared and slots:  # without operands it asks the world
+            key = reuse.key(graph, op, (), slots, detached, cutoff)
+            known = None if key is None else reuse.find(graph, key)
+            if known is not None:
+                return graph._outputs(known) if several else known
+        var = graph._add_computed(op, (), op.declared, slots, detached)
         results = graph._outputs(var) if several else (var,)
         if cutoff is not None:
             for result in results:  # no plan and no mark knows these nodes yet
                 graph._host.cutoffs[result._slot] = cutoff
                 graph._scheduler.staleness.cutoffs.add(result._slot)
+        if reuse is not None and key is not None:
+            reuse.add(graph, key, var, results if several else ())
         return results if several else var
 
 
@@ -233,9 +249,8 @@ def outputs(graph: Graph, node: Var) -> tuple[Var, ...]:
 def output(graph: Graph, node: Var, index: int) -> Var:
     """The node of one output of a function, which is made anew if nobody has held it."""
     host, slot = graph._host, node._slot
-    for child in graph._scheduler.topology.children[slot]:
-        op = host.ops[child]
-        if isinstance(op, Output) and op.index == index:
+    for child in outputs_of(graph, slot):
+        if host.ops[child].index == index:
             return graph._handle(child)
     function = host.ops[slot]
     found = function.promised(index, [host.specs[p] for p in graph._scheduler.operands(slot)])
@@ -243,13 +258,24 @@ def output(graph: Graph, node: Var, index: int) -> Var:
 
 
 def call_switch(graph: Graph, op: Any, condition: Any) -> Var:
-    """A new node that chooses between two others."""
+    """A node that chooses between two others."""
     with graph._lock:
         for branch in op.branches:
             if branch._graph is not graph:
                 raise _foreign(graph, branch, op.name)
+        operands = (condition, *op.branches)
+        slots = tuple([one._slot for one in operands])
+        detached = [i for i, one in enumerate(operands) if type(one) is DetachedVar]
+        reuse, key = graph._reuse, None
+        if reuse is not None:
+            key = reuse.key(graph, op, (), slots, detached)
+            known = None if key is None else reuse.find(graph, key)
+            if known is not None:
+                return known
         var = graph._call_lifted(op, [condition], None)
-        graph._link_branches(var._slot, (condition._slot, *[b._slot for b in op.branches]))
+        graph._link_branches(var._slot, slots)
+        if reuse is not None and key is not None:
+            reuse.add(graph, key, var)
         return var
 
 

@@ -199,7 +199,9 @@ class Function:
         operands = [value for value in values if isinstance(value, Handle)]
         layout = tuple([OPERAND if isinstance(value, Handle) else value for value in values])
         graph = operands[0]._graph if operands else current_graph()
-        results = graph._call_lifted(Applied(cls, layout, tuple(named)), operands, None)
+        results = graph._call_lifted(
+            Applied(cls, layout, tuple(named)), operands, None, shared=True
+        )
         return results[0] if cls._outputs is None else results
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from enum import Enum
+from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,14 @@ class Lifted:
     def has_forward_rules(self) -> bool:
         """Whether tangents pass."""
         return self.jvp is not None
+
+    def definition(self) -> Any:
+        """What two calls have in common that build the same node; ``None``: each builds its own."""
+        fixed = () if self.layout is None else tuple(map(_fixed, self.layout))
+        if None in fixed:
+            return None
+        rules = (self.declared, self.vjp, self.jvp, self.outputs)
+        return (type(self), self.function, *rules, self.layout is None, fixed, self.keywords)
 
     def call(self, arguments: list[Any]) -> Any:
         """Call the function and make its result safe to keep."""
@@ -228,6 +238,24 @@ def refuse_hidden(function: Any, value: Any) -> None:
 
 
 OPERAND = object()
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+_CONSTANTS = (str, bytes, NoneType, EllipsisType, Enum, range, np.dtype, type, np.ufunc)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType)
+
+
+def _fixed(argument: Any) -> Any:
+    """What tells an argument that is no Var from others; ``None``: nothing, it may be changed."""
+    if argument is OPERAND:
+        return OPERAND
+    if isinstance(argument, _NUMBERS):
+        return (type(argument), repr(argument))  # -0.0 is equal to 0.0
+    if isinstance(argument, (*_CONSTANTS, *_FUNCTIONS)):
+        return (type(argument), argument)
+    if type(argument) is tuple:
+        parts = tuple(map(_fixed, argument))
+        return None if None in parts else parts
+    return None
 
 
 def _declared(shape: Any, dtype: Any) -> Spec:
@@ -399,6 +427,6 @@ def lift(
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
         op = Lifted(function, declared, vjp, layout, tuple(kwargs), jvp, each)
         graph = operands[0]._graph if operands else current_graph()
-        return graph._call_lifted(op, operands, rule)
+        return graph._call_lifted(op, operands, rule, shared=True)
 
     return build

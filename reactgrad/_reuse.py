@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reactgrad._lift import Lifted
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
-from reactgrad.ops import ALIAS, DETACH, Attrs, Op
+from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -54,25 +55,36 @@ class Reuse:
     def __init__(self) -> None:
         self.blocks = 0  # how many are open, in all threads
         self._round = 0
-        self._known: dict[Any, tuple[Var | _Anchored, int]] = {}  # with the round of the last use
+        # With the round of the last use, and what keeps the nodes of its outputs.
+        self._known: dict[Any, tuple[Var | _Anchored, int, list[Any]]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
     def key(
-        self, graph: Graph, op: Op, attrs: Attrs, slots: Sequence[int], detached: Sequence[int]
+        self,
+        graph: Graph,
+        op: Op | Lifted,
+        attrs: Attrs,
+        slots: Sequence[int],
+        detached: Sequence[int],
+        cutoff: Any = None,
     ) -> Any:
         """What such a node is found by; ``None``: it is built anew in any case."""
         if self not in _open.get() or op in _OWN or graph._programs.building is not None:
             return None
         if open_hooks and hooks_here() is not None:
             return None
+        named = op if isinstance(op, Op) else op.definition()
+        if named is None:
+            return None
         closed = frozenset(detached) if is_grad_enabled(graph) else None
         # 1, 1.0 and True are equal, and not the same attribute.
-        key = (op, tuple(slots), closed, (attrs, repr(attrs)) if attrs else (), in_checkpoint())
+        named_attrs = (attrs, repr(attrs)) if attrs else ()
+        key = (named, tuple(slots), closed, named_attrs, in_checkpoint(), cutoff)
         try:
             hash(key)
-        except TypeError:  # attributes that hold arrays
+        except TypeError:  # attributes that hold arrays, or a function that has no hash
             return None
         return key
 
@@ -81,20 +93,22 @@ class Reuse:
         known = self._known.pop(key, None)
         if known is None:
             return None
-        held = known[0]
+        held, _, others = known
         var = held.var(graph) if isinstance(held, _Anchored) else held
         if var is None or not _intact(graph, var, key):
             return None
-        self._known[key] = (held, self._round)
+        self._known[key] = (held, self._round, others)
         return var
 
-    def add(self, graph: Graph, key: Any, var: Var) -> None:
-        """A node was built."""
+    def add(self, graph: Graph, key: Any, var: Var, outputs: Sequence[Var] = ()) -> None:
+        """A node was built, and those of its outputs."""
         held: Var | _Anchored = var
+        others: list[Any] = [*outputs]
         if in_checkpoint():  # a handle would keep its value
             slot, serial = var._slot, graph._scheduler.topology.serial[var._slot]
             held = _Anchored(slot, serial, graph._host.anchor(slot))
-        self._known[key] = (held, self._round)
+            others = [graph._host.anchor(output._slot) for output in outputs]
+        self._known[key] = (held, self._round, others)
 
     def begin(self) -> None:
         """A block begins."""
@@ -116,19 +130,33 @@ def _intact(graph: Graph, var: Var, key: Any) -> bool:
     """Whether a node is still what it was built as, and nothing was added to it."""
     if var._graph is not graph:  # it was removed
         return False
-    op, slots, closed, attrs, inside = key
+    named, slots, closed, attrs, inside, cutoff = key
     host, slot = graph._host, var._slot
-    for added in (host.cutoffs, host.hooks, host.pins, host.retained, host.kept):
-        if added and slot in added:
-            return False
+    op = host.ops[slot]
+    several = isinstance(op, Lifted) and op.outputs is not None
+    shown = outputs_of(graph, slot) if several else [slot]  # what callers were given
+    for at in {slot, *shown}:
+        for added in (host.hooks, host.pins, host.retained, host.kept):
+            if added and at in added:
+                return False
+    if any(host.cutoffs.get(at) != cutoff for at in shown):
+        return False
     if slot in host.transient and not (inside and host.transient[slot].recomputed):
         return False
+    operands = host.branches[slot] if slot in host.branches else graph._scheduler.operands(slot)
     return (
-        host.ops[slot] is op
-        and graph._scheduler.topology.parents[slot] == slots
+        (op is named or (isinstance(op, Lifted) and op.definition() == named))
+        and operands == slots
         and host.closed.get(slot, frozenset()) == closed
         and (not attrs or host.attrs[slot] == attrs[0])
     )
+
+
+def outputs_of(graph: Graph, slot: int) -> list[int]:
+    """The nodes of those outputs of a function that somebody holds."""
+    ops = graph._host.ops
+    children = graph._scheduler.topology.children[slot]
+    return [child for child in children if isinstance(ops[child], Output)]
 
 
 class ReuseBlock:

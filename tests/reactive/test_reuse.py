@@ -62,12 +62,62 @@ def test_outside_of_the_block_and_in_other_threads_nodes_are_new() -> None:
     assert (x + 1.0) is not y
 
 
+class Doubled(rg.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Any, by: float = 2.0) -> Any:
+        return a * by
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2.0
+
+
+class Tripled(Doubled):
+    pass
+
+
 def test_what_differs_in_anything_is_another_node() -> None:
     g = rg.Graph()
     x = g.input(np.ones((2, 2)))
     w = g.param(np.ones((2, 2)))
-    lifted = rg.lift(lambda a: a + 1.0)
+
+    def plain(a: Any = 1.0, b: Any = 2.0, c: Any = None) -> Any:
+        return a
+
+    def rule(g: Any, ans: Any, *args: Any) -> Any:
+        return (g,)
+
+    lifted = rg.lift(plain)
     builds: list[Callable[[], Any]] = [
+        lambda: lifted(x),
+        lambda: rg.lift(plain, cutoff="equal")(x),
+        lambda: rg.lift(plain, vjp=rule)(x),
+        lambda: rg.lift(plain, shape=(2, 2))(x),
+        lambda: rg.lift(plain, shape=(2, 2), dtype="float32")(x),
+        lambda: rg.lift(np.tanh)(x),
+        lambda: lifted(w),
+        lambda: lifted(x.detach()),
+        lambda: lifted(x, w),
+        lambda: lifted(w, x),
+        lambda: lifted(a=x),
+        lambda: lifted(x, 1),
+        lambda: lifted(x, 1.0),
+        lambda: lifted(x, True),
+        lambda: lifted(x, 0.0),
+        lambda: lifted(x, -0.0),
+        lambda: lifted(x, "1"),
+        lambda: lifted(x, None),
+        lambda: lifted(x, np.float64(1.0)),
+        lambda: lifted(x, np.tanh),
+        lambda: lifted(x, plain),
+        lambda: lifted(x, (1, (2.0, "axis"))),
+        lambda: lifted(x, (1, (2, "axis"))),
+        lambda: lifted(x, c=1.0),
+        lambda: Doubled.apply(x),
+        lambda: Doubled.apply(x, 3.0),
+        lambda: Tripled.apply(x),
+        lambda: rg.switch(x[0, 0] > 0.0, x, w),
+        lambda: rg.switch(x[0, 0] > 0.0, w, x),
         lambda: x + 1.0,
         lambda: x + 1,
         lambda: x + 2.0,
@@ -91,14 +141,16 @@ def test_what_differs_in_anything_is_another_node() -> None:
         again = [build() for build in builds]
         assert all(a is b for a, b in zip(first, again, strict=True))
         assert len({id(one) for one in first}) == len(builds)
-        # Where no gradient passes anyway, three of them are the same sum.
-        assert len({id(one) for one in closed}) == len(builds) - 2
+        # Where no gradient passes anyway, three of them are the same sum, and two the same call.
+        assert len({id(one) for one in closed}) == len(builds) - 3
         assert {id(one) for one in first}.isdisjoint(map(id, closed))
         assert not any(one.requires_grad for one in closed)
         for new in (
             lambda: g.input(1.0),
             lambda: g.const(1.0),
-            lambda: lifted(x),
+            lambda: lifted(),
+            lambda: lifted(x, [1.0]),
+            lambda: lifted(x, np.ones(1)),
             lambda: x.detach_node(),
             lambda: x + np.ones((2, 2)),
             lambda: x.snapshot(),
@@ -106,6 +158,53 @@ def test_what_differs_in_anything_is_another_node() -> None:
         ):
             assert new() is not new()
     g.check_invariants()
+
+
+def test_a_function_runs_once_for_all_steps_in_which_nothing_changes() -> None:
+    g = rg.Graph()
+    x, w = g.input(2.0), g.param(3.0)
+    runs: list[float] = []
+
+    def slow(a: float) -> float:
+        runs.append(float(a))
+        return a * 2.0
+
+    def rule(g: Any, ans: Any, a: Any) -> Any:
+        return (g * 2.0,)
+
+    both = rg.lift(divmod, outputs=2, cutoff="equal")
+    sizes: list[int] = []
+    for value in (2.0, 2.0, 5.0, 5.0, 5.0):
+        if x.value != value:
+            x.set(value)
+        g.zero_grad()
+        with g.reuse():
+            doubled = rg.lift(slow, vjp=rule)(x)
+            quotient, rest = both(doubled, 3.0)
+            product = doubled * w + Doubled.apply(w) + rg.switch(x > 3.0, w, x) + quotient + rest
+            product.backward()
+        assert (quotient.value, rest.value) == divmod(value * 2.0, 3.0)
+        assert w.grad == value * 2.0 + 2.0 + (value > 3.0)
+        sizes.append(len(g))
+    assert runs == [2.0, 5.0]
+    assert sizes[1:] == sizes[:-1]
+    g.check_invariants()
+
+
+def test_an_output_to_which_something_was_added_is_not_given_again() -> None:
+    g = rg.Graph()
+    x = g.input(7)
+    both = rg.lift(divmod, outputs=2, cutoff="equal")
+    with g.reuse():
+        first = both(x, 2)
+        assert both(x, 2) == first
+        assert rg.lift(divmod, outputs=2)(x, 2)[0] is not first[0], "another cutoff"
+        first[1].cutoff = None
+        second = both(x, 2)
+        assert second[0] is not first[0]
+        second[1].pin(5)
+        assert both(x, 2)[1] is not second[1]
+    assert (second[1].value, both(x, 2)[1].value) == (5, 1)
 
 
 ADDED: dict[str, Callable[[Any], Any]] = {
