@@ -15,13 +15,14 @@ from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
-from reactgrad._store import MISSING
+from reactgrad._store import MISSING, Found
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Former, Link
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad.autodiff import Program
+    from reactgrad.backend import Spec
 
 NOTHING_CLOSED: frozenset[int] = frozenset()
 
@@ -77,12 +78,31 @@ class Change:
         functions read while they ran gives way to the edges.
     kind
         What it is to who listens.
+    reshapes
+        Leaves get other shapes, and nothing else changes: see ``_shapes``.
+
+    Attributes
+    ----------
+    former_specs
+        Of a change that reshapes: nodes with what they were, and what they had.
+    former_definitions
+        Likewise those that are computed otherwise.
     """
 
-    def __init__(self, graph: Graph, kind: str | None = "edit", *, lenient: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        kind: str | None = "edit",
+        *,
+        lenient: bool = False,
+        reshapes: bool = False,
+    ) -> None:
         self._graph = graph
         self._kind = kind
         self._lenient = lenient
+        self._reshapes = reshapes
+        self.former_specs: dict[int, tuple[Spec | None, Found]] = {}
+        self.former_definitions: dict[int, Definition] = {}
         self._back: list[Callable[[], object]] = []
         self._done: list[Any] = []  # what the scheduler shall commit
         self._held: list[Any] = []  # former parents, which may have to come back
@@ -90,6 +110,8 @@ class Change:
         self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
 
     def __enter__(self) -> Change:
+        if not self._reshapes:
+            self._graph._shapes.clear(self._graph)
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
@@ -124,6 +146,9 @@ class Change:
         """
         scheduler, former = self._graph._scheduler, Former()
         if definitions:
+            if self._reshapes:
+                for slot in definitions.keys() - self.former_definitions.keys():
+                    self.former_definitions[slot] = Definition.of(self._graph, slot)
             self._back.append(partial(scheduler.restore, former))
             links = {
                 slot: new if isinstance(new, Link) else new.link
@@ -146,14 +171,14 @@ class Change:
             self._back.append(partial(host.moved, slot))
         else:
             self._back.append(partial(self._write, slot, Definition.of(self._graph, slot)))
-            _write(self._graph, slot, new)
+            write_definition(self._graph, slot, new)
         host.moved(slot)
         if slot in host._view_of:  # of a parent that it may not have any more
             self._back.append(partial(host.give_back, slot, host.found(slot)))
             host.discard(slot)
 
     def _write(self, slot: int, definition: Definition) -> None:
-        _write(self._graph, slot, definition)
+        write_definition(self._graph, slot, definition)
         self._graph._host.moved(slot)
 
     def _respec(self, slot: int, found: Any) -> None:
@@ -161,6 +186,8 @@ class Change:
         spec, grad = host.specs[slot], host.grads.get(slot)
         leaf, dropped = scheduler.leaf[slot], slot in scheduler.dropped
         before = host.found(slot)  # of a leaf who set it replaces the value
+        if self._reshapes:
+            self.former_specs.setdefault(slot, (spec, before))
 
         def back() -> None:
             host.specs[slot] = spec
@@ -289,7 +316,7 @@ def _put(table: dict[int, Any], slot: int, entry: Any) -> None:
         table.pop(slot, None)
 
 
-def _write(graph: Graph, slot: int, definition: Definition) -> None:
+def write_definition(graph: Graph, slot: int, definition: Definition) -> None:
     """Enter a definition into the tables of the host."""
     host = graph._host
     host.ops[slot], host.attrs[slot] = definition.op, definition.attrs
@@ -310,18 +337,24 @@ def _write(graph: Graph, slot: int, definition: Definition) -> None:
 
 def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
     """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
+    shapes = graph._shapes
+    if shapes.come_back(graph, sources, write):
+        return
     leaves = [graph._handle(slot) for slot in sources]  # one that is named may have no other
     tried: set[int] = set()
     while True:
         graph._tidy()  # what nobody holds any more refuses nothing
         try:
-            with Change(graph) as change:
+            departure = shapes.leave(graph)
+            with Change(graph, reshapes=True) as change:
                 change.define({}, sources)
                 with graph._programs.while_reshaping():
                     change.follow()
                 write()
+            shapes.arrive(graph, departure, change)
             break
         except SeedError as error:
+            departure = None  # which knows all programs
             if not let_go(error, tried):
                 raise
     del leaves

@@ -22,6 +22,7 @@ def fork(graph: Graph) -> Graph:
     """A copy-on-write twin; see ``Graph.fork``."""
     with graph._lock:
         graph._tidy()
+        graph._shapes.clear(graph)
         twin = type(graph).__new__(type(graph))
         twin._open(graph.seed)
         host, copy = graph._host, twin._host

@@ -38,6 +38,7 @@ from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._scope import Scope
 from reactgrad._setting import write_plainly, write_together
+from reactgrad._shapes import Shapes
 from reactgrad._stabilize import stabilize
 from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._tell import held
@@ -124,6 +125,7 @@ class Graph:
         self._rule: tuple[int, int] | None = None  # whose rule is asked, and in which thread
         self._asked = Asked()
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
+        self._shapes = Shapes()
         self._reuse: Reuse | None = None  # what reuse blocks have built, once there was one
         self._observers = Observers()
         self._observed = self._observers.observed  # empty: nobody looks at what happens
@@ -462,6 +464,7 @@ class Graph:
         """All nodes in order of creation."""
         with self._lock:
             self._tidy()
+            self._shapes.clear(self)
             return VarList([self._handle(slot) for slot in self._slots()])
 
     def _leaves(self, kind: Leaf) -> VarList:
@@ -484,6 +487,7 @@ class Graph:
         """Number of nodes, constants included."""
         with self._lock:
             self._tidy()
+            self._shapes.clear(self)
             return len(self._scheduler.topology) - len(self._host.removed)
 
     def __bool__(self) -> bool:
@@ -1635,6 +1639,7 @@ class Graph:
         """
         with self._lock:
             self._tidy()
+            self._shapes.clear(self)
             check_invariants(self._scheduler)
             self._host.check()
 

@@ -204,6 +204,7 @@ def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snap
     """The present state of a graph, with what a run did; runs nothing, see ``Graph.snapshot``."""
     with graph._lock, CollectorPause():
         graph._tidy()
+        graph._shapes.clear(graph)
         scheduler, host = graph._scheduler, graph._host
         topology, serial = scheduler.topology, scheduler.topology.serial
         slots = sorted(graph._slots(), key=topology.rank.__getitem__)
@@ -275,6 +276,7 @@ def vars_of(graph: Graph, keys: Collection[int]) -> dict[int, Var]:
     wanted = set(keys)
     with graph._lock:
         graph._tidy()
+        graph._shapes.clear(graph)
         serial = graph._scheduler.topology.serial
         found = {serial[slot]: slot for slot in graph._slots() if serial[slot] in wanted}
         return {key: graph._handle(found[key]) for key in keys if key in found}

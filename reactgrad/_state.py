@@ -201,6 +201,7 @@ def capture(graph: Graph) -> State:
                 "graph after it."
             )
         graph._tidy()
+        graph._shapes.clear(graph)
         scheduler.attend()
         return _capture(graph, _wanted(graph))
 

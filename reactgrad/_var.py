@@ -795,6 +795,7 @@ class Var(Value):
         graph = self._graph
         with graph._lock:
             graph._tidy()
+            graph._shapes.clear(graph)
             topology = graph._scheduler.topology
             slots = sorted(topology.children[self._slot], key=topology.serial.__getitem__)
             gone = graph._host.removed

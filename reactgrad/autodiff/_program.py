@@ -385,6 +385,29 @@ class Program:
                 found = self._give_out(wanted)
         return found
 
+    # --- while leaves have other shapes ----------------------------------------------------------
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its tables depend on nothing but the definitions and shapes of nodes."""
+        return not (self.broken or self.observed or self.seen or self._inner)
+
+    def tables(self) -> dict[str, Any]:
+        """What it knows, in tables that nobody writes any more if others take their places."""
+        return {name: getattr(self, name) for name in _TABLES}
+
+    def take_tables(self, tables: dict[str, Any]) -> None:
+        """Know what these say, which it has known before."""
+        for name, table in tables.items():
+            setattr(self, name, table)
+        self._params = None
+
+    def part_from(self) -> dict[str, Any]:
+        """The tables of now, which it does not write any more: it goes on with copies."""
+        tables = self.tables()
+        self.take_tables({name: table.copy() for name, table in tables.items()})
+        return tables
+
     @property
     def unsure(self) -> bool:
         """Whether it does not know between which nodes it stands: while it follows a change."""
