@@ -13,8 +13,9 @@ whatever these tables know nothing of, see ``_is_plain``.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ _random = Random(0)
 
 Key = frozenset[tuple[int, Any]]  # leaves with their specs
 
-_NOTHING = Found(MISSING, None, None, None, False)
+_NOTHING = Found(MISSING, None, None, None, False), None
 
 
 @dataclass(eq=False, slots=True)
@@ -60,12 +61,14 @@ class Form:
     definitions: dict[int, Definition] = field(default_factory=dict)
     tables: list[dict[str, Any]] = field(default_factory=list)
     anchors: list[Any] = field(default_factory=list)
+    built: frozenset[int] = frozenset()  # the nodes of gradients
 
 
 class Shapes:
     """The forms of one graph, the latest used last."""
 
     __slots__ = (
+        "__weakref__",
         "_forms",
         "_found",
         "_leaves",
@@ -76,25 +79,32 @@ class Shapes:
     )
 
     def __init__(self) -> None:
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Come back to nothing; whatever was kept for that is let go of."""
         self._forms: dict[Key, Form] = {}
         self._now: Form | None = None
         self._leaves: list[int] = []  # in whose shapes they differ
         self._serials: dict[int, int] = {}  # of all nodes in which they differ
         self._programs: list[weakref.ref[Program]] = []
         self._next_serial = 0
-        # Values, where they lie, of nodes while they have another spec.
-        self._found: dict[int, dict[Any, Found]] = {}
+        # Of nodes while they have another spec: where their values lie, and their steps.
+        self._found: dict[int, dict[Any, tuple[Found, Any]]] = {}
 
     def __len__(self) -> int:
         return len(self._forms)
 
+    def bury(self, graph: Graph) -> None:
+        """Nodes are gone: nothing that needs one of them comes back."""
+        serial = graph._scheduler.topology.serial
+        if any(serial[slot] != known for slot, known in self._serials.items()):
+            self.forget()
+
     def clear(self, graph: Graph) -> None:
         """Let go of all that was put aside."""
         if self._now is not None:
-            self._forget()
+            self.forget()
             graph._tidy()
 
     # --- coming back -------------------------------------------------------------------------
@@ -106,7 +116,8 @@ class Shapes:
         now = self._now
         if now is None:
             return False
-        if not self._still_so(graph):
+        programs = _live(graph)  # none of them goes meanwhile
+        if not self._still_so(graph, programs):
             self.clear(graph)
             return False
         form = self._forms.get(self._key(graph, sources))
@@ -115,10 +126,10 @@ class Shapes:
         try:
             # First: whatever happens, all that depends on them is stale.
             graph._scheduler.changed_together(tuple(sources))
-            self._put_back(graph, form)
+            self._put_back(graph, form, programs)
             write()
         except BaseException:
-            self._put_back(graph, now)
+            self._put_back(graph, now, programs)
             self.clear(graph)
             raise
         return True
@@ -127,30 +138,31 @@ class Shapes:
         specs = graph._host.specs
         return frozenset([(leaf, sources.get(leaf, specs[leaf])) for leaf in self._leaves])
 
-    def _still_so(self, graph: Graph) -> bool:
+    def _still_so(self, graph: Graph, programs: list[Program]) -> bool:
         """Whether all nodes and programs are those that these forms were noted for."""
         serial = graph._scheduler.topology.serial
         return (
             graph._scheduler.topology.next_serial == self._next_serial
             and all(serial[slot] == known for slot, known in self._serials.items())
-            and _live(graph) == [program() for program in self._programs]
-            and _is_plain(graph, self._serials)
+            and programs == [program() for program in self._programs]
+            and _is_plain(graph, self._serials.keys())
         )
 
-    def _put_back(self, graph: Graph, form: Form) -> None:
+    def _put_back(self, graph: Graph, form: Form, programs: list[Program]) -> None:
         """Make `form` the one of now; called again after an interrupt, it goes on."""
         host, scheduler, now = graph._host, graph._scheduler, self._now
         assert now is not None
         scheduler.versions.settle()
-        programs = [program for ref in self._programs if (program := ref()) is not None]
         if form is not now:
-            now.anchors = now.anchors or _anchors(graph, programs)
+            if not now.anchors:
+                now.anchors, now.built = _kept(graph, programs)
             now.tables = [program.tables() for program in programs]
-        for slot, spec in form.specs.items():
-            if host.specs[slot] is not spec:
-                kept = self._found.setdefault(slot, {})
-                kept[host.specs[slot]] = host.found(slot)
-                _settle(graph, slot, spec, kept.pop(spec, _NOTHING))
+        moving = [(slot, spec) for slot, spec in form.specs.items() if host.specs[slot] is not spec]
+        for slot, _ in moving:
+            self._found.setdefault(slot, {})[host.specs[slot]] = host.found(slot), host.bound(slot)
+        for slot, spec in moving:
+            found, _ = self._found[slot].get(spec, _NOTHING)
+            _settle(graph, slot, spec, found)
         changed = {
             slot: definition
             for slot, definition in form.definitions.items()
@@ -164,6 +176,11 @@ class Shapes:
                 scheduler.versions.record[slot] = None
                 scheduler.staleness.put(slot, STALE)
             scheduler.staleness.push(changed)
+        self._unbind_beside(graph, form, now, [slot for slot, _ in moving])
+        for slot, spec in moving:  # once all of them have their values and operands
+            _, bound = self._found[slot].pop(spec, _NOTHING)
+            if bound is not None:
+                host.bind_again(slot, bound)
         for program, tables in zip(programs, form.tables):
             program.take_tables(tables)
         if form is not now:
@@ -172,13 +189,25 @@ class Shapes:
             key = self._key(graph, {})
             self._forms[key] = self._forms.pop(key)
 
+    def _unbind_beside(self, graph: Graph, form: Form, now: Form, moved: list[int]) -> None:
+        """Bind anew what reads the values that were moved, and is there in both forms.
+
+        What gradients have built for one of them alone is still bound to what it reads there.
+        """
+        host, children = graph._host, graph._scheduler.topology.children
+        apart = frozenset().union(*[one.built for one in self._forms.values()])
+        apart -= form.built & now.built
+        beside = {child for slot in moved for child in children[slot]}
+        for slot in beside.difference(moved, apart):
+            host.moved(slot)
+
     # --- putting aside -----------------------------------------------------------------------
 
     def leave(self, graph: Graph) -> Departure | None:
         """Before leaves get shapes that are new here: what has to be seen now."""
-        if self._now is not None and not self._still_so(graph):
+        if self._now is not None and not self._still_so(graph, _live(graph)):
             self.clear(graph)
-        if not _is_plain(graph, ()):
+        if not _is_plain(graph, set()):
             return None
         return Departure(graph)
 
@@ -199,14 +228,17 @@ class Shapes:
             or departure.programs != _live(graph)
             or not _is_plain(graph, {*specs, *definitions})
             or any(spec is None or spec.weak is not None for spec, _ in specs.values())
+            or not all(_is_array_op(host.ops[slot]) for slot in {*specs, *definitions})
         ):
             self.clear(graph)
             return
+        self._next_serial = -1  # until all is noted
         former = self._now or Form(0)
-        former.tables, former.anchors = departure.tables, departure.anchors
+        former.tables = departure.tables
+        former.anchors, former.built = departure.anchors, departure.built
         forms = [former, *[form for form in self._forms.values() if form is not former]]
         for slot, (spec, found) in specs.items():
-            self._found.setdefault(slot, {})[spec] = found
+            self._found.setdefault(slot, {})[spec] = found, None
             for form in forms:
                 form.specs.setdefault(slot, spec)
         for slot, definition in definitions.items():
@@ -221,7 +253,9 @@ class Shapes:
         while len(self._forms) > MOST:
             self._drop(next(iter(self._forms)))
         self._serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}
-        self._programs = [weakref.ref(program) for program in departure.programs]
+        # Without one of them nobody needs what was kept for it.
+        lost = partial(_forget, weakref.ref(self))
+        self._programs = [weakref.ref(program, lost) for program in departure.programs]
         self._next_serial = graph._scheduler.topology.next_serial
 
     def _key_of(self, form: Form) -> Key:
@@ -242,30 +276,46 @@ class Departure:
         self.next_serial = graph._scheduler.topology.next_serial
         self.programs = _live(graph)
         self.tables = [program.part_from() for program in self.programs]
-        self.anchors = _anchors(graph, self.programs)
+        self.anchors, self.built = _kept(graph, self.programs)
+
+
+def _forget(shapes: Callable[[], Shapes | None], program: object) -> None:
+    """A program is gone; nodes go with their anchors when somebody comes by."""
+    known = shapes()
+    if known is not None:
+        known.forget()
 
 
 def _live(graph: Graph) -> list[Program]:
     return graph._programs.in_order()
 
 
-def _anchors(graph: Graph, programs: Iterable[Program]) -> list[Any]:
-    """What keeps the nodes that these programs have built, and those that they are computed from."""
+def _kept(graph: Graph, programs: Iterable[Program]) -> tuple[list[Any], frozenset[int]]:
+    """What keeps the nodes that these programs use, and what they are computed from; the former."""
     host, parents = graph._host, graph._scheduler.topology.parents
-    numbers = {program.number for program in programs}
-    slots = {slot for slot, number in host.owners.items() if number in numbers}
-    for slot in [*slots]:
-        slots.update(parents[slot])
-    return [host.anchor(slot) for slot in slots]
+    owners = host.owners
+    built: set[int] = set()
+    above: set[int] = set()
+    shown = {slot for program in programs for slot in program.shown()}
+    stack = [*shown, *[slot for program in programs for slot in program.uses()]]
+    while stack:
+        slot = stack.pop()
+        if slot in owners:
+            if slot not in built:
+                built.add(slot)
+                stack += parents[slot]
+        else:
+            above.add(slot)
+    # What was given out goes when nobody holds it any more, and programs go with it.
+    return [host.anchor(slot) for slot in (built | above) - shown], frozenset(built)
 
 
 def _settle(graph: Graph, slot: int, spec: Any, found: Found) -> None:
     """Let a node have another spec, and what it had when it had that the last time."""
     host, staleness = graph._host, graph._scheduler.staleness
+    host.specs[slot] = spec  # first: an interrupt must not leave the former one with nothing
     host.give_back(slot, found)
-    host.specs[slot] = spec
     host.grads.pop(slot, None)
-    host.moved(slot)
     if not graph._scheduler.leaf[slot]:
         if found.data is MISSING:
             staleness.drop(slot)
@@ -273,8 +323,8 @@ def _settle(graph: Graph, slot: int, spec: Any, found: Found) -> None:
             staleness.restore(slot)
 
 
-def _is_plain(graph: Graph, slots: Iterable[int]) -> bool:
-    """Whether these nodes are ops of arrays to which nothing was added, in a graph that is one of its own."""
+def _is_plain(graph: Graph, slots: Set[int]) -> bool:
+    """Whether nothing was added to these nodes, and nothing is under way that needs them as they are."""
     host = graph._host
     if (
         graph._noted
@@ -287,11 +337,8 @@ def _is_plain(graph: Graph, slots: Iterable[int]) -> bool:
     ):
         return False
     added = (host.cutoffs, host.pins, host.hooks, host.removed, host.retained)
-    return all(
-        (type(host.ops[slot]) is Op or host.ops[slot] in _LEAVES)
-        and not any(slot in table for table in added)
-        for slot in slots
-    )
+    return all(slots.isdisjoint(table) for table in added)
 
 
-_LEAVES = (INPUT, PARAM, CONST)
+def _is_array_op(op: Any) -> bool:
+    return type(op) is Op or op is INPUT or op is PARAM or op is CONST

@@ -229,6 +229,18 @@ class Store:
         if before.shared and self._own is not None:
             self._own.discard(slot)
 
+    def bound(self, slot: int) -> tuple[Step | None, list[Any]]:
+        """The step of a node, and where the values lie that it reads."""
+        parents = self.scheduler.topology.parents[slot]
+        return self._steps[slot], [self.data[parent] for parent in parents]
+
+    def bind_again(self, slot: int, bound: tuple[Step | None, list[Any]]) -> None:
+        """Let a node have a step again if what it reads lies where it lay then."""
+        step, read = bound
+        data, parents = self.data, self.scheduler.topology.parents[slot]
+        if step is not NEW and all(data[at] is one for at, one in zip(parents, read, strict=True)):
+            self._steps[slot] = step
+
     # --- values that go and come back --------------------------------------------------------
 
     def recomputable(self, slot: int) -> bool:

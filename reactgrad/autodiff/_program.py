@@ -408,6 +408,19 @@ class Program:
         self.take_tables({name: table.copy() for name, table in tables.items()})
         return tables
 
+    def uses(self) -> set[int]:
+        """The nodes of adjoints and of what these are the sums of."""
+        serial = self._graph._scheduler.topology.serial
+        found = {slot for slot in map(self._known, self.adjoint) if slot is not None}
+        found.discard(ZERO)
+        parts = [part for part in self._parts.values() if part is not None]
+        found.update([part.slot for part in parts if serial[part.slot] == part.serial])
+        return found
+
+    def shown(self) -> set[int]:
+        """The nodes that were given out and still live."""
+        return {slot for slot in map(self._shown, self._given) if slot is not None}
+
     @property
     def unsure(self) -> bool:
         """Whether it does not know between which nodes it stands: while it follows a change."""
