@@ -1,7 +1,8 @@
 """B3: one training step of a small network, beside NumPy by hand and PyTorch eager.
 
 Two layers with relu between, softmax cross entropy, plain gradient descent, float32. A step takes a new
-batch and its labels, and gives the loss; the params follow.
+batch and its labels, and gives the loss; the params follow. Also with batches of three lengths, as of an
+epoch, its end and an evaluation.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ TABLE: list[tuple[Sizes, float, float]] = [
 ]
 
 
+LENGTHS = (32, 7, 100)
+
+
 def first_params(sizes: Sizes) -> list[np.ndarray]:
     """Weights and biases at the start."""
     _, inputs, hidden, outputs = sizes
@@ -48,6 +52,13 @@ def drawn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
         rng.standard_normal((batch, inputs), dtype="f4"),
         rng.integers(0, outputs, batch),
     )
+
+
+def drawn_in_turn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
+    """A new batch of one of three lengths."""
+    _, inputs, hidden, outputs = sizes
+    draws = [drawn((length, inputs, hidden, outputs)) for length in LENGTHS]
+    return lambda rng: draws[rng.integers(len(LENGTHS))](rng)
 
 
 def one_hot(sizes: Sizes) -> Callable[[Any], Any]:
@@ -81,6 +92,31 @@ def ours(sizes: Sizes) -> Step:
         forward(loss, *new)
         reached = loss.value
         change({w: after.value for w, after in zip(params, new)})
+        return reached
+
+    return step
+
+
+def ours_in_turn(sizes: Sizes) -> Step:
+    """One graph whose inputs take batches of any length."""
+    _, inputs, _, outputs = sizes
+    g = rg.Graph()
+    x = g.input(shape=(None, inputs), dtype="f4")
+    labels = g.input(shape=(None, outputs), dtype="f4")
+    params = [g.param(first) for first in first_params(sizes)]
+    w1, b1, w2, b2 = params
+    logits = rg.linear(rg.relu(rg.linear(x, w1, b1)), w2, b2)
+    shifted = logits - logits.max(axis=1, keepdims=True).detach()
+    loss = (rg.log(rg.exp(shifted).sum(axis=1)) - (labels * shifted).sum(axis=1)).mean()
+    g.set({x: np.zeros((1, inputs), "f4"), labels: np.zeros((1, outputs), "f4")})
+    new = [w - RATE * dw for w, dw in zip(params, rg.grad(loss, params), strict=True)]
+
+    def step(given: Any) -> Any:
+        samples, wanted = given
+        g.set({x: samples, labels: wanted})
+        g.forward(loss, *new)
+        reached = loss.value
+        g.set({w: after.value for w, after in zip(params, new)})
         return reached
 
     return step
@@ -165,6 +201,32 @@ def tensors(batch: Any) -> Any:
     return torch.from_numpy(batch[0]), torch.from_numpy(batch[1])
 
 
+def torch_side(sizes: Sizes) -> Side:
+    return Side(
+        "PyTorch eager",
+        lambda: in_torch(sizes),
+        take=tensors,
+        show=lambda loss: loss.item(),
+        needs="torch",
+        apart=True,
+    )
+
+
+def in_turn(setting: Setting) -> Contest:
+    """Batches of several lengths, in any order."""
+    sizes = (1, 80, 48, 11) if setting.permuted else (1, 64, 64, 10)
+    if setting.small:
+        sizes = (1, 5, 6, 3)
+    return Contest(
+        f"training step {sizes[1:]}, batches of {', '.join(map(str, LENGTHS))} in any order",
+        drawn_in_turn(sizes),
+        Side("reactgrad", lambda: ours_in_turn(sizes), take=one_hot(sizes)),
+        (Peer(torch_side(sizes)),),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
 def cases(setting: Setting) -> list[Case]:
     found: list[Case] = []
     for sizes, hand_goal, torch_goal in TABLE:
@@ -184,14 +246,7 @@ def cases(setting: Setting) -> list[Case]:
                         at_most(hand_goal),
                     ),
                     Peer(
-                        Side(
-                            "PyTorch eager",
-                            lambda sizes=sizes: in_torch(sizes),
-                            take=tensors,
-                            show=lambda loss: loss.item(),
-                            needs="torch",
-                            apart=True,
-                        ),
+                        torch_side(sizes),
                         faster(torch_goal),
                     ),
                 ),
@@ -199,6 +254,7 @@ def cases(setting: Setting) -> list[Case]:
                 atol=1e-5,
             )
         )
+    found.append(in_turn(setting))
     return found
 
 

@@ -54,4 +54,8 @@ class Footprint:
         piece.size = array.nbytes
         self._pieces[id(piece)] = piece
         self.bytes += piece.size
-        self.peak = max(self.peak, self.bytes)
+        self.reached(self.bytes)
+
+    def reached(self, count: int) -> None:
+        """So many bytes are taken together now, as somebody found who counted."""
+        self.peak = max(self.peak, count)

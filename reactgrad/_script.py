@@ -89,7 +89,6 @@ class Repeat:
         What happened to values, in this order.
     stayed
         Nodes whose values would have gone, had nobody held or observed them.
-
     back
         Released nodes whose values were there again in the end.
     """

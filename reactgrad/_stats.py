@@ -31,7 +31,8 @@ class Stats:
     peak_bytes : int
         Without a budget: what large arrays (64 KiB and more) took at most since the graph was made, also
         within runs: leaves, what ops compute, what is spare, and what callers have of these without a
-        copy; not what Python functions return, nor what a fork has of its origin. At least `bytes`.
+        copy; what Python functions return counts when it is asked for, and what a fork has of its
+        origin does not. At least what `bytes` was whenever it was asked for.
         With one, since there is a budget, exactly: what `bytes` was at most, also within runs. To
         count so and release nothing set a budget that is never reached, ``g.max_bytes = 1 << 60``.
     evicted, evicted_bytes : int
@@ -116,6 +117,7 @@ def take_stats(graph: Graph) -> Stats:
         slots, host = topology.slots(), graph._host
         ledger = Ledger()
         ledger.update(slots, host.data)
+        host.footprint.reached(ledger.bytes)
         limited = isinstance(host, BudgetedHost)
         return Stats(
             nodes=len(slots),
@@ -124,7 +126,7 @@ def take_stats(graph: Graph) -> Stats:
             bytes=ledger.bytes,
             spare_bytes=host.spares.bytes,
             max_bytes=host.limit if limited else None,
-            peak_bytes=host.ledger.peak if limited else max(host.footprint.peak, ledger.bytes),
+            peak_bytes=host.ledger.peak if limited else host.footprint.peak,
             evicted=host.evicted if limited else 0,
             evicted_bytes=host.evicted_bytes if limited else 0,
             runs=totals.runs,

@@ -14,7 +14,7 @@
 - ``_parts``       where the parts of a value lie that is taken apart
 - ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
 - ``_strips``      steps that are computed by blocks, and several of them together
-- ``_blocks``, ``_threads``, ``_helpers``  parts of arrays; the threads that compute them
+- ``_blocks``, ``_threads``, ``_jobs``  parts of arrays; the threads that compute them
 - ``_erf``         error function and normal distribution, accurate in the tails
 - ``_array_api``   any namespace of the array API standard as a device
 - ``_store``       the values of the nodes of one graph

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from reactgrad._errors import ReactgradError, ReactgradWarning
-from reactgrad.backend import _helpers
+from reactgrad.backend import _jobs
 
 T = TypeVar("T")
 
@@ -121,18 +121,18 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
             deque(left, maxlen=0)  # nobody begins another one
             raise
 
-    others: list[_helpers.Job] = []
+    others: list[_jobs.Job] = []
     try:
-        _helpers.start(take, helpers, others)
+        _jobs.start(take, helpers, others)
         take()
     finally:
         _await(others, left)
-    errors = [error for error in map(_helpers.Job.take_error, others) if error is not None]
+    errors = [error for error in map(_jobs.Job.take_error, others) if error is not None]
     if errors:
         raise errors[0]
 
 
-def _await(others: Iterable[_helpers.Job], left: Iterator[Any]) -> None:
+def _await(others: Iterable[_jobs.Job], left: Iterator[Any]) -> None:
     """Come back when none of these is at work: what they write into may be gone afterwards."""
     interrupt: BaseException | None = None
     for other in others:

@@ -43,8 +43,9 @@ Row = tuple[int, int, tuple[int, ...], tuple[int, ...], Step]
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()
 
-# Bounds of the cache: number of plans, and of the nodes in all of them together.
-MAX_PLANS = 4096
+# Bounds of the cache: number of plans, of the nodes in all of them together, and of keys that came once.
+MAX_PLANS = 65536
+MAX_SEEN = 16384
 MAX_PLANNED_NODES = 4_000_000
 
 
@@ -234,6 +235,7 @@ class PlanCache:
         "_keys_of",
         "_members",
         "_seen",
+        "_seen_before",
         "_transitions",
         "enabled",
         "get",
@@ -245,6 +247,7 @@ class PlanCache:
         self._transitions: dict[Key, Transition] = {}
         self.get: Callable[[Key], Transition | None] = self._transitions.get
         self._seen: dict[Key, None] = {}
+        self._seen_before: dict[Key, None] = {}
         self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
         self._groups: dict[tuple[int, ...], Group] = {}
         self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
@@ -265,11 +268,12 @@ class PlanCache:
         """Whether `key` comes for the second time, so that storing its transition pays."""
         if not self.enabled:
             return False
-        if key in self._seen:
-            del self._seen[key]
-            return True
-        if len(self._seen) >= MAX_PLANS:
-            self._seen.clear()
+        for seen in (self._seen, self._seen_before):
+            if key in seen:
+                del seen[key]
+                return True
+        if len(self._seen) >= MAX_SEEN:  # the older half goes
+            self._seen, self._seen_before = {}, self._seen
         self._seen[key] = None
         return False
 
@@ -344,6 +348,7 @@ class PlanCache:
         """Forget all plans."""
         self._transitions.clear()
         self._seen.clear()
+        self._seen_before.clear()
         self._keys_of.clear()
         self.nodes = 0
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.backend import _helpers, _threads
+from reactgrad.backend import _jobs, _threads
 from reactgrad.backend._threads import for_each
 
 
@@ -40,7 +40,7 @@ def test_threads_of_the_pool_take_part() -> None:
 def test_threads_that_come_too_late_keep_nothing_of_what_was_worked_on() -> None:
     """A budget could not release it, as long as a busy thread had not looked at it."""
     rg.set_num_threads(2)
-    busy: list[_helpers.Job] = []
+    busy: list[_jobs.Job] = []
     at_work, go_on = threading.Semaphore(0), threading.Event()
     heard: list[bool] = []
 
@@ -48,8 +48,8 @@ def test_threads_that_come_too_late_keep_nothing_of_what_was_worked_on() -> None
         at_work.release()
         heard.append(go_on.wait(60))
 
-    _helpers.start(wait, 1, busy)
-    _helpers.start(wait, _helpers._count - 1, busy)
+    _jobs.start(wait, 1, busy)
+    _jobs.start(wait, _jobs._count - 1, busy)
     assert all(at_work.acquire(timeout=60) for _ in busy)
     array = np.ones(4)
     seen = weakref.ref(array)

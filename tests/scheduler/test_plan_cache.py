@@ -63,6 +63,7 @@ def test_a_plan_is_stored_at_the_second_sight_and_replayed_from_the_third() -> N
 
 def test_the_number_of_plans_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "MAX_PLANS", 8)
+    monkeypatch.setattr(plans, "MAX_SEEN", 8)
     host = IntegerHost()
     x = host.leaf(1)
     nodes = [host.node(Definition((x,))) for _ in range(30)]
@@ -71,8 +72,26 @@ def test_the_number_of_plans_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
             host.set((x, turn))
             host.read(node)
             assert len(host.scheduler.plans) <= 8
-            assert len(host.scheduler.plans._seen) <= 8
+            cache = host.scheduler.plans
+            assert max(len(cache._seen), len(cache._seen_before)) <= 8
             consistent(host.scheduler.plans)
+
+
+def test_more_reads_in_turn_than_keys_are_kept_find_their_plans(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plans, "MAX_SEEN", 8)
+    host = IntegerHost()
+    leaves = [host.leaf(1) for _ in range(14)]
+    y = host.node(Definition(tuple(leaves)))
+    host.read(y)
+    for turn in range(4):
+        host.bound.clear()
+        for x in leaves:
+            host.set((x, turn))
+            host.read(y)
+    assert len(host.scheduler.plans) == len(leaves)
+    assert not host.bound
 
 
 def test_the_number_of_planned_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
