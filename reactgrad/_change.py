@@ -15,14 +15,14 @@ from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
-from reactgrad._store import MISSING, Found
+from reactgrad._store import MISSING
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Former, Link
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
+    from reactgrad._shapes import Departure
     from reactgrad.autodiff import Program
-    from reactgrad.backend import Spec
 
 NOTHING_CLOSED: frozenset[int] = frozenset()
 
@@ -78,15 +78,8 @@ class Change:
         functions read while they ran gives way to the edges.
     kind
         What it is to who listens.
-    reshapes
-        Leaves get other shapes, and nothing else changes: see ``_shapes``.
-
-    Attributes
-    ----------
-    former_specs
-        Of a change that reshapes: nodes with what they were, and what they had.
-    former_definitions
-        Likewise those that are computed otherwise.
+    departure
+        Where leaves get other shapes, and nothing else changes: takes in what was there before.
     """
 
     def __init__(
@@ -95,14 +88,12 @@ class Change:
         kind: str | None = "edit",
         *,
         lenient: bool = False,
-        reshapes: bool = False,
+        departure: Departure | None = None,
     ) -> None:
         self._graph = graph
         self._kind = kind
         self._lenient = lenient
-        self._reshapes = reshapes
-        self.former_specs: dict[int, tuple[Spec | None, Found]] = {}
-        self.former_definitions: dict[int, Definition] = {}
+        self._departure = departure
         self._back: list[Callable[[], object]] = []
         self._done: list[Any] = []  # what the scheduler shall commit
         self._held: list[Any] = []  # former parents, which may have to come back
@@ -110,7 +101,7 @@ class Change:
         self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
 
     def __enter__(self) -> Change:
-        if not self._reshapes:
+        if self._departure is None and self._graph._shapes.now is not None:
             self._graph._shapes.clear(self._graph)
         return self
 
@@ -146,9 +137,9 @@ class Change:
         """
         scheduler, former = self._graph._scheduler, Former()
         if definitions:
-            if self._reshapes:
-                for slot in definitions.keys() - self.former_definitions.keys():
-                    self.former_definitions[slot] = Definition.of(self._graph, slot)
+            if self._departure is not None:
+                for slot in definitions.keys() - self._departure.definitions.keys():
+                    self._departure.definitions[slot] = Definition.of(self._graph, slot)
             self._back.append(partial(scheduler.restore, former))
             links = {
                 slot: new if isinstance(new, Link) else new.link
@@ -186,8 +177,8 @@ class Change:
         spec, grad = host.specs[slot], host.grads.get(slot)
         leaf, dropped = scheduler.leaf[slot], slot in scheduler.dropped
         before = host.found(slot)  # of a leaf who set it replaces the value
-        if self._reshapes:
-            self.former_specs.setdefault(slot, (spec, before))
+        if self._departure is not None:
+            self._departure.specs.setdefault(slot, (spec, before))
 
         def back() -> None:
             host.specs[slot] = spec
@@ -286,6 +277,8 @@ class Change:
         """Let one program follow."""
         back, log, done = len(self._back), len(self._log), len(self._done)
         changes: list[Any] = []
+        if self._departure is not None:
+            self._departure.take(program)
         self._back.append(lambda: program.take_back(changes))
         try:
             program.update(set(changed), set(respecced), self.redefine, changes)
@@ -346,15 +339,16 @@ def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
         graph._tidy()  # what nobody holds any more refuses nothing
         try:
             departure = shapes.leave(graph)
-            with Change(graph, reshapes=True) as change:
+            with Change(graph, departure=departure) as change:
                 change.define({}, sources)
                 with graph._programs.while_reshaping():
                     change.follow()
                 write()
-            shapes.arrive(graph, departure, change)
+            if departure is not None:
+                shapes.arrive(graph, departure)
             break
         except SeedError as error:
-            departure = None  # which knows all programs
+            departure = None  # which knows programs
             if not let_go(error, tried):
                 raise
     del leaves

@@ -68,7 +68,8 @@ def tidy(graph: Graph) -> None:
                     host.part(ref.slot)
             dropped.popleft()
         graph._scheduler.release(())
-        graph._shapes.bury(graph)
+        if graph._shapes.serials:
+            graph._shapes.bury(graph)
 
 
 def check_name(graph: Graph, name: Any, slot: int | None) -> None:

@@ -13,13 +13,13 @@ whatever these tables know nothing of, see ``_is_plain``.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import Change, Definition, write_definition
+from reactgrad._change import Definition, write_definition
 from reactgrad._store import MISSING, Found
 from reactgrad.ops import CONST, INPUT, PARAM, Leaf, Op
 from reactgrad.scheduler import Former
@@ -51,7 +51,7 @@ class Form:
     specs, definitions
         Of all nodes that have others at other times.
     tables
-        What each program knows, in the order of ``Shapes._programs``.
+        What each program knows, by its number.
     anchors
         Of the nodes of gradients, which nothing else would keep while it is put aside.
     """
@@ -59,13 +59,21 @@ class Form:
     salt: int
     specs: dict[int, Spec | None] = field(default_factory=dict)
     definitions: dict[int, Definition] = field(default_factory=dict)
-    tables: list[dict[str, Any]] = field(default_factory=list)
+    tables: dict[int, dict[str, Any]] = field(default_factory=dict)
     anchors: list[Any] = field(default_factory=list)
     built: frozenset[int] = frozenset()  # the nodes of gradients
 
 
 class Shapes:
-    """The forms of one graph, the latest used last."""
+    """The forms of one graph, the latest used last.
+
+    Attributes
+    ----------
+    now
+        That of now; ``None``: there is no other one to come back to.
+    serials
+        Of all nodes in which they differ.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -73,9 +81,9 @@ class Shapes:
         "_found",
         "_leaves",
         "_next_serial",
-        "_now",
         "_programs",
-        "_serials",
+        "now",
+        "serials",
     )
 
     def __init__(self) -> None:
@@ -84,10 +92,10 @@ class Shapes:
     def forget(self) -> None:
         """Come back to nothing; whatever was kept for that is let go of."""
         self._forms: dict[Key, Form] = {}
-        self._now: Form | None = None
+        self.now: Form | None = None
         self._leaves: list[int] = []  # in whose shapes they differ
-        self._serials: dict[int, int] = {}  # of all nodes in which they differ
-        self._programs: list[weakref.ref[Program]] = []
+        self.serials: dict[int, int] = {}
+        self._programs: dict[int, weakref.ref[Program]] = {}
         self._next_serial = 0
         # Of nodes while they have another spec: where their values lie, and their steps.
         self._found: dict[int, dict[Any, tuple[Found, Any]]] = {}
@@ -98,12 +106,12 @@ class Shapes:
     def bury(self, graph: Graph) -> None:
         """Nodes are gone: nothing that needs one of them comes back."""
         serial = graph._scheduler.topology.serial
-        if any(serial[slot] != known for slot, known in self._serials.items()):
+        if any(serial[slot] != known for slot, known in self.serials.items()):
             self.forget()
 
     def clear(self, graph: Graph) -> None:
         """Let go of all that was put aside."""
-        if self._now is not None:
+        if self.now is not None:
             self.forget()
             graph._tidy()
 
@@ -113,13 +121,13 @@ class Shapes:
         self, graph: Graph, sources: Mapping[int, Any], write: Callable[[], None]
     ) -> bool:
         """Put back what there was when the leaves had these specs, and `write` them; whether it was there."""
-        now = self._now
+        now = self.now
         if now is None:
             return False
-        programs = _live(graph)  # none of them goes meanwhile
-        if not self._still_so(graph, programs):
+        if not self._still_so(graph):
             self.clear(graph)
             return False
+        programs = [ref() for ref in self._programs.values()]  # none of them goes meanwhile
         form = self._forms.get(self._key(graph, sources))
         if form is None or not sources.keys() <= set(self._leaves):
             return False
@@ -130,6 +138,7 @@ class Shapes:
             write()
         except BaseException:
             self._put_back(graph, now, programs)
+            graph._scheduler.forget()  # marks may be half moved: versions are the truth
             self.clear(graph)
             raise
         return True
@@ -138,25 +147,25 @@ class Shapes:
         specs = graph._host.specs
         return frozenset([(leaf, sources.get(leaf, specs[leaf])) for leaf in self._leaves])
 
-    def _still_so(self, graph: Graph, programs: list[Program]) -> bool:
+    def _still_so(self, graph: Graph) -> bool:
         """Whether all nodes and programs are those that these forms were noted for."""
         serial = graph._scheduler.topology.serial
         return (
             graph._scheduler.topology.next_serial == self._next_serial
-            and all(serial[slot] == known for slot, known in self._serials.items())
-            and programs == [program() for program in self._programs]
-            and _is_plain(graph, self._serials.keys())
+            and all(serial[slot] == known for slot, known in self.serials.items())
+            and all(program() is not None for program in self._programs.values())
+            and _is_plain(graph, self.serials.keys())
         )
 
-    def _put_back(self, graph: Graph, form: Form, programs: list[Program]) -> None:
+    def _put_back(self, graph: Graph, form: Form, programs: Sequence[Any]) -> None:
         """Make `form` the one of now; called again after an interrupt, it goes on."""
-        host, scheduler, now = graph._host, graph._scheduler, self._now
+        host, scheduler, now = graph._host, graph._scheduler, self.now
         assert now is not None
         scheduler.versions.settle()
         if form is not now:
             if not now.anchors:
                 now.anchors, now.built = _kept(graph, programs)
-            now.tables = [program.tables() for program in programs]
+            now.tables = {program.number: program.tables() for program in programs}
         moving = [(slot, spec) for slot, spec in form.specs.items() if host.specs[slot] is not spec]
         for slot, _ in moving:
             self._found.setdefault(slot, {})[host.specs[slot]] = host.found(slot), host.bound(slot)
@@ -169,7 +178,12 @@ class Shapes:
             if Definition.of(graph, slot) != definition
         }
         if changed:
-            scheduler.relink({slot: one.link for slot, one in changed.items()}, Former())
+            former = Former()
+            try:
+                scheduler.relink({slot: one.link for slot, one in changed.items()}, former)
+            except BaseException:
+                scheduler.restore(former)
+                raise
             for slot, definition in changed.items():
                 write_definition(graph, slot, definition)
                 host.moved(slot)
@@ -181,11 +195,12 @@ class Shapes:
             _, bound = self._found[slot].pop(spec, _NOTHING)
             if bound is not None:
                 host.bind_again(slot, bound)
-        for program, tables in zip(programs, form.tables):
-            program.take_tables(tables)
+        for program in programs:
+            if program.number in form.tables:  # else an interrupt came before they were taken
+                program.take_tables(form.tables[program.number])
         if form is not now:
             scheduler.staleness.salted(now.salt ^ form.salt)
-            self._now = form
+            self.now = form
             key = self._key(graph, {})
             self._forms[key] = self._forms.pop(key)
 
@@ -204,39 +219,39 @@ class Shapes:
     # --- putting aside -----------------------------------------------------------------------
 
     def leave(self, graph: Graph) -> Departure | None:
-        """Before leaves get shapes that are new here: what has to be seen now."""
-        if self._now is not None and not self._still_so(graph, _live(graph)):
+        """Before leaves get shapes that are new here: what takes in what is there now."""
+        if self.now is not None and not self._still_so(graph):
             self.clear(graph)
-        if not _is_plain(graph, set()):
-            return None
-        return Departure(graph)
+        return Departure(graph) if _is_plain(graph, set()) else None
 
-    def arrive(self, graph: Graph, departure: Departure | None, change: Change) -> None:
+    def arrive(self, graph: Graph, departure: Departure) -> None:
         """After it: note what was there before, to come back to."""
-        specs, definitions = change.former_specs, change.former_definitions
-        serial = graph._scheduler.topology.serial
-        if departure is not None:
-            # What was built on the way belongs to the new form alone.
-            before = departure.next_serial
-            specs = {at: one for at, one in specs.items() if 0 < serial[at] < before}
-            definitions = {at: one for at, one in definitions.items() if 0 < serial[at] < before}
-        host = graph._host
+        host, serial = graph._host, graph._scheduler.topology.serial
+        # What was built on the way belongs to the new form alone.
+        before = departure.next_serial
+        specs = {at: one for at, one in departure.specs.items() if 0 < serial[at] < before}
+        definitions = {
+            at: one for at, one in departure.definitions.items() if 0 < serial[at] < before
+        }
         leaves = [slot for slot in specs if isinstance(host.ops[slot], Leaf)]
-        if (
-            departure is None
-            or not leaves
-            or departure.programs != _live(graph)
-            or not _is_plain(graph, {*specs, *definitions})
-            or any(spec is None or spec.weak is not None for spec, _ in specs.values())
-            or not all(_is_array_op(host.ops[slot]) for slot in {*specs, *definitions})
+        both = {*specs, *definitions}
+        if not (
+            leaves
+            and departure.is_plain
+            and all(program.is_plain for program in departure.programs)
+            and _is_plain(graph, both)
+            and all(_is_array_op(host.ops[slot]) for slot in both)
+            and all(spec is not None and spec.weak is None for spec, _ in specs.values())
         ):
             self.clear(graph)
             return
         self._next_serial = -1  # until all is noted
-        former = self._now or Form(0)
-        former.tables = departure.tables
-        former.anchors, former.built = departure.anchors, departure.built
+        former = self.now or Form(0)
         forms = [former, *[form for form in self._forms.values() if form is not former]]
+        for form in forms:  # in all of them these programs are as they were before
+            form.tables = departure.tables | ({} if form is former else form.tables)
+            form.anchors = [*form.anchors, *departure.anchors]
+            form.built |= departure.built
         for slot, (spec, found) in specs.items():
             self._found.setdefault(slot, {})[spec] = found, None
             for form in forms:
@@ -244,7 +259,7 @@ class Shapes:
         for slot, definition in definitions.items():
             for form in forms:
                 form.definitions.setdefault(slot, definition)
-        now = self._now = Form(_random.getrandbits(64))
+        now = self.now = Form(_random.getrandbits(64))
         now.specs = {slot: host.specs[slot] for slot in former.specs}
         now.definitions = {slot: Definition.of(graph, slot) for slot in former.definitions}
         graph._scheduler.staleness.salted(former.salt ^ now.salt)
@@ -252,10 +267,10 @@ class Shapes:
         self._forms = {self._key_of(form): form for form in [*forms[1:], former, now]}
         while len(self._forms) > MOST:
             self._drop(next(iter(self._forms)))
-        self._serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}
+        self.serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}
         # Without one of them nobody needs what was kept for it.
         lost = partial(_forget, weakref.ref(self))
-        self._programs = [weakref.ref(program, lost) for program in departure.programs]
+        self._programs |= {one.number: weakref.ref(one, lost) for one in departure.programs}
         self._next_serial = graph._scheduler.topology.next_serial
 
     def _key_of(self, form: Form) -> Key:
@@ -270,13 +285,39 @@ class Shapes:
 
 
 class Departure:
-    """What there was of programs before leaves got other shapes."""
+    """What there was before leaves get other shapes, as far as that changes.
+
+    Attributes
+    ----------
+    specs
+        Nodes with the specs that they had, and where their values lay.
+    definitions
+        What nodes of gradients were computed from.
+    programs, tables
+        Those that follow, and by their numbers what they knew.
+    """
 
     def __init__(self, graph: Graph) -> None:
+        self._graph = graph
         self.next_serial = graph._scheduler.topology.next_serial
-        self.programs = _live(graph)
-        self.tables = [program.part_from() for program in self.programs]
-        self.anchors, self.built = _kept(graph, self.programs)
+        self.specs: dict[int, tuple[Spec | None, Found]] = {}
+        self.definitions: dict[int, Definition] = {}
+        self.programs: list[Program] = []
+        self.tables: dict[int, dict[str, Any]] = {}
+        self.anchors: list[Any] = []
+        self.built: frozenset[int] = frozenset()
+        self.is_plain = True  # whether all of them were
+
+    def take(self, program: Program) -> None:
+        """A program is about to follow."""
+        if program.number in self.tables:
+            return
+        self.is_plain = self.is_plain and program.is_plain
+        self.programs.append(program)
+        anchors, built = _kept(self._graph, [program])
+        self.anchors += anchors
+        self.built |= built
+        self.tables[program.number] = program.part_from()
 
 
 def _forget(shapes: Callable[[], Shapes | None], program: object) -> None:
@@ -284,10 +325,6 @@ def _forget(shapes: Callable[[], Shapes | None], program: object) -> None:
     known = shapes()
     if known is not None:
         known.forget()
-
-
-def _live(graph: Graph) -> list[Program]:
-    return graph._programs.in_order()
 
 
 def _kept(graph: Graph, programs: Iterable[Program]) -> tuple[list[Any], frozenset[int]]:
@@ -333,7 +370,6 @@ def _is_plain(graph: Graph, slots: Set[int]) -> bool:
         or host.registers is not None
         or host.transient
         or graph._programs.waiting
-        or not all(program.is_plain for program in _live(graph))
     ):
         return False
     added = (host.cutoffs, host.pins, host.hooks, host.removed, host.retained)

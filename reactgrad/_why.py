@@ -79,7 +79,7 @@ class Cause:
         was off), ``"rollback"``; or what it is:
         ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
         another read computed it since;
-        ``"unknown"``: a change before an earlier read.
+        ``"unknown"``: a change that an earlier read has met, which only ``g.events`` keeps.
     node : str
         Its name.
     before, after : int or None
@@ -110,7 +110,10 @@ class Cause:
             "failed": f"raised {self.error}",
             "unset": "has no value yet",
             "ran": "was computed by another read since",
-            "unknown": "saw a change before an earlier read",
+            "unknown": (
+                "ran because an operand was another one, which an earlier read has computed; "
+                "g.events = True, before a change, keeps which"
+            ),
         }[self.kind]
         text = f"{self.node} {text}"
         if self.after is not None:
@@ -189,7 +192,7 @@ class Why:
             lines.append("because")
             lines += [f"  {cause}" for cause in self.causes]
         if self.more:
-            lines.append(f"  ... and {self.more} more")
+            lines.append(f"  (and {self.more} more steps and causes)")
         if not self.logged and any(c.kind in ("set", "edit", "unknown") for c in self.causes):
             lines.append("(g.events = True, before a change, keeps the line that made it)")
         if self.gradient is not None and self._tells_gradient():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -270,6 +271,7 @@ def _step(change: Change, terms: Terms, market: Market, live: Book, twin: Book) 
     incremental: list[float] = []
     full: list[float] = []
     runs: list[rg.Run] = []
+    gc.collect()  # now, and not in the first of these: another book was built before
     for repeat in range(_REPEATS):
         new = change.new if repeat % 2 == 0 else old
         run, milliseconds = _timed(lambda new=new: _set_and_read(live, leaf, new))
