@@ -32,6 +32,7 @@ Map of the package:
 - ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
 - ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
 - ``_respec``, ``_site``           what shapes follow from a change; where a node was built
+- ``_shapes``                     what followed from shapes that leaves had lately, for when they come again
 - ``backend``                      devices, buffers, kernels
 - ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
 - ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from reactgrad.autodiff import Program
     from reactgrad.backend import Spec
 
-# So many shapes are kept, that of now among them.
+# So many shapes are kept, that of now among them, as long as what is put aside takes no more memory: beside
+# what it costs to compute larger arrays it costs little to follow their shapes.
 MOST = 4
+MOST_BYTES = 1 << 26
 
 _random = Random(0)
 
@@ -272,6 +274,15 @@ class Shapes:
         lost = partial(_forget, weakref.ref(self))
         self._programs |= {one.number: weakref.ref(one, lost) for one in departure.programs}
         self._next_serial = graph._scheduler.topology.next_serial
+        if self._bytes(graph) > MOST_BYTES:
+            self.clear(graph)
+
+    def _bytes(self, graph: Graph) -> int:
+        """How much memory is put aside."""
+        data = graph._host.data
+        arrays = [found.data for kept in self._found.values() for found, _ in kept.values()]
+        arrays += [data[slot] for form in self._forms.values() for slot in form.built]
+        return sum([getattr(array, "nbytes", 0) for array in arrays])
 
     def _key_of(self, form: Form) -> Key:
         return frozenset([(leaf, form.specs[leaf]) for leaf in self._leaves])

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad import _shapes
 from reactgrad._shapes import MOST
 from reactgrad.autodiff._program import Program
 from tests.interrupts import interrupted
@@ -187,6 +188,24 @@ def test_so_many_shapes_are_kept_the_latest_used() -> None:
     assert {len(kept) for kept in shapes._found.values()} <= {MOST - 1}
     layers.step(3)  # long gone
     assert len(shapes) == MOST
+
+
+@pytest.mark.trusting
+def test_so_much_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_shapes, "MOST_BYTES", 100_000)
+    layers = Layers()
+    anchors = layers.g._host.anchors.copy()
+    layers.step(10)
+    layers.step(20)
+    assert len(layers.g._shapes) == 3
+    layers.step(2_000)
+    assert len(layers.g._shapes) == 4
+    layers.step(10)
+    assert len(layers.g._shapes) == 4, "put back"
+    layers.step(2_000)
+    layers.step(30)  # which puts more aside
+    assert len(layers.g._shapes) == 0
+    assert layers.g._host.anchors == anchors
 
 
 def test_nobody_sees_the_gradients_of_another_shape() -> None:
