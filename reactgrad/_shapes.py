@@ -177,7 +177,7 @@ class Shapes:
         changed = {
             slot: definition
             for slot, definition in form.definitions.items()
-            if Definition.of(graph, slot) != definition
+            if not _is_same(Definition.of(graph, slot), definition)
         }
         if changed:
             former = Former()
@@ -243,7 +243,9 @@ class Shapes:
             and all(program.is_plain for program in departure.programs)
             and _is_plain(graph, both)
             and all(_is_array_op(host.ops[slot]) for slot in both)
-            and all(spec is not None and spec.weak is None for spec, _ in specs.values())
+            and all(
+                _is_array(spec) and _is_array(host.specs[at]) for at, (spec, _) in specs.items()
+            )
         ):
             self.clear(graph)
             return
@@ -385,6 +387,15 @@ def _is_plain(graph: Graph, slots: Set[int]) -> bool:
         return False
     added = (host.cutoffs, host.pins, host.hooks, host.removed, host.retained)
     return all(slots.isdisjoint(table) for table in added)
+
+
+def _is_array(spec: Spec | None) -> bool:
+    return spec is not None and spec.weak is None
+
+
+def _is_same(one: Definition, other: Definition) -> bool:
+    """Whether two definitions are; attributes, which may hold arrays, by identity."""
+    return one.attrs is other.attrs and one._replace(attrs=()) == other._replace(attrs=())
 
 
 def _is_array_op(op: Any) -> bool:

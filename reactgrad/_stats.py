@@ -19,7 +19,8 @@ class Stats:
     Attributes
     ----------
     nodes, leaves, edges : int
-        Present size; an operand that is used twice by a node is one edge.
+        Present size; an operand that is used twice by a node is one edge. Nodes of gradients that
+        are put aside with a shape that a leaf had count, too.
     bytes : int
         Memory of the arrays that hold values: each buffer once, however many views show it.
         Python objects, ``.grad`` and copies that callers hold are not counted; values shared with a

@@ -211,6 +211,11 @@ CHECKED = Op("checked", _infer, (lambda g, ans, part, var, who, kind: g, None), 
 class MissingRuleError(GradientError):
     """A node on the way has no derivative rule for the mode that was asked for."""
 
+    __module__, __qualname__ = "reactgrad", "GradientError"  # as which users know it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GradientError, self.args
+
 
 def no_rule(graph: Any, slot: int) -> MissingRuleError:
     """What a node says that no gradient passes."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from reactgrad_scheduler.overlay import Column
@@ -43,9 +44,10 @@ Row = tuple[int, int, tuple[int, ...], tuple[int, ...], Step]
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()
 
-# Bounds of the cache: number of plans, of the nodes in all of them together, and of keys that came once.
+# Bounds of the cache: number of plans, of the nodes in all of them together, and of places for keys
+# that came once.
 MAX_PLANS = 65536
-MAX_SEEN = 16384
+MAX_SEEN = 2048
 MAX_PLANNED_NODES = 4_000_000
 
 
@@ -215,6 +217,9 @@ class Transition:
     marks: tuple[tuple[int, int], ...]  # (slot, mark afterwards) where it differs from before
 
 
+_random = Random(0)
+
+
 class PlanCache:
     """Transitions by key, oldest first; the second sight of a key fills it.
 
@@ -235,7 +240,6 @@ class PlanCache:
         "_keys_of",
         "_members",
         "_seen",
-        "_seen_before",
         "_transitions",
         "enabled",
         "get",
@@ -246,8 +250,7 @@ class PlanCache:
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
         self.get: Callable[[Key], Transition | None] = self._transitions.get
-        self._seen: dict[Key, None] = {}
-        self._seen_before: dict[Key, None] = {}
+        self._seen: dict[int, Key | None] = {}  # keys that came once, by places that they share
         self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
         self._groups: dict[tuple[int, ...], Group] = {}
         self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
@@ -268,13 +271,14 @@ class PlanCache:
         """Whether `key` comes for the second time, so that storing its transition pays."""
         if not self.enabled:
             return False
-        for seen in (self._seen, self._seen_before):
-            if key in seen:
-                del seen[key]
-                return True
-        if len(self._seen) >= MAX_SEEN:  # the older half goes
-            self._seen, self._seen_before = {}, self._seen
-        self._seen[key] = None
+        seen, place = self._seen, hash(key) % MAX_SEEN
+        former = seen.get(place)
+        if former == key:
+            seen[place] = None
+            return True
+        # By lot: of several keys in turn that have one place some come again in time.
+        if former is None or _random.random() < 0.5:
+            seen[place] = key
         return False
 
     def group(self, slots: tuple[int, ...]) -> Group:
@@ -348,7 +352,6 @@ class PlanCache:
         """Forget all plans."""
         self._transitions.clear()
         self._seen.clear()
-        self._seen_before.clear()
         self._keys_of.clear()
         self.nodes = 0
 

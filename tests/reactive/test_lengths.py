@@ -46,6 +46,8 @@ class Model:
                 lambda a, b, w: rg.where(a > 0.0, a, b * 0.5),
                 lambda a, b, w: a.reshape(-1, WIDTH),
                 lambda a, b, w: rg.stack([a, b]).sum(axis=0),
+                lambda a, b, w: a[[0]] + b,
+                lambda a, b, w: a[:, [2, 0, 0, 1]] * b,
             ]
             nodes.append(pick.choice(makes)(a, b, w))
         self.nodes = nodes
