@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from random import Random
 from threading import Thread
@@ -31,6 +32,7 @@ def test_a_loop_neither_grows_nor_builds() -> None:
         assert g.events is not None
         built.append(sum(event.kind == "new" for event in g.events))
         g.events = False
+        gc.collect()
         sizes.append(len(g))
         h = np.tanh((np.arange(3.0) + step) + 1.0)
         h[0] = 0.0
