@@ -70,7 +70,7 @@ def start(work: Callable[[], object], count: int, started: list[Job]) -> None:
     """
     global _count
     while _count < count:
-        thread = Thread(target=_help, args=(_queue,), name="reactgrad", daemon=True)
+        thread = Thread(target=_help, args=(_queue,), name=f"reactgrad_{_count}", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # there are too many, or the interpreter is shutting down
