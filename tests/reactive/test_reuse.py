@@ -32,7 +32,6 @@ def test_a_loop_neither_grows_nor_builds() -> None:
         assert g.events is not None
         built.append(sum(event.kind == "new" for event in g.events))
         g.events = False
-        gc.collect()
         sizes.append(len(g))
         h = np.tanh((np.arange(3.0) + step) + 1.0)
         h[0] = 0.0
@@ -187,6 +186,7 @@ def test_a_function_runs_once_for_all_steps_in_which_nothing_changes() -> None:
             product.backward()
         assert (quotient.value, rest.value) == divmod(value * 2.0, 3.0)
         assert w.grad == value * 2.0 + 2.0 + (value > 3.0)
+        gc.collect()  # rules of functions leave cycles
         sizes.append(len(g))
     assert runs == [2.0, 5.0]
     assert sizes[1:] == sizes[:-1]
