@@ -180,15 +180,13 @@ def _reused(
 ) -> Var:
     """The node that computes an op already, or a new one."""
     key = None if -1 in slots else reuse.key(graph, op, attrs, slots, detached)
-    var = None if key is None else reuse.find(graph, key)
+    var = reuse.find(graph, key)
     if var is not None:
         return var
     for i, found, value in constants:
         slots[i] = _constant(graph, found, value)
     var = graph._add_computed(op, attrs, result, slots, detached)
-    key = reuse.key(graph, op, attrs, slots, detached)
-    if key is not None:
-        reuse.add(graph, key, var)
+    reuse.add(graph, reuse.key(graph, op, attrs, slots, detached), var)
     return var
 
 
@@ -227,7 +225,7 @@ def call_lifted(
         reuse, key = graph._reuse, None
         if reuse is not None and shared and slots:  # without operands it asks the world
             key = reuse.key(graph, op, (), slots, detached, cutoff)
-            known = None if key is None else reuse.find(graph, key)
+            known = reuse.find(graph, key)
             if known is not None:
                 return graph._outputs(known) if several else known
         var = graph._add_computed(op, (), op.declared, slots, detached)
@@ -236,7 +234,7 @@ def call_lifted(
             for result in results:  # no plan and no mark knows these nodes yet
                 graph._host.cutoffs[result._slot] = cutoff
                 graph._scheduler.staleness.cutoffs.add(result._slot)
-        if reuse is not None and key is not None:
+        if reuse is not None:
             reuse.add(graph, key, var, results if several else ())
         return results if several else var
 
@@ -269,12 +267,12 @@ def call_switch(graph: Graph, op: Any, condition: Any) -> Var:
         reuse, key = graph._reuse, None
         if reuse is not None:
             key = reuse.key(graph, op, (), slots, detached)
-            known = None if key is None else reuse.find(graph, key)
+            known = reuse.find(graph, key)
             if known is not None:
                 return known
         var = graph._call_lifted(op, [condition], None)
         graph._link_branches(var._slot, slots)
-        if reuse is not None and key is not None:
+        if reuse is not None:
             reuse.add(graph, key, var)
         return var
 

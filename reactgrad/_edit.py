@@ -109,8 +109,6 @@ def _commit(graph: Graph, edits: Edits) -> None:
     tried: set[int] = set()
     while True:
         graph._tidy()  # what nobody holds any more refuses nothing
-        if graph._shapes.now is not None:
-            graph._shapes.clear(graph)
         notes = graph._scheduler.notes
         before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
         try:

@@ -89,7 +89,7 @@ class Reuse:
         return key
 
     def find(self, graph: Graph, key: Any) -> Var | None:
-        """The node that is there already."""
+        """The node that is there already; none for a key of ``None``."""
         known = self._known.pop(key, None)
         if known is None:
             return None
@@ -101,7 +101,9 @@ class Reuse:
         return var
 
     def add(self, graph: Graph, key: Any, var: Var, outputs: Sequence[Var] = ()) -> None:
-        """A node was built, and those of its outputs."""
+        """A node was built, and those of its outputs; nothing for a key of ``None``."""
+        if key is None:
+            return
         held: Var | _Anchored = var
         others: list[Any] = [*outputs]
         if in_checkpoint():  # a handle would keep its value

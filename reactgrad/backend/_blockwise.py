@@ -59,10 +59,11 @@ def _vectorized() -> float:
         from numpy.lib.introspect import opt_func_info
     except ImportError:  # NumPy 2.0
         return 8.0
-    (loops,) = opt_func_info(func_name="^tanh$", signature="float64").values()
-    return (
-        3.0 if any(loop["current"] in ("X86_V4", "AVX512_SKX") for loop in loops.values()) else 8.0
-    )
+    found = opt_func_info(
+        func_name="^tanh$", signature="float64"
+    )  # nothing where there is one loop
+    loops = [loop["current"] for each in found.values() for loop in each.values()]
+    return 3.0 if {"X86_V4", "AVX512_SKX"}.intersection(loops) else 8.0
 
 
 def _elementwise(

@@ -44,8 +44,8 @@ Row = tuple[int, int, tuple[int, ...], tuple[int, ...], Step]
 # What a step returns when its node's cutoff calls the new value unchanged.
 UNCHANGED = object()
 
-# Bounds of the cache: number of plans, of the nodes in all of them together, and of places for keys
-# that came once.
+# Bounds of the cache: number of plans, of the nodes in all of them together, and of keys that came
+# once.
 MAX_PLANS = 65536
 MAX_SEEN = 4096
 MAX_PLANNED_NODES = 4_000_000
@@ -250,7 +250,7 @@ class PlanCache:
     def __init__(self) -> None:
         self._transitions: dict[Key, Transition] = {}
         self.get: Callable[[Key], Transition | None] = self._transitions.get
-        self._seen: dict[int, int | None] = {}  # keys that came once, by places that they share
+        self._seen: set[int] = set()  # hashes of keys that came once
         self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
         self._groups: dict[tuple[int, ...], Group] = {}
         self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
@@ -271,15 +271,13 @@ class PlanCache:
         """Whether `key` comes for the second time, so that storing its transition pays."""
         if not self.enabled:
             return False
-        seen, mark = self._seen, hash(key)  # of two keys with one hash a plan is stored too early
-        place = mark % MAX_SEEN
-        former = seen.get(place)
-        if former == mark:
-            seen[place] = None
+        mark = hash(key)  # of two keys with one hash a plan is stored too early
+        if mark in self._seen:
+            self._seen.remove(mark)
             return True
-        # By lot: of several keys in turn that have one place some come again in time.
-        if former is None or _random.random() < 0.5:
-            seen[place] = mark
+        if len(self._seen) >= MAX_SEEN:  # by lot: of more keys in turn some come again in time
+            self._seen = {one for one in self._seen if _random.random() < 0.5}
+        self._seen.add(mark)
         return False
 
     def group(self, slots: tuple[int, ...]) -> Group:
