@@ -26,10 +26,12 @@ def fork(graph: Graph) -> Graph:
         twin = type(graph).__new__(type(graph))
         twin._open(graph.seed)
         host, copy = graph._host, twin._host
-        scheduler = graph._scheduler.fork(copy)
+        try:
+            scheduler = graph._scheduler.fork(copy)
+        finally:
+            graph._mark = graph._scheduler.staleness.mark  # another object now
         twin._adopt(scheduler)
         host.share_with(copy)
-        graph._mark = graph._scheduler.staleness.mark  # another object now
         copy.handles = Blank(len(host.handles), None)
         host.sites, copy.sites = share(host.sites)
         copy.name_of, copy.named = host.name_of.copy(), host.named.copy()

@@ -512,8 +512,10 @@ class Store:
 
     def lent_out(self, slots: Collection[int]) -> bool:
         """Whether callers or forks may see the memory in which these values lie."""
-        leases = self._leases
-        return bool(leases and _common(slots, leases)) or not all(map(self.owns, slots))
+        leases, own = self._leases, self._own
+        if own is not None and not own.issuperset(slots):
+            return True
+        return bool(leases and _common(slots, leases))
 
     def owns(self, slot: int) -> bool:
         """Whether no fork may look at the memory of a value."""

@@ -7,7 +7,7 @@ keys are the same handles, and what is given is compared as a whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from operator import attrgetter, eq, is_
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,8 +78,8 @@ class Together:
         else:
             same = (
                 kinds == _ARRAY
-                and all(map(eq, map(_shape_of, values), self._shapes))
-                and all(map(is_, map(_dtype_of, values), self._dtypes))
+                and list(map(_shape_of, values)) == self._shapes
+                and list(map(_dtype_of, values)) == self._dtypes
             )
         return same and self.members.isdisjoint(store.cutoffs) and not store.lent_out(self.members)
 

@@ -106,7 +106,7 @@ class CPU:
     def hand_out(self, array: Any) -> tuple[Any, bool]:
         if array.nbytes <= COPY_LIMIT:
             copy = array.copy()
-            copy.setflags(write=False)
+            copy.setflags(False)
             # A view of a read-only owner: its flag cannot be switched back by accident.
             return copy.view(), False
         # Behind a memoryview the value, and not our buffer, is the base of all views that the

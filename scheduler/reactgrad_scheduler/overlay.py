@@ -71,8 +71,8 @@ class Overlay(dict[int, T]):
         self._lie_on(ground)
 
     def _lie_on(self, ground: Ground[T]) -> None:
-        self.ground = ground
-        self.__missing__ = ground.rows.__getitem__
+        # At once, so that no interrupt leaves it on two grounds.
+        self.ground, self.__missing__ = ground, ground.rows.__getitem__
 
     def __len__(self) -> int:
         return self._size
@@ -100,9 +100,9 @@ class Overlay(dict[int, T]):
             rows.extend([self[slot] for slot in range(len(rows), self._size)])
             for slot, row in self.items():
                 rows[slot] = row
-            self.clear()
             if not alone:
                 self._lie_on(Ground(rows))
+            self.clear()  # last: an interrupt loses no row
         twin = Overlay(self.ground, self._size)
         twin.update(super().copy())
         return twin

@@ -119,8 +119,11 @@ class Scheduler:
         twin = Scheduler(host)
         twin.topology = self.topology.fork()
         twin.versions = self.versions.fork(twin.topology)
-        twin.staleness = self.staleness.fork(twin.topology)
-        self._mark, twin._mark = self.staleness.mark, twin.staleness.mark
+        try:
+            twin.staleness = self.staleness.fork(twin.topology)
+        finally:
+            self._mark = self.staleness.mark
+        twin._mark = twin.staleness.mark
         self.leaf, twin.leaf = share(self.leaf)
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count = self.error_count

@@ -159,3 +159,69 @@ def test_an_interrupt_of_a_function_that_reads_leaves_what_follows_from_the_leav
             assert after.value == (-4 if value == 80 else 2 * value + 11)
         g.check_invariants()
     assert at > 100
+
+
+def _fork(g: rg.Graph) -> None:
+    g.fork()
+
+
+def _fork_the_fork(g: rg.Graph) -> None:
+    g.fork().fork()
+
+
+@pytest.mark.parametrize("fork", [_fork, _fork_the_fork])
+@pytest.mark.parametrize("others", [0, 1, 2], ids=["none yet", "one alive", "one dead"])
+def test_an_interrupted_fork_costs_its_origin_nothing(
+    fork: Callable[[rg.Graph], None], others: int
+) -> None:
+    """Also where rows move to a ground of their own, or down into one that the others have left."""
+    at, more = 0, True
+    while more:
+        at += 1 if at < 200 else 29
+        g = rg.Graph()
+        x, w = g.input(np.full(3, 0.0)), g.param(np.full(3, 2.0))
+        nodes = [x]
+        for i in range(6):
+            nodes.append(nodes[-1] * w + float(i))
+        loss = rg.tanh(nodes[-1] * 1e-2).sum()
+        wanted = [loss, rg.grad(loss, w), nodes[4]]
+        g.forward(*wanted)
+        twin = g.fork() if others else None
+        former = [node.value.copy() for node in wanted]
+        if others == 2:
+            twin = None
+        x.set(np.full(3, 1.0))  # so that most rows lie in an overlay
+        g.forward(*wanted)
+        more = interrupted(partial(fork, g), at)
+        g.check_invariants()
+        for value in (1.0, 3.0, 4.0):
+            x.set(np.full(3, value))
+            if value == 3.0:
+                with g.whatif({x: np.full(3, 9.0)}) as trial:
+                    assert trial[loss].value == _loss(9.0)
+            assert loss.value == _loss(value)
+            assert np.array_equal(wanted[1].value, _fresh_gradient(value))
+        if twin is not None:
+            for node, before in zip(wanted, former, strict=True):
+                assert np.array_equal(twin[node].value, before)
+            twin.check_invariants()
+        g.check_invariants()
+    assert at > 100
+
+
+def _fresh(value: float) -> tuple[Any, Any]:
+    g = rg.Graph()
+    w = g.param(np.full(3, 2.0))
+    y: Any = g.input(np.full(3, value))
+    for i in range(6):
+        y = y * w + float(i)
+    loss = rg.tanh(y * 1e-2).sum()
+    return loss.value, rg.grad(loss, w).value
+
+
+def _loss(value: float) -> Any:
+    return _fresh(value)[0]
+
+
+def _fresh_gradient(value: float) -> Any:
+    return _fresh(value)[1]
