@@ -79,6 +79,7 @@ class Here:
         self._side = side
         self._clock = process_time if cpu else perf_counter
         self._step: Step = side.build()
+        self._former: list[Any] = []  # inputs that a side may hold still
 
     def _inputs(self, seed: int, count: int) -> list[Any]:
         rng = np.random.default_rng(seed)
@@ -92,7 +93,9 @@ class Here:
         inputs = self._inputs(seed, count)
         if self._side.reports:
             return sum(self._step(one) for one in inputs) / count
-        return timed(self._step, inputs, self._contest.keep, self._clock) / count
+        took = timed(self._step, inputs, self._contest.keep, self._clock)
+        self._former = inputs  # to free the ones before is no part of a step, whoever was the last
+        return took / count
 
     def close(self) -> None:
         del self._step
