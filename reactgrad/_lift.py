@@ -359,7 +359,7 @@ def lift(
     Raises
     ------
     DTypeError
-        If `function` cannot be called, or `outputs` is no number of outputs.
+        If `function`, `vjp` or `jvp` cannot be called, or `outputs` is no number of outputs.
     ShapeError
         If the declared shapes are none, or not one for each output.
 
@@ -408,6 +408,14 @@ def lift(
             f"rg.lift({function!r:.60}): it takes a function. A value that changes is "
             "an input, g.input(value)."
         )
+    for name, given, call in (
+        ("vjp", vjp, "vjp(g, ans, *args)"),
+        ("jvp", jvp, "jvp(ts, ans, *args)"),
+    ):
+        if given is not None and not callable(given):
+            raise DTypeError(
+                f"rg.lift(..., {name}={given!r:.60}): it takes a function, called as {call}, or None."
+            )
     rule = read_cutoff(cutoff)
     for one in (function, vjp, jvp):
         remember(one)

@@ -20,7 +20,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.backend._array_api_rows import register_rows
 from reactgrad.backend._device import cpu, register_device
-from reactgrad.backend._parts import Key, check_numbers, placed, split_key, unbind_key
+from reactgrad.backend._parts import Key, placed, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
 
@@ -144,7 +144,7 @@ def register_array_api(xp: Any, kind: str) -> None:
     _register_reductions(xp, kind, device)
     _register_layout(xp, kind)
     _register_indexing(xp, kind, device)
-    register_rows(xp, kind)
+    register_rows(xp, kind, device)
 
 
 def _size(x: Any) -> int:
@@ -469,24 +469,6 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
         return bind
 
-    def rows(numbers: Any, shape: tuple[int, ...], axis: int) -> Any:
-        """Which element of each row along `axis` has this number."""
-        check_numbers(device.to_numpy(numbers), shape, axis)
-        places = [shape[axis] if i == axis % len(shape) else 1 for i in range(len(shape))]
-        every = xp.reshape(xp.arange(shape[axis], dtype=numbers.dtype), tuple(places))
-        return xp.equal(xp.expand_dims(numbers, axis=axis), every)
-
-    def pick(x: Any, numbers: Any, out: Any, axis: int) -> None:
-        # Not a product: 0 times minus infinity is NaN.
-        chosen = xp.where(rows(numbers, x.shape, axis), x, xp.zeros_like(x))
-        out[...] = xp.sum(chosen, axis=axis, dtype=out.dtype)
-
-    def place(g: Any, numbers: Any, like: Any, out: Any, axis: int) -> None:
-        wide = xp.broadcast_to(xp.expand_dims(g, axis=axis), out.shape)
-        out[...] = xp.where(rows(numbers, out.shape, axis), wide, xp.zeros_like(out))
-
-    register_kernel("pick", kind, pick)
-    register_kernel("place", kind, place)
     register_binder("getitem", kind, bind_getitem)
     register_binder("split", kind, bind_part(split_key))
     register_binder("unbind", kind, bind_part(unbind_key))

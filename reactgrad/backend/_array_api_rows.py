@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from reactgrad.backend._device import Device
+from reactgrad.backend._parts import numbers_check
 from reactgrad.backend._registry import register_kernel
 
 
-def register_rows(xp: Any, kind: str) -> None:
-    """Register kernels that are made of functions of the standard alone."""
+def register_rows(xp: Any, kind: str, device: Device) -> None:
+    """Register kernels that are made of functions of the standard alone, for arrays of `device`."""
 
     def total(x: Any, axis: Any) -> Any:
         return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
@@ -17,12 +19,47 @@ def register_rows(xp: Any, kind: str) -> None:
     def average(x: Any, axis: Any) -> Any:
         return xp.mean(x, axis=axis, keepdims=True)
 
+    def below_max(x: Any, axis: Any) -> Any:
+        return x - xp.max(x, axis=axis, keepdims=True)
+
     def softmax(x: Any, axis: Any) -> Any:
-        e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
+        e = xp.exp(below_max(x, axis))
         return e / total(e, axis)
 
     def softmax_grad(g: Any, y: Any, axis: Any) -> Any:
         return (g - total(g * y, axis)) * y
+
+    def log_softmax(x: Any, axis: Any) -> Any:
+        below = below_max(x, axis)
+        return below - xp.log(total(xp.exp(below), axis))
+
+    def log_softmax_grad(g: Any, y: Any, axis: Any) -> Any:
+        return g - xp.exp(y) * total(g, axis)
+
+    def chosen(numbers: Any, shape: tuple[int, ...], axis: int) -> Any:
+        """Which element of each row along `axis` has this number."""
+        numbers_check(device.to_numpy(numbers), shape, axis)()
+        places = [shape[axis] if i == axis % len(shape) else 1 for i in range(len(shape))]
+        every = xp.reshape(xp.arange(shape[axis], dtype=numbers.dtype), tuple(places))
+        return xp.equal(xp.expand_dims(numbers, axis=axis), every)
+
+    def pick(x: Any, numbers: Any, out: Any, axis: int) -> None:
+        # Not a product: 0 times minus infinity is NaN.
+        found = xp.where(chosen(numbers, x.shape, axis), x, xp.zeros_like(x))
+        out[...] = xp.sum(found, axis=axis, dtype=out.dtype)
+
+    def place(g: Any, numbers: Any, like: Any, out: Any, axis: int) -> None:
+        wide = xp.broadcast_to(xp.expand_dims(g, axis=axis), out.shape)
+        out[...] = xp.where(chosen(numbers, out.shape, axis), wide, xp.zeros_like(out))
+
+    def cross_entropy(x: Any, labels: Any, out: Any, axis: int) -> None:
+        pick(log_softmax(xp.astype(x, out.dtype), axis), labels, out, axis)
+        out[...] = -out
+
+    def cross_entropy_grad(g: Any, x: Any, labels: Any, out: Any, axis: int) -> None:
+        each = xp.expand_dims(xp.astype(g, out.dtype), axis=axis)
+        p = softmax(xp.astype(x, out.dtype), axis) * each
+        out[...] = xp.where(chosen(labels, out.shape, axis), p - each, p)
 
     def std(x: Any, axis: Any, eps: float) -> Any:
         apart = x - average(x, axis)
@@ -46,5 +83,11 @@ def register_rows(xp: Any, kind: str) -> None:
 
     register_kernel("softmax", kind, kernel(softmax, 1))
     register_kernel("softmax_grad", kind, kernel(softmax_grad, 2))
+    register_kernel("log_softmax", kind, kernel(log_softmax, 1))
+    register_kernel("log_softmax_grad", kind, kernel(log_softmax_grad, 2))
+    register_kernel("pick", kind, pick)
+    register_kernel("place", kind, place)
+    register_kernel("cross_entropy", kind, cross_entropy)
+    register_kernel("cross_entropy_grad", kind, cross_entropy_grad)
     register_kernel("standardize", kind, kernel(standardize, 1))
     register_kernel("standardize_grad", kind, kernel(standardize_grad, 3))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._parts import check_numbers, numbers_key, placed, split_key, unbind_key
+from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 
 UFUNCS = (
@@ -200,20 +200,23 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def bind_pick(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         x, numbers = inputs
-        key = numbers_key(numbers, x.ndim, *attrs)
+        key, check = numbers_key(numbers, x.ndim, *attrs), numbers_check(numbers, x.shape, *attrs)
 
         def pick() -> None:
-            check_numbers(numbers, x.shape, *attrs)
+            check()
             out[...] = x[key]
 
         return pick
 
     def bind_place(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         g, numbers, _ = inputs
-        key = numbers_key(numbers, out.ndim, *attrs)
+        key, check = (
+            numbers_key(numbers, out.ndim, *attrs),
+            numbers_check(numbers, out.shape, *attrs),
+        )
 
         def place() -> None:
-            check_numbers(numbers, out.shape, *attrs)
+            check()
             out.fill(0)
             out[key] = g
 

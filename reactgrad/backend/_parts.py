@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from reactgrad._errors import IndexingError
 
 Cuts = int | tuple[int, ...]  # so many equal parts, or where to cut
 Key = tuple[slice | int, ...]
+
+# NumPy's stubs know it with keywords only, which take longer.
+_max_reduce: Any = np.maximum.reduce
 
 
 def split_key(shape: Sequence[int | None], cuts: Cuts, axis: int, part: int) -> Key:
@@ -44,17 +47,23 @@ def numbers_key(numbers: np.ndarray[Any, Any], ndim: int, axis: int) -> tuple[An
     return (*grid[:at], numbers, *grid[at:])
 
 
-def check_numbers(numbers: np.ndarray[Any, Any], shape: Sequence[int], axis: int) -> None:
-    """Raise ``IndexingError`` if one of these numbers does not count the elements along an axis.
+def numbers_check(
+    numbers: np.ndarray[Any, Any], shape: Sequence[int], axis: int
+) -> Callable[[], None]:
+    """What raises ``IndexingError`` if one of these numbers does not count the elements along an axis.
 
     Negative ones do not count from the end: what gives no label is often written as -1.
     """
-    length = shape[axis]
+    length, largest = shape[axis], _max_reduce
     # As unsigned integers negative ones are large, too.
     unsigned = numbers.view(f"u{numbers.itemsize}")
-    if np.maximum.reduce(unsigned, None, initial=0) >= length:
-        wrong = numbers[unsigned >= length].flat[0]
-        raise IndexingError(
-            f"there is no element {wrong} along axis {axis} of a value of shape {tuple(shape)}; integers "
-            f"that choose there, such as labels of classes, are from 0 to {length - 1}."
-        )
+
+    def check() -> None:
+        if largest(unsigned, None, None, None, False, 0) >= length:
+            wrong = numbers[unsigned >= length].flat[0]
+            raise IndexingError(
+                f"there is no element {wrong} along axis {axis} of a value of shape {tuple(shape)}; "
+                f"integers that choose there, such as labels of classes, are from 0 to {length - 1}."
+            )
+
+    return check

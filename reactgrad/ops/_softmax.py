@@ -1,8 +1,4 @@
-"""Softmax, as one kernel with one for its gradient; its logarithm, and cross entropy.
-
-The latter two are made of smaller ops, since these keep the exponentials: the gradient needs them again,
-and to compute them takes longer than all else together.
-"""
+"""Softmax and its logarithm: one kernel each, and one for the gradient."""
 
 from __future__ import annotations
 
@@ -10,18 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import Handle, apply, stacked
-from reactgrad.ops._astype import astype
-from reactgrad.ops._elementwise import exp, log
-from reactgrad.ops._layout import alias
+from reactgrad.ops._apply import apply
+from reactgrad.ops._elementwise import exp
 from reactgrad.ops._op import LINEAR, Attrs, Infer, Op
-from reactgrad.ops._reduce import Axis, axis_of, max, sum
+from reactgrad.ops._reduce import Axis, axis_of, sum
 from reactgrad.ops._shapes import broadcast, common_device, normal_axes, promote, resolve
 
 
-def _float_dtype(name: str, dtype: Any) -> Any:
+def float_dtype(name: str, dtype: Any) -> Any:
     """The dtype in which a function like exp computes."""
     found = resolve(np.exp, (dtype,))[-1]
     if found.kind == "c":
@@ -35,7 +29,7 @@ def rowwise(name: str) -> Infer:
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         (one,) = specs
         normal_axes(name, attrs[0], len(one.shape))
-        return spec(one.shape, _float_dtype(name, one.weak or one.dtype), one.device)
+        return spec(one.shape, float_dtype(name, one.weak or one.dtype), one.device)
 
     return infer
 
@@ -82,20 +76,32 @@ SOFTMAX = Op(
 )
 
 
-def _node(x: Any) -> Any:
-    return x if isinstance(x, Handle) else alias(stacked(x))
+def _infer_log(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    found = rowwise("log_softmax")(specs, attrs)
+    axes = normal_axes("log_softmax", attrs[0], len(found.shape))
+    if 0 in [found.shape[axis] for axis in axes]:
+        raise ShapeError(
+            f"log_softmax of {specs[0]!r} along axis {attrs[0]}: a row needs at least one element."
+        )
+    return found
 
 
-def below_max(name: str, x: Any, axis: Axis) -> Any:
-    """x less the largest one of its row: exponentials of that do not overflow, and not all are 0.
+LOG_SOFTMAX_GRAD = Op(
+    "log_softmax_grad",
+    alike("log_softmax_grad"),
+    (
+        lambda h, ans, g, y, axis: h - total(h * exp(y), axis),
+        lambda h, ans, g, y, axis: -(h * exp(y) * total(g, axis)),
+    ),
+    (LINEAR, lambda t, ans, g, y, axis: -(t * exp(y) * total(g, axis))),
+)
 
-    For what does not depend on what is subtracted from a row, so that no gradient has to pass that.
-    """
-    var = _node(x)
-    dtype = _float_dtype(name, var.dtype)
-    if var.dtype != dtype:
-        var = astype(var, dtype)
-    return var - max(var, axis, keepdims=True).detach()
+LOG_SOFTMAX = Op(
+    "log_softmax",
+    _infer_log,
+    (lambda g, ans, x, axis: apply(LOG_SOFTMAX_GRAD, (g, ans), (axis,)),),
+    (lambda t, ans, x, axis: t - total(t * exp(ans), axis),),
+)
 
 
 def softmax(x: Any, /, axis: Axis = -1) -> Any:
@@ -165,6 +171,4 @@ def log_softmax(x: Any, /, axis: Axis = -1) -> Any:
     array([[-6.93147181e-01, -6.93147181e-01],
            [ 0.00000000e+00, -1.00000000e+03]])
     """
-    axis = axis_of(axis)
-    shifted = below_max("log_softmax", x, axis)
-    return shifted - log(total(exp(shifted), axis))
+    return apply(LOG_SOFTMAX, (x,), (axis_of(axis),))

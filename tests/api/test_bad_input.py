@@ -76,6 +76,8 @@ LEAVES: dict[str, Row] = {
     "Var by hand": (lambda: rg.Var(), TypeError, r"g\.input"),
     "DetachedVar by hand": (lambda: rg.DetachedVar(), TypeError, r"detach\(\)"),
     "lift of no function": (lambda: rg.lift(3), TypeError, r"takes a function.*g\.input"),
+    "lift with no rule": (lambda: rg.lift(abs, vjp=3), TypeError, r"vjp=3.*takes a function.*vjp\(g, ans"),
+    "lift with no tangent": (lambda: rg.lift(abs, jvp="x"), TypeError, r"jvp=.x.*jvp\(ts, ans"),
     "lift of objects as dtype": (lambda: rg.lift(abs, dtype="O"), TypeError, r"dtype"),
     "lift with a negative length": (lambda: rg.lift(abs, shape=(-1,)), ValueError, r"shape"),
     "lift with a bad shape": (lambda: rg.lift(abs, shape="ab"), ValueError, r"shape"),

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 import reactgrad as rg
 from reactgrad._primitive import PRIMITIVES
 from reactgrad.ops._op import OPS
+from reactgrad.ops._pick import pick
 
 Case = tuple[Callable[..., Any], list[np.ndarray]]
 
@@ -159,6 +160,7 @@ CASES: dict[str, Case] = {
     "log_softmax": (lambda x: rg.log_softmax(x) * X, [SIGNED]),
     "log_softmax first axis": (lambda x: rg.log_softmax(x, 0) ** 2, [SIGNED]),
     "cross_entropy": (lambda x: rg.cross_entropy(x, [2, 0]) ** 2, [SIGNED]),
+    "pick": (lambda x: pick(x, np.array([2, 0]), -1) ** 2, [SIGNED]),
     "cross_entropy inner axis": (
         lambda x: rg.cross_entropy(x, [[0, 1, 1, 2], [2, 0, 0, 1]], 1) ** 2,
         [away(2, 3, 4)],

@@ -19,6 +19,26 @@ def softmax_by_hand(x: Any, axis: Any = -1) -> Any:
     return e / e.sum(axis=axis, keepdims=True)
 
 
+def log_softmax_by_hand(x: Any, axis: Any = -1) -> Any:
+    below = x - x.max(axis=axis, keepdims=True).detach()
+    return below - rg.log(rg.exp(below).sum(axis=axis, keepdims=True))
+
+
+def labels(axis: int) -> np.ndarray:
+    """A class for each row of (4, 5, 3) along an axis."""
+    shape = np.delete((4, 5, 3), axis)
+    return np.random.default_rng(7).integers(0, (4, 5, 3)[axis], shape)
+
+
+def cross_entropy(x: Any, axis: int) -> Any:
+    return rg.expand_dims(rg.cross_entropy(x, labels(axis), axis), axis)
+
+
+def cross_entropy_by_hand(x: Any, axis: int) -> Any:
+    ones = np.moveaxis(np.eye(x.shape[axis], dtype=x.dtype)[labels(axis)], -1, axis)
+    return -(ones * log_softmax_by_hand(x, axis)).sum(axis=axis, keepdims=True)
+
+
 def layer_norm_by_hand(x: Any, axis: Any = -1, eps: float = 1e-5) -> Any:
     apart = x - x.mean(axis=axis, keepdims=True)
     return apart / rg.sqrt((apart * apart).mean(axis=axis, keepdims=True) + eps)
@@ -34,7 +54,20 @@ FUSED: dict[str, tuple[Function, Function]] = {
     "softmax first axis": (lambda x: rg.softmax(x, 0), lambda x: softmax_by_hand(x, 0)),
     "softmax axes": (lambda x: rg.softmax(x, (0, 2)), lambda x: softmax_by_hand(x, (0, 2))),
     "softmax all": (lambda x: rg.softmax(x, None), lambda x: softmax_by_hand(x, None)),
-    "log_softmax": (rg.log_softmax, lambda x: rg.log(softmax_by_hand(x))),
+    "log_softmax": (rg.log_softmax, log_softmax_by_hand),
+    "log_softmax axes": (
+        lambda x: rg.log_softmax(x, (0, 2)),
+        lambda x: log_softmax_by_hand(x, (0, 2)),
+    ),
+    "cross_entropy": (lambda x: cross_entropy(x, 2), lambda x: cross_entropy_by_hand(x, 2)),
+    "cross_entropy first axis": (
+        lambda x: cross_entropy(x, 0),
+        lambda x: cross_entropy_by_hand(x, 0),
+    ),
+    "cross_entropy inner axis": (
+        lambda x: cross_entropy(x, 1),
+        lambda x: cross_entropy_by_hand(x, 1),
+    ),
     "layer_norm": (rg.layer_norm, layer_norm_by_hand),
     "layer_norm first axis": (
         lambda x: rg.layer_norm(x, axis=0),
@@ -237,6 +270,35 @@ def test_batch_of_unknown_length() -> None:
         g.set({x: np.zeros((batch, 3)), labels: np.zeros(batch, int)})
         assert loss.value == pytest.approx(np.log(3.0))
         np.testing.assert_allclose(dx.value, np.tile([-2 / 3, 1 / 3, 1 / 3], (batch, 1)) / batch)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i4"])
+def test_cross_entropy_in_the_dtype_of_the_scores(dtype: str, large: bool) -> None:
+    """Computed no worse than it is rounded in the end."""
+    given = (np.random.default_rng(3).normal(size=(6, 9)) * 4.0).astype(dtype)
+    classes = np.arange(6)
+    with _strips.configured(threshold=1 if large else 1000, block=20):
+        g = rg.Graph()
+        x, wide = g.input(given), g.input(given.astype("f8"))
+        loss, want = rg.cross_entropy(x, classes), rg.cross_entropy(wide, classes)
+        assert loss.dtype == np.exp(np.zeros(1, dtype)).dtype
+        eps = float(np.finfo(loss.dtype or "").eps)
+        np.testing.assert_allclose(loss.value, want.value, rtol=2 * eps, atol=2 * eps)
+        if dtype != "i4":
+            dx = rg.grad(loss.sum(), x)
+            assert dx.dtype == given.dtype
+            np.testing.assert_allclose(
+                dx.value, rg.grad(want.sum(), wide).value, rtol=2 * eps, atol=eps
+            )
+
+
+def test_cross_entropy_is_one_node_and_one_for_its_gradient() -> None:
+    g = rg.Graph()
+    x = g.param(np.zeros((4, 3)))
+    dx = rg.grad(rg.cross_entropy(x, [0, 1, 2, 0]).sum(), x)
+    assert sum("cross_entropy" in node.name for node in g.forward(dx).ran) == 1
+    assert sum("cross_entropy" in node.name for node in g.nodes) == 2
 
 
 def test_one_sample() -> None:
