@@ -99,6 +99,7 @@ class Change:
         self._held: list[Any] = []  # former parents, which may have to come back
         self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
         self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
+        self._doubtful: dict[int, ReactgradError] = {}  # what fits when gradients have followed, or not
 
     def __enter__(self) -> Change:
         if self._departure is None and self._graph._shapes.now is not None:
@@ -149,7 +150,13 @@ class Change:
             self._done.append(former)
             for slot, new in definitions.items():
                 self._assign(slot, new)
-        respecced = check(self._graph, specs or {}, definitions, lenient=self._lenient)
+        respecced = check(
+            self._graph,
+            specs or {},
+            definitions,
+            lenient=self._lenient,
+            doubtful=self._doubtful,
+        )
         if definitions:  # not before all fits, so that what is refused costs no plan
             scheduler.outdate(former)
         for slot, found in respecced.items():
@@ -244,11 +251,15 @@ class Change:
         Raises
         ------
         ReactgradError
-            If one of them does not exist any more.
+            If one of them does not exist any more, or what is computed from them does not fit.
         """
+        if self._graph._programs:
+            self._follow_all()
+        for error in self._doubtful.values():
+            raise error
+
+    def _follow_all(self) -> None:
         programs = self._graph._programs
-        if not programs:
-            return
         seen: dict[Program, int] = {}
         self._hold()
         going = True

@@ -22,7 +22,12 @@ Specs = dict[int, "Spec | None"]
 
 
 def check(
-    graph: Graph, sources: Specs, relinked: Iterable[int] = (), *, lenient: bool = False
+    graph: Graph,
+    sources: Specs,
+    relinked: Iterable[int] = (),
+    *,
+    lenient: bool = False,
+    doubtful: dict[int, ReactgradError] | None = None,
 ) -> Specs:
     """The new specs of nodes, if `sources` get these specs and `relinked` got other operands.
 
@@ -34,6 +39,9 @@ def check(
     ----------
     lenient
         A node that does not fit gets no spec, and shows its error when it is read.
+    doubtful
+        Takes in nodes that do not fit now, with their errors, where they may when gradients have followed
+        from which they are computed; what fits by now is taken out. They keep their former spec.
 
     Raises
     ------
@@ -84,12 +92,25 @@ def check(
             except ReactgradError as error:
                 if not lenient:
                     error.add_note(_reason(graph, slot, sources, edited))
-                    raise
+                    if doubtful is None or slot in host.owners:
+                        raise
+                    if not _follows_gradients(graph, operands):
+                        raise
+                    doubtful[slot] = error.with_traceback(None)
+                    continue
+        if doubtful:
+            doubtful.pop(slot, None)
         if found is not host.specs[slot]:
             new[slot] = found
             for child in _users(graph, slot):
                 heappush(queue, (rank[child], child))
     return new
+
+
+def _follows_gradients(graph: Graph, operands: Iterable[int]) -> bool:
+    """Whether nodes of gradients are among these, or what these are computed from."""
+    owners = graph._host.owners
+    return any(slot in owners for slot in graph._scheduler.topology.ancestors(operands))
 
 
 def _users(graph: Graph, slot: int) -> Iterable[int]:

@@ -183,7 +183,7 @@ def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:
         sets.append((graph._handle(slot), new))
     if reshaped:
         graph._tidy()
-        _respec.check(graph, reshaped)
+        _respec.check(graph, reshaped, doubtful={})  # what follows gradients is seen when they do
     assert observers.calling is not None
     observers.queue.append((observers.calling, sets))
 
