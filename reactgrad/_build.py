@@ -19,7 +19,7 @@ from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
-from reactgrad.ops import Attrs, Handle, Op, Output, alias, holds_handles, spread_to, stacked
+from reactgrad.ops import Attrs, Handle, Op, Output, alias, holds_handles, spread_like, spread_to, stacked
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -364,11 +364,13 @@ def full(graph: Graph, found: Spec, number: float) -> Var:
 
 
 def zeros_like(graph: Graph, var: Any) -> Var:
-    """Zeros for the gradient of `var`, as a node that is never leaf nor stale again."""
-    found = graph._host.specs[var._slot] or spec(var.shape, var.dtype)
+    """Zeros for the gradient of `var`, as a node that is never leaf, nor stale again while the shape is known."""
+    found = graph._host.specs[var._slot] or spec((None,), var.dtype)
     if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
         found = spec(found.shape, np.dtype(np.float64), found.device)
-    return graph._zeros(found)
+    if found.known:
+        return graph._zeros(found)
+    return spread_like(graph._full(spec((), found.dtype, found.device), 0.0), var)
 
 
 def zeros(graph: Graph, found: Spec) -> Var:

@@ -69,6 +69,9 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
     if open_blocks and not graph._computing and (blocks := blocks_due(graph)):
         with surrounded(graph, blocks):
             return graph._refresh(slots, retry=retry)
+    programs = graph._programs
+    if programs.observing and not (graph._computing or programs.under_way):
+        _follow_values(graph, slots)
     try:
         before = be_quiet()
         try:
@@ -103,6 +106,15 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         return run
     finally:
         del failure  # its traceback holds this frame
+
+
+def _follow_values(graph: Graph, slots: Sequence[int]) -> None:
+    """Let gradients that are about to be computed follow shapes that only values show."""
+    stale, owners = set(graph._scheduler.truly_stale(slots)), graph._host.owners
+    numbers = {owners[slot] for slot in stale if slot in owners}
+    for program in graph._programs.in_order() if numbers else ():
+        if program.number in numbers:
+            program.follow_values(stale)
 
 
 def follow_rules(graph: Graph) -> bool:

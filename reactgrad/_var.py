@@ -180,7 +180,9 @@ class Value(Handle):
 
     def value_shape(self) -> tuple[int, ...]:
         """The shape of the present value, which is computed."""
-        return np.shape(self._present())
+        shape = np.shape(self._present())
+        self._graph._programs.observe(self._slot, shape)
+        return shape
 
     def _present(self) -> Any:
         """The value, to be told its shape by it.

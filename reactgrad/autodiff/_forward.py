@@ -119,7 +119,7 @@ class Tangents(Program):
         if found is None and any(isinstance(part, Placed) for part in parts):
             # Where parts go depends on the shape of the value, which may change.
             shape = self._graph._handle(slot).shape
-            self._put(self.observed, slot, shape)
+            self.observe(slot, shape)
             return shape
         return None if found is None else found.shape
 

@@ -125,7 +125,7 @@ class Jacobian(Program):
             jacobian = reshape_to(jacobian, (*y.shape, *x.shape))
         for var in (y, x):
             if known_shape(var) is None:
-                self._put(self.observed, var._slot, var.shape)  # it goes with this shape only
+                self.observe(var._slot, var.shape)  # it goes with this shape only
         if known_shape(jacobian) is None or jacobian.dtype != x.dtype:
             jacobian = astype(jacobian, x.dtype)
         return jacobian

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
@@ -77,6 +77,7 @@ class Programs:
         "building",
         "changing",
         "following",
+        "observing",
         "reshaping",
         "under_way",
         "waiting",
@@ -96,6 +97,7 @@ class Programs:
         self.reshaping = False  # whether leaves hold values of former shapes: nothing may run
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
+        self.observing = False  # whether programs may go with shapes that only values show
 
     def rest(self) -> None:
         """Nothing is being built, in whatever line around it that was interrupted."""
@@ -115,6 +117,12 @@ class Programs:
         finally:
             self.reshaping = False
 
+    def observe(self, slot: int, shape: tuple[int, ...]) -> None:
+        """The value of this node showed its shape: what is being built goes with that."""
+        program = None if self.building is None else self._live.get(self.building)
+        if program is not None:
+            program.observe(slot, shape)
+
     def __bool__(self) -> bool:
         """Whether there are live programs."""
         return bool(self._live)
@@ -128,7 +136,7 @@ class Programs:
 
     def follow_on(self, others: Programs) -> None:
         """Let the numbers of programs of a fork begin behind those of its origin."""
-        self._next = others._next
+        self._next, self.observing = others._next, others.observing
 
     def lives(self, number: int) -> bool:
         """Whether the program with this number is there."""
@@ -332,11 +340,7 @@ class Program:
         graph = self._graph
         if graph._programs.waiting:
             graph._follow_rules()
-        moved = {
-            slot
-            for slot, shape in self.observed.items()
-            if graph._handle(slot).value_shape() != shape
-        }
+        moved = self._moved(self.observed)
         if moved or self.broken:
             graph._update_program(self, moved)
         found = [self.given(slot) for slot in wanted]
@@ -352,6 +356,32 @@ class Program:
         return [
             new.get(slot) if var is None else var for slot, var in zip(wanted, found, strict=True)
         ]
+
+    def observe(self, slot: int, shape: tuple[int, ...]) -> None:
+        """It goes with this shape of a node, which only its value shows."""
+        graph = self._graph
+        own = graph._host.owners.get(slot) == self.number  # which follows from those of others
+        # What was built for a former shape, and is not built anew just now, still goes with that.
+        if not own and slot not in self.observed:
+            self._put(self.observed, slot, shape)
+            graph._programs.observing = True
+
+    def _moved(self, among: Iterable[int]) -> set[int]:
+        """Which of these nodes have another shape than it goes with; computes them."""
+        handle, observed = self._graph._handle, self.observed.copy()  # to compute them may build
+        return {slot for slot in list(among) if handle(slot).value_shape() != observed[slot]}
+
+    def follow_values(self, stale: Container[int]) -> None:
+        """Follow the shapes that values have, and those that these stale nodes will have."""
+        graph = self._graph
+        mark = graph._mark
+        moved: set[int] = set()
+        for slot in [*self.observed]:
+            if slot in stale or not mark[slot]:
+                with suppress(Exception):  # who needs it will raise that
+                    moved |= self._moved([slot])
+        if moved:
+            graph._update_program(self, moved)
 
     def given(self, slot: int) -> Any:
         """The Var of what was given out for a node and still lives."""
@@ -558,6 +588,7 @@ class Program:
         edges = self._edges
         anew = changed & edges.keys()
         for slot in respecced:
+            self._drop(self.observed, slot)
             anew.update(child for child in self._consumers(slot) if child in edges)
         totals = respecced & edges.keys()  # which are added up in their shape
         gone: set[int] = set()
@@ -1184,7 +1215,7 @@ class Program:
         if isinstance(part, Placed):
             if found is None:
                 # Where it goes in the sum depends on the operand's shape, which may change.
-                self._put(self.observed, parent, graph._handle(parent).shape)
+                self.observe(parent, graph._handle(parent).shape)
             elif _dtype(part.gradient) != found.dtype:
                 part.gradient = astype(part.gradient, found.dtype)
             return part

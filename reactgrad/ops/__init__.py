@@ -103,6 +103,7 @@ from reactgrad.ops._layout import known_shape as known_shape
 from reactgrad.ops._layout import reshape as reshape
 from reactgrad.ops._layout import reshape_to as reshape_to
 from reactgrad.ops._layout import spread as spread
+from reactgrad.ops._layout import spread_like as spread_like
 from reactgrad.ops._layout import spread_to as spread_to
 from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose

@@ -257,8 +257,13 @@ def spread(g: Any, x: Any) -> Any:
     """`g` broadcast to the shape of `x`."""
     shape = known_shape(x)
     if shape is None or known_shape(g) is None:
-        return apply(BROADCAST_LIKE, (g, x))
+        return spread_like(g, x)
     return spread_to(g, shape)
+
+
+def spread_like(g: Any, x: Any) -> Any:
+    """The same, by the shape that the value of `x` has."""
+    return apply(BROADCAST_LIKE, (g, x))
 
 
 def spread_to(g: Any, shape: tuple[int | None, ...]) -> Any:

@@ -67,7 +67,7 @@ def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     if known_shape(x) is None:
-        ones = spread(g * 0 + 1.0, x)
+        ones = spread(g._graph.const(np.ones((), g.dtype)), x)
         return spread(_back(g / sum(ones, axis, keepdims=keepdims), x, axis, keepdims), x)
     count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
     return spread(_back(g / float(count or 1), x, axis, keepdims), x)
