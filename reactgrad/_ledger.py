@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ def size_of(memory: Any) -> int:
     return size
 
 
+@dataclass(eq=False, slots=True)
+class _Piece:
+    """A piece of memory, and how many values lie there."""
+
+    at: int  # its id
+    bytes: int
+    values: int = 0
+
+
 class Ledger:
     """The memory of the values of some slots.
 
@@ -42,38 +52,42 @@ class Ledger:
         In all of it together now, and at most so far.
     """
 
-    __slots__ = ("_holder", "_holders", "bytes", "peak")
+    __slots__ = ("_by_id", "_by_slot", "bytes", "peak")
 
     def __init__(self) -> None:
-        self._holder: dict[int, int] = {}  # by slot: which piece of memory, by its id
-        self._holders: dict[int, list[int]] = {}  # by id: bytes, and values that lie there
+        self._by_slot: dict[int, _Piece] = {}
+        self._by_id: dict[int, _Piece] = {}
         self.bytes = self.peak = 0
 
     def __contains__(self, slot: int) -> bool:
         """Whether the value of a slot takes memory."""
-        return slot in self._holder
+        return slot in self._by_slot
 
     def update(self, slots: Iterable[int], values: Column[Any]) -> None:
         """The values of these slots have changed."""
         slots = list(slots)
         # All old entries go before any new one comes: memory may be used again under its former id.
         for slot in slots:
-            former = self._holder.pop(slot, None)
-            if former is not None:
-                piece = self._holders[former]
-                piece[1] -= 1
-                if not piece[1]:
-                    self.bytes -= piece[0]
-                    del self._holders[former]
+            piece = self._by_slot.pop(slot, None)
+            if piece is not None:
+                piece.values -= 1
+                if not piece.values:
+                    self.bytes -= piece.bytes
+                    if self._by_id.get(piece.at) is piece:
+                        del self._by_id[piece.at]
         for slot in slots:
             memory = memory_of(values[slot])
             if memory is not None:
-                self._holder[slot] = id(memory)
-                piece = self._holders.setdefault(id(memory), [size_of(memory), 0])
-                self.bytes += 0 if piece[1] else piece[0]
-                piece[1] += 1
+                size = size_of(memory)
+                piece = self._by_id.get(id(memory))
+                # One of another size is gone, and those that lay there are yet to be told.
+                if piece is None or piece.bytes != size:
+                    piece = self._by_id[id(memory)] = _Piece(id(memory), size)
+                    self.bytes += size
+                self._by_slot[slot] = piece
+                piece.values += 1
         self.peak = max(self.peak, self.bytes)
 
     def bytes_of(self, slot: int) -> int:
         """The size of the memory in which the value of a slot lies."""
-        return self._holders[self._holder[slot]][0] if slot in self._holder else 0
+        return self._by_slot[slot].bytes if slot in self._by_slot else 0

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad._ledger import Ledger
 from reactgrad.backend import device_of_kind
 from tests.laws.random_program import Program
 from tests.laws.test_versions_are_the_truth import same_entry, story, versions
@@ -901,3 +902,41 @@ def test_a_budget_that_comes_and_goes_changes_no_value(cutoff: Any, g: rg.Graph)
             assert lifted.value == number + 1.0
             assert np.array_equal(plain.value, np.full(3, number))
             g.check_invariants()
+
+
+def test_memory_that_has_the_place_of_some_that_went_is_counted_by_its_own_size() -> None:
+    """Before the ledger is told that what lay there is gone."""
+    ledger = Ledger()
+    before = np.ones(4)
+    ledger.update([0], [before, None])
+    place, others = id(before), []
+    del before
+    after = np.ones(1)
+    while id(after) != place and len(others) < 10_000:
+        others.append(after)
+        after = np.ones(1)
+    assert id(after) == place
+    ledger.update([1], [None, after])
+    ledger.update([0], [None, after])
+    assert (ledger.bytes, ledger.bytes_of(1)) == (8, 8)
+    ledger.update([1], [None, None])
+    assert ledger.bytes == 0
+
+
+def test_forks_of_a_graph_with_a_limit_count_each_value_once() -> None:
+    for _ in range(10):
+        g = rg.Graph(max_bytes=10**6)
+        x, w = g.input(np.ones(4)), g.param(np.ones((3, 2)))
+        y = x.sum() + 1.0
+        e = x - w.sum()
+        t = (e**2).sum()
+        r = rg.grad(rg.erf(w).sum(), w)
+        with g.whatif({x: np.ones(7)}) as trial:
+            assert trial[y].value == 8.0
+        assert t.value == 100.0
+        w.set(np.full((3, 2), 7.0))
+        fork = g.fork()
+        t.backward()
+        fork.forward(fork[e], fork[r])
+        fork.check_invariants()
+        g.check_invariants()

@@ -1,0 +1,153 @@
+"""Gradients past nodes whose shape only their value shows: they follow it, as graphs built anew have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reactgrad as rg
+
+SHAPES = [(5, 2), (7, 2), (3, 2), (5, 2), (2, 2)]
+
+OPS: dict[str, Callable[[Any], Any]] = {
+    "slice": lambda d: d[1:],
+    "row": lambda d: d[0],
+    "last row": lambda d: d[-1],
+    "reversed": lambda d: d[::-1],
+    "column": lambda d: d[:, 0],
+    "new axis": lambda d: d[:, None],
+    "slices": lambda d: d[::2] * d[1:2],
+    "sum": lambda d: d.sum(axis=1),
+    "sum of rows": lambda d: d.sum(axis=0),
+    "min": lambda d: d.min(axis=1),
+    "mean": lambda d: d.mean(axis=1),
+    "mean of rows": lambda d: d.mean(axis=0, keepdims=True),
+    "mean of all": lambda d: d.mean() * d,
+    "concatenate": lambda d: rg.concatenate([d, d * 2.0]),
+    "concatenate columns": lambda d: rg.concatenate([d, d * 2.0], axis=1),
+    "stack": lambda d: rg.stack([d, d]),
+    "row by row": lambda d: d * d[0],
+    "switch": lambda d: rg.switch(d.sum() > -1e9, d, d * 2.0),
+    "split": lambda d: rg.split(d, 2, axis=1)[0],
+    "transpose": lambda d: d.T,
+    "flat": lambda d: d.reshape(-1),
+    "softmax": rg.softmax,
+    "log_softmax": rg.log_softmax,
+    "cross_entropy": lambda d: rg.cross_entropy(d, (d[:, 0] > 0.0).astype(int)),
+    "layer_norm": rg.layer_norm,
+    "matmul": lambda d: d @ d.T,
+}
+
+
+def shown(x: Any) -> Any:
+    """`x` as the result of a function that declares no shape."""
+    return rg.lift(lambda v: v * 1.0, vjp=lambda g, ans, v: (g,), jvp=lambda ts, ans, v: ts[0])(x)
+
+
+class Shown(rg.Function):
+    """The same as a class."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t
+
+
+def derivatives(f: Callable[[Any], Any], x: Any, d: Any) -> list[Any]:
+    y = (f(d) ** 2).sum()
+    r = rg.grad(y, x)
+    moved = (r * x).sum()
+    return [
+        *(y, r, rg.grad(y, d), rg.hvp(y, x, x * 1.0)),
+        *(moved, rg.grad(moved, x), rg.jvp(y, x, x * 1.0)),
+    ]
+
+
+@pytest.mark.parametrize("kind", [shown, Shown.apply], ids=["lift", "Function"])
+@pytest.mark.parametrize("name", OPS)
+def test_live_derivatives_follow(name: str, kind: Callable[[Any], Any]) -> None:
+    f = OPS[name]
+    g = rg.Graph()
+    x = g.param(np.ones((5, 2)))
+    nodes = derivatives(f, x, kind(x))
+    fork = g.fork()
+    for shape in SHAPES:
+        value = np.random.default_rng(shape[0]).normal(size=shape)
+        anew = rg.Graph().param(value)
+        want = [node.value for node in derivatives(f, anew, anew * 1.0)]
+        for graph in (g, fork):
+            graph[x].set(value)
+            for node, right in zip(nodes, want, strict=True):
+                np.testing.assert_allclose(graph[node].value, right, rtol=1e-9, atol=1e-12)
+            graph.check_invariants()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [rg.floor, rg.sign, lambda d: rg.where(d > 0.0, 1.0, 2.0), lambda d: rg.astype(d > 0, "f8")],
+    ids=["floor", "sign", "where", "astype"],
+)
+def test_zeros_follow(f: Callable[[Any], Any]) -> None:
+    g = rg.Graph()
+    x = g.input(np.ones((3, 2)))
+    d = shown(x)
+    r, j = rg.grad(f(d).sum(), d), rg.jacobian(f(d).sum(), d)
+    for rows in (3, 4, 2, 3):
+        x.set(np.ones((rows, 2)))
+        np.testing.assert_array_equal(r.value, np.zeros((rows, 2)))
+        np.testing.assert_array_equal(j.value, np.zeros((rows, 2)))
+        g.check_invariants()
+
+
+def test_zeros_of_an_input_of_any_length_follow_when_nothing_leads_to_it_any_more() -> None:
+    g = rg.Graph()
+    x, z = g.input(shape=(None,)), g.input(np.ones(3))
+    y = rg.tanh(x).sum()
+    r = rg.grad(y, x)
+    y.replace_parent(0, z)
+    with pytest.raises(rg.UnsetError):
+        r.value
+    for length in (4, 2):
+        x.set(np.ones(length))
+        np.testing.assert_array_equal(r.value, np.zeros(length))
+
+
+def test_mean_of_what_has_an_infinite_gradient() -> None:
+    g = rg.Graph()
+    d = shown(g.param(np.ones((2, 2))))
+    r = rg.grad(d.mean(axis=1), d, gradient=np.array([np.inf, 2.0]))
+    np.testing.assert_array_equal(r.value, [[np.inf, np.inf], [1.0, 1.0]])
+
+
+def test_what_does_not_need_a_function_does_not_run_it() -> None:
+    """To look at shapes runs nothing else than what is read."""
+    ran: list[int] = []
+
+    def count(v: Any) -> Any:
+        ran.append(len(v))
+        return v * 1.0
+
+    g = rg.Graph()
+    x = g.param(np.ones(3))
+    d = rg.lift(count, vjp=lambda g, ans, v: (g,))(x)
+    r, other = rg.grad((d[1:] ** 2).sum(), x), (x * 2.0).sum()
+    assert r.value.tolist() == [0.0, 2.0, 2.0]
+    ran.clear()
+    x.set(np.ones(4))
+    assert other.value == 8.0
+    assert ran == []
+    assert r.value.tolist() == [0.0, 2.0, 2.0, 2.0]
+    assert ran == [4]
+    x.set(np.full(4, 2.0))
+    assert r.value.tolist() == [0.0, 4.0, 4.0, 4.0]
+    assert ran == [4, 4]
