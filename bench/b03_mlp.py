@@ -62,20 +62,20 @@ def drawn_in_turn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
 
 
 def one_hot(sizes: Sizes) -> Callable[[Any], Any]:
-    """Labels as rows of zeros and a one, as code by hand wants them."""
+    """Labels as rows of zeros and a one, as arrays want them."""
     rows = np.eye(sizes[3], dtype="f4")
     return lambda batch: (batch[0], rows[batch[1]])
 
 
 def ours(sizes: Sizes) -> Step:
-    batch, inputs, _, _ = sizes
+    batch, inputs, _, outputs = sizes
     g = rg.Graph()
     x = g.input(np.zeros((batch, inputs), "f4"))
-    labels = g.input(np.zeros(batch, "i8"))
+    labels = g.input(np.zeros((batch, outputs), "f4"))
     params = [g.param(first) for first in first_params(sizes)]
     w1, b1, w2, b2 = params
     logits = rg.linear(rg.relu(rg.linear(x, w1, b1)), w2, b2)
-    loss = rg.cross_entropy(logits, labels).mean()
+    loss = (rg.log_softmax(logits) * labels).sum() * (-1.0 / batch)
     new = [w - RATE * dw for w, dw in zip(params, rg.grad(loss, params), strict=True)]
     forward, change = g.forward, g.set
     adopt = batch * inputs * 4 >= ADOPTED
@@ -97,15 +97,15 @@ def ours(sizes: Sizes) -> Step:
 
 def ours_in_turn(sizes: Sizes) -> Step:
     """One graph whose inputs take batches of any length."""
-    inputs = sizes[1]
+    _, inputs, _, outputs = sizes
     g = rg.Graph()
     x = g.input(shape=(None, inputs), dtype="f4")
-    labels = g.input(shape=(None,), dtype="i8")
+    labels = g.input(shape=(None, outputs), dtype="f4")
     params = [g.param(first) for first in first_params(sizes)]
     w1, b1, w2, b2 = params
     logits = rg.linear(rg.relu(rg.linear(x, w1, b1)), w2, b2)
-    loss = rg.cross_entropy(logits, labels).mean()
-    g.set({x: np.zeros((1, inputs), "f4"), labels: np.zeros(1, "i8")})
+    loss = -(rg.log_softmax(logits) * labels).sum(axis=1).mean()
+    g.set({x: np.zeros((1, inputs), "f4"), labels: np.zeros((1, outputs), "f4")})
     new = [w - RATE * dw for w, dw in zip(params, rg.grad(loss, params), strict=True)]
 
     def step(given: Any) -> Any:
@@ -217,7 +217,7 @@ def in_turn(setting: Setting) -> Contest:
     return Contest(
         f"training step {sizes[1:]}, batches of {', '.join(map(str, LENGTHS))} in any order",
         drawn_in_turn(sizes),
-        Side("reactgrad", lambda: ours_in_turn(sizes)),
+        Side("reactgrad", lambda: ours_in_turn(sizes), take=one_hot(sizes)),
         (Peer(torch_side(sizes)),),
         rtol=1e-4,
         atol=1e-5,
@@ -236,7 +236,7 @@ def cases(setting: Setting) -> list[Case]:
             Contest(
                 f"training step {sizes}",
                 drawn(sizes),
-                Side("reactgrad", lambda sizes=sizes: ours(sizes)),
+                Side("reactgrad", lambda sizes=sizes: ours(sizes), take=one_hot(sizes)),
                 (
                     Peer(
                         Side("by hand", lambda sizes=sizes: by_hand(sizes), take=one_hot(sizes)),

@@ -19,7 +19,17 @@ from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
-from reactgrad.ops import Attrs, Handle, Op, Output, alias, holds_handles, spread_like, spread_to, stacked
+from reactgrad.ops import (
+    Attrs,
+    Handle,
+    Op,
+    Output,
+    alias,
+    holds_handles,
+    spread_like,
+    spread_to,
+    stacked,
+)
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -99,7 +99,9 @@ class Change:
         self._held: list[Any] = []  # former parents, which may have to come back
         self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
         self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
-        self._doubtful: dict[int, ReactgradError] = {}  # what fits when gradients have followed, or not
+        self._doubtful: dict[
+            int, ReactgradError
+        ] = {}  # what fits when gradients have followed, or not
 
     def __enter__(self) -> Change:
         if self._departure is None and self._graph._shapes.now is not None:

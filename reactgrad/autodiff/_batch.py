@@ -190,6 +190,28 @@ def _reduce(part: _Part) -> Any:
     return part.on_first((tuple(i % len(shape) for i in axes), keepdims))
 
 
+def _rows(part: _Part) -> Any:
+    """Gradients of what lies along axes, such as softmax's: each seed has rows of its own."""
+    axis, *rest = part.attrs
+    if part.shape is None:
+        return None
+    ndim = len(part.shape)
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    operands = [part.thin(i) for i in range(len(part.operands))]
+    return apply(part.op, operands, (tuple(i % ndim for i in axes), *rest))
+
+
+def _numbered(part: _Part) -> Any:
+    """What chooses from each row by a number."""
+    shapes = [known_shape(operand) for operand in part.operands]
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    ndim = max(map(len, known))
+    operands = [part.full(i) for i in range(len(part.operands))]
+    return apply(part.op, operands, (part.attrs[0] % ndim,))
+
+
 def _unbind(part: _Part) -> Any:
     axis, *rest = part.attrs
     shape = known_shape(part.operands[0])
@@ -264,12 +286,17 @@ RULES: Final[dict[str, Rule]] = {
     "expand_dims": _reshape,
     "gather": _getitem,
     "getitem": _getitem,
+    "log_softmax_grad": _rows,
     "matmul": _matmul,
     "mean": _reduce,
+    "pick": _numbered,
+    "place": _numbered,
     "reshape": _reshape,
+    "softmax_grad": _rows,
     "split": _split,
     "squeeze": _reshape,
     "stack": _join,
+    "standardize_grad": _rows,
     "sum": _reduce,
     "sum_to": _to_shape,
     "transpose": _transpose,

@@ -52,15 +52,6 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         wide = xp.broadcast_to(xp.expand_dims(g, axis=axis), out.shape)
         out[...] = xp.where(chosen(numbers, out.shape, axis), wide, xp.zeros_like(out))
 
-    def cross_entropy(x: Any, labels: Any, out: Any, axis: int) -> None:
-        pick(log_softmax(xp.astype(x, out.dtype), axis), labels, out, axis)
-        out[...] = -out
-
-    def cross_entropy_grad(g: Any, x: Any, labels: Any, out: Any, axis: int) -> None:
-        each = xp.expand_dims(xp.astype(g, out.dtype), axis=axis)
-        p = softmax(xp.astype(x, out.dtype), axis) * each
-        out[...] = xp.where(chosen(labels, out.shape, axis), p - each, p)
-
     def std(x: Any, axis: Any, eps: float) -> Any:
         apart = x - average(x, axis)
         return xp.sqrt(average(apart * apart, axis) + eps)
@@ -87,7 +78,5 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
     register_kernel("log_softmax_grad", kind, kernel(log_softmax_grad, 2))
     register_kernel("pick", kind, pick)
     register_kernel("place", kind, place)
-    register_kernel("cross_entropy", kind, cross_entropy)
-    register_kernel("cross_entropy_grad", kind, cross_entropy_grad)
     register_kernel("standardize", kind, kernel(standardize, 1))
     register_kernel("standardize_grad", kind, kernel(standardize_grad, 3))

@@ -1,4 +1,4 @@
-"""Kernels of NumPy that need whole rows: softmax, cross entropy, layer norm and their gradients.
+"""Kernels of NumPy that need whole rows: softmax, layer norm and their gradients.
 
 A *row* is what lies along the axes that a kernel sums over. A *recipe* is given arrays of one shape,
 and returns the calls that compute the last of them; what they need in between is scratch memory. Small
@@ -20,7 +20,6 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from reactgrad.backend import _strips
 from reactgrad.backend._blocks import blocks
 from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._parts import numbers_check
 from reactgrad.backend._registry import Binder, register_binder
 from reactgrad.backend._threads import for_each, get_num_threads
 
@@ -36,12 +35,12 @@ class _Rows:
 
     __slots__ = ("_axes", "_dtype", "_kept", "_shape", "length")
 
-    def __init__(self, shape: Sequence[int], axes: Sequence[int], dtype: Any) -> None:
-        self._shape = shape
+    def __init__(self, like: Any, axes: Sequence[int]) -> None:
+        self._shape = like.shape
         self._axes = axes[0] if len(axes) == 1 else tuple(axes)
-        self._kept = [1 if i in axes else n for i, n in enumerate(shape)]
-        self.length = math.prod([shape[i] for i in axes])
-        self._dtype = np.dtype(np.float32) if dtype.char == "e" else dtype
+        self._kept = [1 if i in axes else n for i, n in enumerate(like.shape)]
+        self.length = math.prod([like.shape[i] for i in axes])
+        self._dtype = np.dtype(np.float32) if like.dtype.char == "e" else like.dtype
 
     def full(self) -> Any:
         """An array with a place for each element."""
@@ -167,43 +166,6 @@ def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float
     ]
 
 
-# --- cross entropy -------------------------------------------------------------------------------
-
-
-def cross_entropy(rows: _Rows, x: Any, labels: Any, out: Any, axis: int) -> list[Call]:
-    e, top, total, log = rows.full(), rows.kept(), rows.kept(), rows.kept()
-    key = _key(labels, axis)
-
-    def cost() -> None:
-        np.subtract(log, x[key] - top, out)
-
-    return [*exponentials(rows, x, e, top, total), partial(np.log, total, log), cost]
-
-
-def cross_entropy_grad(rows: _Rows, g: Any, x: Any, labels: Any, out: Any, axis: int) -> list[Call]:
-    e, top, total, scale = rows.over(out), rows.kept(), rows.kept(), rows.kept()
-    key = _key(labels, axis)
-
-    def less() -> None:
-        e[key] -= g
-        if e is not out:
-            out[...] = e
-
-    return [
-        *exponentials(rows, x, e, top, total),
-        partial(np.divide, g, total, scale),
-        partial(np.multiply, e, scale, e),
-        less,
-    ]
-
-
-def _key(labels: Any, axis: int) -> tuple[Any, ...]:
-    """The index of each row's element that has its label's number, with an axis of one for the row."""
-    grid: list[Any] = list(np.indices(labels.shape, sparse=True))
-    grid[axis] = labels
-    return tuple(grid)
-
-
 # --- binding -------------------------------------------------------------------------------------
 
 
@@ -213,12 +175,9 @@ class RowBlocks:
     __slots__ = ("_arrays", "_axes", "_blocks", "_recipe", "_threads")
 
     def __init__(
-        self,
-        recipe: Callable[..., list[Call]],
-        arrays: Sequence[Any],
-        axes: Sequence[int],
-        shape: Sequence[int],
+        self, recipe: Callable[..., list[Call]], arrays: Sequence[Any], axes: Sequence[int]
     ) -> None:
+        shape = arrays[-1].shape
         length = math.prod([shape[axis] for axis in axes])
         settings = _strips.settings
         self._recipe = recipe
@@ -251,39 +210,13 @@ def _binder(recipe: Callable[..., list[Call]]) -> Binder:
         axis, *rest = attrs
         axes = tuple(range(out.ndim)) if axis is None else normalize_axis_tuple(axis, out.ndim)
         arrays = [*[np.broadcast_to(x, out.shape) for x in inputs], out]
-        return _step(recipe, arrays, -1, axes, rest)
 
-    return bind
+        def calls(*parts: Any) -> list[Call]:
+            return recipe(_Rows(parts[-1], axes), *parts, *rest)
 
-
-def _step(
-    recipe: Callable[..., list[Call]],
-    arrays: Sequence[Any],
-    whole: int,
-    axes: Sequence[int],
-    rest: Sequence[Any],
-) -> Call:
-    """The step of a recipe whose rows are those of ``arrays[whole]``."""
-    dtype = arrays[-1].dtype
-
-    def calls(*parts: Any) -> list[Call]:
-        return recipe(_Rows(parts[whole].shape, axes, dtype), *parts, *rest)
-
-    if _strips.is_large(arrays[whole]):
-        return RowBlocks(calls, arrays, axes, arrays[whole].shape)
-    return InTurn(*calls(*arrays))
-
-
-def _labels_binder(recipe: Callable[..., list[Call]]) -> Binder:
-    """The same of a recipe whose last operands are an array, and a label for each of its rows."""
-
-    def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        *_, x, labels = inputs
-        (axis,) = normalize_axis_tuple(attrs[0], x.ndim)
-        # What has an element for each row has an axis of one for it. Of a single row it may have that.
-        arrays = [a if a.ndim == x.ndim else np.expand_dims(a, axis) for a in (*inputs, out)]
-        step = _step(recipe, arrays, -3, (axis,), [axis])
-        return InTurn(numbers_check(labels, x.shape, axis), step)
+        if _strips.is_large(out):
+            return RowBlocks(calls, arrays, axes)
+        return InTurn(*calls(*arrays))
 
     return bind
 
@@ -297,5 +230,3 @@ for _recipe in (
     standardize_grad,
 ):
     register_binder(_recipe.__name__, "cpu", _binder(_recipe))
-for _recipe in (cross_entropy, cross_entropy_grad):
-    register_binder(_recipe.__name__, "cpu", _labels_binder(_recipe))

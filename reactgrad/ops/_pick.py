@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,16 @@ from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import common_device, normal_axis
 
 
-def infer_pick(name: str, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    """The spec of what is chosen from each row; raises if there is not an integer for each."""
+def _infer_pick(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     x, numbers = specs
-    axis = normal_axis(name, attrs[0], len(x.shape))
+    axis = normal_axis("pick", attrs[0], len(x.shape))
     rows = (*x.shape[:axis], *x.shape[axis + 1 :])
     if not agree(numbers.shape, rows):
         raise ShapeError(
             f"integers that choose from {x!r} along axis {axis} have the shape {rows}, one for each "
             f"row, and not {numbers.shape}."
         )
-    return spec(rows, x.dtype, common_device(name, specs))
+    return spec(rows, x.dtype, common_device("pick", specs))
 
 
 def agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
@@ -45,7 +43,7 @@ def _dtypes(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
 
 PICK = Op(
     "pick",
-    partial(infer_pick, "pick"),
+    _infer_pick,
     (lambda g, ans, x, numbers, axis: apply(PLACE, (g, numbers, x), (axis,)), None),
     (LINEAR, None),
     loop_dtypes=_dtypes,

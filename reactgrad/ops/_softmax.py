@@ -15,7 +15,7 @@ from reactgrad.ops._reduce import Axis, axis_of, sum
 from reactgrad.ops._shapes import broadcast, common_device, normal_axes, promote, resolve
 
 
-def float_dtype(name: str, dtype: Any) -> Any:
+def _float_dtype(name: str, dtype: Any) -> Any:
     """The dtype in which a function like exp computes."""
     found = resolve(np.exp, (dtype,))[-1]
     if found.kind == "c":
@@ -29,7 +29,7 @@ def rowwise(name: str) -> Infer:
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         (one,) = specs
         normal_axes(name, attrs[0], len(one.shape))
-        return spec(one.shape, float_dtype(name, one.weak or one.dtype), one.device)
+        return spec(one.shape, _float_dtype(name, one.weak or one.dtype), one.device)
 
     return infer
 

@@ -131,6 +131,40 @@ def test_nodes_of_a_jacobian_do_not_depend_on_sizes() -> None:
         assert added(100, mode) == added(3, mode) <= 25
 
 
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "softmax": rg.softmax,
+    "softmax first axis": lambda x: rg.softmax(x, 0),
+    "softmax all": lambda x: rg.softmax(x, None),
+    "log_softmax": rg.log_softmax,
+    "cross_entropy": lambda x: rg.cross_entropy(x, np.arange(x.shape[0]) % 3),
+    "cross_entropy first axis": lambda x: rg.cross_entropy(x, [0, 1, 3], 0),
+    "layer_norm": rg.layer_norm,
+    "layer_norm first axis": lambda x: rg.layer_norm(x, axis=0),
+}
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+@pytest.mark.parametrize("name", ROWS)
+def test_jacobians_and_hessians_of_what_needs_rows_are_one_pass(name: str, mode: Any) -> None:
+    f, counts = ROWS[name], []
+    for rows in (4, 9):
+        g = rg.Graph()
+        x = g.param(np.random.default_rng(0).normal(size=(rows, 3)))
+        y = f(x)
+        flat = (y * np.cos(np.arange(y.size)).reshape(y.shape)).reshape(-1)
+        s = (flat**2).sum()
+        count = len(g)
+        jacobian, hessian = rg.jacobian(flat, x, mode), rg.hessian(s, x)
+        counts.append(len(g) - count)
+        slopes = rg.grad(s, x).reshape(-1)
+        for found, ys in ((jacobian, flat), (hessian, slopes)):
+            want = [rg.grad(ys[i], x).value for i in range(ys.size)]
+            np.testing.assert_allclose(
+                found.value, np.reshape(want, found.shape), rtol=1e-9, atol=1e-12
+            )
+    assert counts[0] == counts[1]
+
+
 def test_jacobian_is_live_and_recomputes_what_is_stale() -> None:
     g = rg.Graph()
     x, other = g.input([1.0, 2.0]), g.input([3.0, 4.0])
