@@ -99,9 +99,8 @@ class Change:
         self._held: list[Any] = []  # former parents, which may have to come back
         self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
         self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
-        self._doubtful: dict[
-            int, ReactgradError
-        ] = {}  # what fits when gradients have followed, or not
+        # Nodes that do not fit, as long as gradients are still to follow: see `check`.
+        self._doubtful: dict[int, ReactgradError] = {}
 
     def __enter__(self) -> Change:
         if self._departure is None and self._graph._shapes.now is not None:

@@ -92,9 +92,7 @@ def check(
             except ReactgradError as error:
                 if not lenient:
                     error.add_note(_reason(graph, slot, sources, edited))
-                    if doubtful is None or slot in host.owners:
-                        raise
-                    if not _follows_gradients(graph, operands):
+                    if doubtful is None or not _may_fit_later(graph, slot, operands):
                         raise
                     doubtful[slot] = error.with_traceback(None)
                     continue
@@ -107,10 +105,11 @@ def check(
     return new
 
 
-def _follows_gradients(graph: Graph, operands: Iterable[int]) -> bool:
-    """Whether nodes of gradients are among these, or what these are computed from."""
+def _may_fit_later(graph: Graph, slot: int, operands: Iterable[int]) -> bool:
+    """Whether a node, itself of no gradient, is computed from gradients, which are still to follow."""
     owners = graph._host.owners
-    return any(slot in owners for slot in graph._scheduler.topology.ancestors(operands))
+    ancestors = graph._scheduler.topology.ancestors(operands)
+    return slot not in owners and not owners.keys().isdisjoint(ancestors)
 
 
 def _users(graph: Graph, slot: int) -> Iterable[int]:

@@ -404,3 +404,41 @@ def test_a_step_that_calls_a_function_allocates_little(
     short, long = of(10), of(210)
     assert long[0] - short[0] <= 200 * bytes_a_node + 200
     assert long[1] <= 600
+
+
+def _network(g: rg.Graph, x: rg.Var) -> rg.Var:
+    weights = [g.param(np.full((8, 8), 0.1)) for _ in range(10)]
+    y = x
+    for w in weights:
+        y = rg.tanh(y @ w)
+    gradients = rg.grad(y.sum(), weights)
+    return y.sum() + sum([gradient.sum() for gradient in gradients[1:]], gradients[0].sum())
+
+
+@pytest.mark.parametrize(
+    ("value", "model"),
+    [
+        (1.0, lambda g, x: chain(x, 5)),
+        (1.0, lambda g, x: chain(x, 50)),
+        (np.ones((4, 8)), lambda g, x: (rg.tanh(x * 0.5) + x).sum()),
+        (np.ones((4, 8)), _network),
+    ],
+    ids=["functions", "many functions", "few ops", "network"],
+)
+def test_a_plan_is_paid_back_within_three_replays(
+    value: object, model: Callable[[rg.Graph, rg.Var], rg.Var]
+) -> None:
+    """Two reads that find, store and bind it, and three that follow it, beside five without any."""
+    counts: list[int] = []
+    for plans in (True, False):
+        g = rg.Graph()
+        x = g.input(value)
+        y = model(g, x)
+        y.value
+        g._scheduler.plans.enabled = plans
+        count = 0
+        for _ in range(5):
+            x.set(value)
+            count += python_calls(lambda y=y: y.value)
+        counts.append(count)
+    assert counts[0] < counts[1]
