@@ -349,6 +349,7 @@ def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
     tried: set[int] = set()
     while True:
         graph._tidy()  # what nobody holds any more refuses nothing
+        graph._scheduler.attend()  # so that marks tell which values rules may look at
         try:
             departure = shapes.leave(graph)
             with Change(graph, departure=departure) as change:

@@ -151,3 +151,24 @@ def test_what_does_not_need_a_function_does_not_run_it() -> None:
     x.set(np.full(4, 2.0))
     assert r.value.tolist() == [0.0, 4.0, 4.0, 4.0]
     assert ran == [4, 4]
+
+
+def test_lengths_that_nobody_reads_are_passed_over() -> None:
+    """A rule that asks for a shape sees no value that is stale, be it only by what is set."""
+
+    def build(x: Any) -> tuple[Any, Any]:
+        s = x * 2.0
+        y = (s @ shown(s[-1])).sum()
+        return y, rg.grad(y, x)
+
+    g = rg.Graph()
+    x = g.input(np.ones((3, 2)))
+    y, r = build(x)
+    r.value
+    for lengths in ([5, 6], [2, 3, 4], [6], [3, 3, 5]):
+        for length in lengths:
+            x.set(np.full((length, 2), float(length)))
+        anew = build(rg.Graph().input(x.value))
+        np.testing.assert_allclose(r.value, anew[1].value)
+        np.testing.assert_allclose(y.value, anew[0].value)
+        g.check_invariants()
