@@ -70,7 +70,7 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         with surrounded(graph, blocks):
             return graph._refresh(slots, retry=retry)
     programs = graph._programs
-    if programs.observing and not (graph._computing or programs.under_way):
+    if programs.observing and not (graph._computing or programs.changing or programs.reshaping):
         _follow_values(graph, slots)
     try:
         before = be_quiet()
@@ -111,7 +111,7 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
 def _follow_values(graph: Graph, slots: Sequence[int]) -> None:
     """Let gradients that are about to be computed follow shapes that only values show."""
     stale, owners = set(graph._scheduler.truly_stale(slots)), graph._host.owners
-    numbers = {owners[slot] for slot in stale if slot in owners}
+    numbers = {owners[slot] for slot in stale if slot in owners} - graph._programs.under_way
     for program in graph._programs.in_order() if numbers else ():
         if program.number in numbers:
             program.follow_values(stale)

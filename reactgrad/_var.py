@@ -190,10 +190,11 @@ class Value(Handle):
         Raises
         ------
         OutdatedRuleError
-            While leaves are about to get other shapes, if it is not there: nothing runs before.
+            In the middle of a change, if it is not there: nothing runs before that is made.
         """
         graph, slot = self._graph, self._slot
-        if graph._programs.reshaping and (graph._mark[slot] or graph._host.data[slot] is MISSING):
+        midst = graph._programs.reshaping or graph._programs.changing
+        if midst and (graph._mark[slot] or graph._host.data[slot] is MISSING):
             raise OutdatedRuleError(
                 f"{self.name!r} has a shape that shows only in its value, which was not computed anew "
                 "when a gradient was built. Differentiate again once all inputs have values."

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from reactgrad._errors import GradientError, OutdatedRuleError, SeedError
+from reactgrad._errors import Cancelled, GradientError, OutdatedRuleError, SeedError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
@@ -378,8 +378,12 @@ class Program:
         moved: set[int] = set()
         for slot in [*self.observed]:
             if slot in stale or not mark[slot]:
-                with suppress(Exception):  # who needs it will raise that
+                try:
                     moved |= self._moved([slot])
+                except Cancelled:
+                    raise
+                except Exception:  # who needs it will raise that
+                    continue
         if moved:
             graph._update_program(self, moved)
 

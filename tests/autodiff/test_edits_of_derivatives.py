@@ -179,8 +179,8 @@ def test_edit_brings_a_function_that_has_never_run_into_the_way(mode: Any) -> No
     d = rg.jvp(y, x, [1.0, 1.0]) if mode == "jvp" else rg.jacobian(y, x, mode)
     _ = d.value
     y.replace_parent(1, Exp.apply(x))
-    # A Jacobian is built for the shape of its node, which only a run shows.
-    assert CALLS["Exp"] == (mode != "jvp")
+    # A Jacobian is built for the shape of its node, which only a run shows: at the next read.
+    assert CALLS["Exp"] == 0
     slope = (1.0 + x.value) * np.exp(x.value)
     np.testing.assert_allclose(d.value, slope if mode == "jvp" else np.diag(slope))
     assert CALLS["Exp"] == 1

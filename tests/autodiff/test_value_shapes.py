@@ -172,3 +172,53 @@ def test_lengths_that_nobody_reads_are_passed_over() -> None:
         np.testing.assert_allclose(r.value, anew[1].value)
         np.testing.assert_allclose(y.value, anew[0].value)
         g.check_invariants()
+
+
+def _steps_on_steps(x: Any, w: Any, t: Any) -> list[Any]:
+    """Gradients of losses at weights that a gradient has moved."""
+
+    def loss(x: Any, w: Any) -> Any:
+        return (rg.tanh((shown(x) * w)[1:]) * t[1:, None]).mean()
+
+    r, rx = rg.grad(loss(x, w), w), rg.grad(loss(x, w), x)
+    after = loss(x - 0.1 * rx, w)
+    return [r, rg.grad(loss(x, w - 0.1 * r), w), rg.grad(after, x), rg.grad(after, w)]
+
+
+def _of_squares(x: Any, w: Any, t: Any) -> list[Any]:
+    r = rg.grad(((shown(x) * w)[:, 0] * t).sum(), w)
+    return [r, rg.grad((r * r).sum(), w), rg.grad(w.sum() * r.sum(), w)]
+
+
+def _of_rows(x: Any, w: Any, t: Any) -> list[Any]:
+    y = (rg.log_softmax(shown(x) * w)[:, 0] * t).sum()
+    r = rg.grad(y, w)
+    return [rg.grad((r * r * w).sum(), w), rg.hvp(y, w, r)]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "from behind"])
+@pytest.mark.parametrize("build", [_steps_on_steps, _of_squares, _of_rows])
+def test_gradients_of_gradients_follow(
+    build: Callable[[Any, Any, Any], list[Any]], order: int
+) -> None:
+    """Each is built anew only when those that it is computed from have been, whichever is read first."""
+    g = rg.Graph()
+    x, w, t = g.input(np.ones((3, 2))), g.param(np.ones(2)), g.input(np.ones(3))
+    nodes = build(x, w, t)
+    g.forward(*nodes)
+
+    def check(graph: rg.Graph, length: int) -> None:
+        rng = np.random.default_rng(length)
+        rows, weights = rng.normal(size=(length, 2)), rng.normal(size=length)
+        graph.set({graph[x]: rows, graph[t]: weights})
+        anew = rg.Graph()
+        wanted = build(anew.input(rows), anew.param(np.ones(2)), anew.input(weights))
+        for node, want in list(zip(nodes, wanted, strict=True))[::order]:
+            np.testing.assert_allclose(graph[node].value, want.value, rtol=1e-9, atol=1e-12)
+        graph.check_invariants()
+
+    for length in (4, 2, 5, 3, 3, 6, 1):
+        if length > 1 or build is not _steps_on_steps:  # whose mean is of no elements then
+            check(g, length)
+        with g.whatif() as trial:
+            check(trial, 7)
