@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -70,8 +70,11 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         with surrounded(graph, blocks):
             return graph._refresh(slots, retry=retry)
     programs = graph._programs
-    if programs.observing and not (graph._computing or programs.changing or programs.reshaping):
-        _follow_values(graph, slots)
+    observing = programs.observing and not (
+        graph._computing or programs.changing or programs.reshaping
+    )
+    if observing:
+        _follow_values(graph, graph._scheduler.truly_stale(slots))
     try:
         before = be_quiet()
         try:
@@ -91,6 +94,8 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         raise
     if graph._observed:
         collect(graph, run)
+    if observing and retry and _follow_values(graph, graph._scheduler.topology.ancestors(slots)):
+        return graph._refresh(slots)  # what had raised before shows its shape only now
     failure = graph._scheduler.error_of(slots, run) if run.failed else None
     outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
     if outdated and graph._follow_rules():  # else who failed may have another error to raise by now
@@ -108,13 +113,15 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         del failure  # its traceback holds this frame
 
 
-def _follow_values(graph: Graph, slots: Sequence[int]) -> None:
-    """Let gradients that are about to be computed follow shapes that only values show."""
-    stale, owners = set(graph._scheduler.truly_stale(slots)), graph._host.owners
-    numbers = {owners[slot] for slot in stale if slot in owners} - graph._programs.under_way
-    for program in graph._programs.in_order() if numbers else ():
+def _follow_values(graph: Graph, slots: Collection[int]) -> bool:
+    """Let gradients among these nodes follow shapes that only values show; whether one of them did."""
+    owners, programs = graph._host.owners, graph._programs
+    numbers = {owners[slot] for slot in slots if slot in owners} - programs.under_way
+    followed = False
+    for program in programs.in_order() if numbers else ():
         if program.number in numbers:
-            program.follow_values(stale)
+            followed |= program.follow_values(slots)
+    return followed
 
 
 def follow_rules(graph: Graph) -> bool:

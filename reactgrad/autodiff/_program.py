@@ -9,7 +9,7 @@ the output's handle, which keeps the adjoints alive, or one of the nodes that it
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
@@ -371,13 +371,13 @@ class Program:
         handle, observed = self._graph._handle, self.observed.copy()  # to compute them may build
         return {slot for slot in list(among) if handle(slot).value_shape() != observed[slot]}
 
-    def follow_values(self, stale: Container[int]) -> None:
-        """Follow the shapes that values have, and those that these stale nodes will have."""
+    def follow_values(self, among: Collection[int]) -> bool:
+        """Follow the shapes that values have, and those that these nodes will have; whether one moved."""
         graph = self._graph
         mark = graph._mark
         moved: set[int] = set()
         for slot in [*self.observed]:
-            if slot in stale or not mark[slot]:
+            if slot in among or not mark[slot]:
                 try:
                     moved |= self._moved([slot])
                 except Cancelled:
@@ -386,6 +386,7 @@ class Program:
                     continue
         if moved:
             graph._update_program(self, moved)
+        return bool(moved)
 
     def given(self, slot: int) -> Any:
         """The Var of what was given out for a node and still lives."""

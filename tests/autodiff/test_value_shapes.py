@@ -222,3 +222,28 @@ def test_gradients_of_gradients_follow(
             check(g, length)
         with g.whatif() as trial:
             check(trial, 7)
+
+
+def test_what_is_run_again_after_an_error_may_have_another_shape() -> None:
+    broken = False
+
+    def may_raise(v: Any) -> Any:
+        if broken:
+            raise OSError("away")
+        return v * 1.0
+
+    g = rg.Graph()
+    x = g.param(np.ones((3, 2)))
+    d = rg.lift(may_raise, vjp=lambda g, ans, v: (g,))(x)
+    y = (d[1:] ** 2).sum()
+    r = rg.grad(y, x)
+    assert r.value.shape == (3, 2)
+    broken = True
+    x.set(np.ones((5, 2)))
+    with pytest.raises(OSError, match="away"):
+        r.value
+    broken = False
+    g.forward(y, r, retry=True)
+    np.testing.assert_array_equal(r.value, np.r_[np.zeros((1, 2)), np.full((4, 2), 2.0)])
+    assert y.value == 8.0
+    g.check_invariants()
