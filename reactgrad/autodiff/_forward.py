@@ -94,7 +94,12 @@ class Tangents(Program):
             alone = isinstance(op, Op) and topology.serial[adjoint] >= first
         elif parts:
             several = isinstance(parts[0], Share)
-            adjoint, alone = accumulate(parts, self._shape_of(slot, parts))._slot, True
+            if any(isinstance(part, Placed) for part in parts):
+                parts = [
+                    *map(graph._handle, [zero.slot for zero in self._background(slot)]),
+                    *parts,
+                ]
+            adjoint, alone = accumulate(parts, self._sum_shape(slot))._slot, True
         if adjoint == before:
             return False
         own = before is not None and slot in self._own and not several
@@ -113,15 +118,6 @@ class Tangents(Program):
         if found is None or (given is not None and given.dtype == found.dtype):
             return part
         return astype(part, found.dtype)
-
-    def _shape_of(self, slot: int, parts: Sequence[Any]) -> Any:
-        found = self._graph._host.specs[slot]
-        if found is None and any(isinstance(part, Placed) for part in parts):
-            # Where parts go depends on the shape of the value, which may change.
-            shape = self._graph._handle(slot).shape
-            self.observe(slot, shape)
-            return shape
-        return None if found is None else found.shape
 
     def _contributions_of(self, slot: int, moving: dict[int, int]) -> Iterator[Any]:
         """What the tangents of the operands at these positions contribute to that of this node."""

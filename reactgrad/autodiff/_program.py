@@ -936,6 +936,8 @@ class Program:
                 return False
         else:
             parts = [self._beside(before, own, *one) for one in found]
+            if any(part.kind is Placed for part in parts):
+                parts = [*self._background(slot), *parts]
             # Rules take a tuple apart while they build, so another one is another gradient for them.
             several = bool(parts) and parts[0].kind is Share
             if own and not several and not hooks and self._sums(slot, before, parts, redefine):
@@ -961,7 +963,7 @@ class Program:
     def _sums(self, slot: int, adjoint: Any, parts: list[Part], redefine: Redefine | None) -> bool:
         """Let the adjoint that a node has add up these; or return that it would be of another kind."""
         graph, specs = self._graph, self._graph._host.specs
-        first, shape = graph._scheduler.topology.next_serial, self._sum_shape(slot, parts)
+        first, shape = graph._scheduler.topology.next_serial, self._sum_shape(slot)
         attrs: Attrs
         if sum([part.kind is None for part in parts]) > FAN_IN:  # they become sums of groups
             operands, attrs = accumulated(self._contributed(parts), shape)
@@ -979,6 +981,16 @@ class Program:
         if graph._host.transient:
             follow_segment(graph, slot, slot, adjoint, first)
         return True
+
+    def _background(self, slot: int) -> list[Part]:
+        """Where contributions belong to places of a node whose shape only its value shows: zeros like it."""
+        graph = self._graph
+        if graph._host.specs[slot] is not None:
+            return []
+        zeros = graph._zeros_like(graph._handle(slot))
+        self._held.append(zeros)
+        serial = graph._scheduler.topology.serial[zeros._slot]
+        return [Part(zeros._slot, serial, None, None, (), True)]
 
     def _contributed(self, parts: list[Part]) -> list[Any]:
         """Contributions as rules return them."""
@@ -1032,18 +1044,15 @@ class Program:
         if not parts:
             return self._graph._zeros_like(self._graph._handle(slot))
         first = self._graph._scheduler.topology.next_serial
-        total = accumulate(self._contributed(parts), self._sum_shape(slot, parts))
+        total = accumulate(self._contributed(parts), self._sum_shape(slot))
         if self._graph._host.transient:
             follow_segment(self._graph, slot, slot, total._slot, first)
         return total
 
-    def _sum_shape(self, slot: int, parts: list[Part]) -> Any:
+    def _sum_shape(self, slot: int) -> Any:
         """The shape of what a node is given in parts; ``None``: that of the first."""
         found = self._graph._host.specs[slot]
-        if found is not None:
-            return found.shape
-        placed = any(part.kind is Placed for part in parts)
-        return self._graph._handle(slot).shape if placed else None
+        return None if found is None else found.shape
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
         """Ask a node what it contributes; returns the operands to which that is another part now."""
@@ -1218,10 +1227,7 @@ class Program:
         specs = graph._host.specs
         found = specs[parent]
         if isinstance(part, Placed):
-            if found is None:
-                # Where it goes in the sum depends on the operand's shape, which may change.
-                self.observe(parent, graph._handle(parent).shape)
-            elif _dtype(part.gradient) != found.dtype:
+            if found is not None and _dtype(part.gradient) != found.dtype:
                 part.gradient = astype(part.gradient, found.dtype)
             return part
         if found is not None and specs[part._slot] is found:

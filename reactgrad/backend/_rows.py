@@ -90,7 +90,7 @@ def softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
 
 
 def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
-    product, total = rows.full(), rows.kept()
+    product, total = rows.over(out), rows.kept()
     return [
         rows.times(g, ans, product),
         rows.sum(product, total),
@@ -112,7 +112,7 @@ def log_softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
 
 
 def log_softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
-    e, total = rows.full(), rows.kept()
+    e, total = rows.over(out), rows.kept()
     return [
         partial(np.exp, ans, e),
         rows.sum(g, total),

@@ -247,3 +247,62 @@ def test_what_is_run_again_after_an_error_may_have_another_shape() -> None:
     np.testing.assert_array_equal(r.value, np.r_[np.zeros((1, 2)), np.full((4, 2), 2.0)])
     assert y.value == 8.0
     g.check_invariants()
+
+
+ELEMENTS: dict[str, Callable[[Any], Any]] = {
+    "last": lambda d: d[-1],
+    "of squares": lambda d: (d * d)[0],
+    "of a sum": lambda d: (d + d[0])[0],
+    "joined": lambda d: rg.concatenate([d, d])[0],
+    "stacked": lambda d: rg.stack([d, d])[0, 0],
+    "reshaped": lambda d: d.reshape(-1, 1)[0, 0],
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_gradients_that_depend_on_nothing_but_a_shape_follow(name: str) -> None:
+    def build(x: Any) -> list[Any]:
+        d = shown(x)
+        y = ELEMENTS[name](d)
+        r = rg.grad(y, d)
+        return [
+            *(r, r * 2.0, r + d, (r * d).sum(), rg.concatenate([r, d]), rg.lift(np.copy)(r)),
+            *(rg.grad(y, x), rg.jvp(y, x, x * 1.0), rg.hvp(y, x, x * 1.0)),
+        ]
+
+    g = rg.Graph()
+    x = g.param(np.ones(2))
+    nodes = build(x)
+    g.forward(*nodes)
+    for length in (3, 1, 3, 4, 2):
+        x.set(np.arange(length) + 1.0)
+        for node, want in zip(nodes, build(rg.Graph().param(x.value)), strict=True):
+            np.testing.assert_allclose(node.value, want.value)
+        g.check_invariants()
+
+
+def test_edits_run_no_function_to_see_its_shape() -> None:
+    def may_raise(v: Any) -> Any:
+        if v.sum() > 50.0:
+            raise RuntimeError("too large")
+        return v * 1.0
+
+    g = rg.Graph()
+    x = g.input(np.ones((3, 2)))
+    e = x * 1.0
+    d = rg.lift(may_raise, vjp=lambda g, ans, v: (g,))(e * 2.0)
+    q = d.sum(axis=1)
+    y = (q**2).sum()
+    r = rg.grad(y, x)
+    r.value
+    x.set(np.full((3, 2), 100.0))
+    g.insert(d, q, lambda p: rg.tanh(p))
+    e.pin(np.ones((3, 2)))
+    assert y.value == pytest.approx(12.0 * np.tanh(2.0) ** 2)
+    e.unpin()
+    with pytest.raises(RuntimeError, match="too large"):
+        r.value
+    x.set(np.ones((3, 2)))
+    slope = 8.0 * np.tanh(2.0) / np.cosh(2.0) ** 2
+    np.testing.assert_allclose(r.value, np.full((3, 2), slope))
+    g.check_invariants()
