@@ -70,9 +70,8 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         with surrounded(graph, blocks):
             return graph._refresh(slots, retry=retry)
     programs = graph._programs
-    observing = programs.observing and not (
-        graph._computing or programs.changing or programs.reshaping
-    )
+    # Nothing changes below what is being built: see `Program.follow_below`.
+    observing = programs.observing and not (graph._computing or programs.under_way)
     if observing:
         _follow_values(graph, graph._scheduler.truly_stale(slots))
     try:
@@ -115,10 +114,10 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
 
 def _follow_values(graph: Graph, slots: Collection[int]) -> bool:
     """Let gradients among these nodes follow shapes that only values show; whether one of them did."""
-    owners, programs = graph._host.owners, graph._programs
-    numbers = {owners[slot] for slot in slots if slot in owners} - programs.under_way
+    owners = graph._host.owners
+    numbers = {owners[slot] for slot in slots if slot in owners}
     followed = False
-    for program in programs.in_order() if numbers else ():
+    for program in graph._programs.in_order() if numbers else ():
         if program.number in numbers:
             followed |= program.follow_values(slots)
     return followed
@@ -137,6 +136,9 @@ def follow_rules(graph: Graph) -> bool:
 
 def _follow_outdated(graph: Graph) -> bool:
     programs = graph._programs
+    for program in programs.in_order():
+        if program.outdated():
+            program.follow_below()
     outdated = [(program, program.outdated()) for program in programs.in_order()]
     waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
     unset: set[int] = set()

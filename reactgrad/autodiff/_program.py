@@ -340,6 +340,7 @@ class Program:
         graph = self._graph
         if graph._programs.waiting:
             graph._follow_rules()
+        self.follow_below()
         moved = self._moved(self.observed)
         if moved or self.broken:
             graph._update_program(self, moved)
@@ -387,6 +388,18 @@ class Program:
         if moved:
             graph._update_program(self, moved)
         return bool(moved)
+
+    def follow_below(self, above: frozenset[int] = frozenset()) -> None:
+        """Let gradients that this one is built on follow first: while it builds it stands on them."""
+        programs, owners = self._graph._programs, self._graph._host.owners
+        if not programs.observing or programs.under_way:
+            return
+        above |= {self.number}
+        below = {owners.get(slot) for slot in self.reads if self.has_read(slot)} - above
+        for program in programs.in_order():
+            if program.number in below:
+                program.follow_below(above)
+                program.follow_values(program.observed)
 
     def given(self, slot: int) -> Any:
         """The Var of what was given out for a node and still lives."""

@@ -306,3 +306,43 @@ def test_edits_run_no_function_to_see_its_shape() -> None:
     slope = 8.0 * np.tanh(2.0) / np.cosh(2.0) ** 2
     np.testing.assert_allclose(r.value, np.full((3, 2), slope))
     g.check_invariants()
+
+
+def _hessian(x: Any, w: Any) -> list[Any]:
+    y = ((shown(x) * w)[1:] ** 2).sum()
+    return [rg.hessian(y, w), y, rg.grad(y, w), rg.jacobian(rg.grad(y, w), x)]
+
+
+def _hessian_of_params(x: Any, w: Any) -> list[Any]:
+    return [rg.hessian((shown(x * w)[1:] ** 2).sum(), w)]
+
+
+def _jacobians(x: Any, w: Any) -> list[Any]:
+    d = shown(x) * w
+    return [rg.jacobian(d[1:].sum(axis=1), w), rg.jacobian(d.mean(axis=0), w)]
+
+
+@pytest.mark.parametrize("build", [_hessian, _hessian_of_params, _jacobians])
+def test_hessians_follow_and_rollbacks_come_back(build: Callable[[Any, Any], list[Any]]) -> None:
+    g = rg.Graph()
+    x, w = g.input(np.arange(6.0).reshape(3, 2)), g.param(np.array([0.5, -0.3]))
+    nodes = build(x, w)
+    g.forward(*nodes)
+    x.set(x.value + 1.0)
+    nodes[-1].value
+    for length in (5, 2, 3, 5, 4, 4, 1):
+        x.set(np.arange(2.0 * length).reshape(length, 2))
+        anew = rg.Graph()
+        wanted = build(anew.input(x.value), anew.param(w.value))
+        for node, want in zip(nodes, wanted, strict=True):
+            np.testing.assert_allclose(node.value, want.value)
+        g.check_invariants()
+        before = [node.value for node in nodes]
+        with pytest.raises(KeyError), g.transaction():
+            x.set(np.ones((6, 2)))
+            g.forward(*nodes)
+            raise KeyError
+        assert x.shape == (length, 2)
+        for node, value in zip(nodes, before, strict=True):
+            np.testing.assert_allclose(node.value, value)
+        g.check_invariants()
