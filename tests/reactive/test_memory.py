@@ -29,6 +29,7 @@ class Traced:
 @contextmanager
 def traced() -> Iterator[Traced]:
     found = Traced()
+    np.random.default_rng(0)  # NumPy imports a few MB when that is asked for first
     gc.collect()
     tracemalloc.start()
     try:
