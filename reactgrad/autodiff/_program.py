@@ -558,7 +558,8 @@ class Program:
         try:
             return self._graph._zeros_like(self._graph._handle(slot))
         except OutdatedRuleError:  # of a former rule, so that no value will show its shape any more
-            if self._graph._programs.reshaping:
+            programs = self._graph._programs
+            if programs.reshaping or programs.changing:
                 raise
             return self._graph.const(0.0)
 

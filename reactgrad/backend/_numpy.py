@@ -62,6 +62,10 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def astype(x: Any, out: Any, dtype: Any) -> None:
         xp.copyto(out, x, casting="unsafe")
 
+    def beside(out: Any) -> Any:
+        """Where a step towards `out` is written: on a few elements to write over an operand is slower."""
+        return out if out.size > FEW else xp.empty_like(out)
+
     def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.maximum, inputs[0], xp.zeros((), out.dtype), out=out)
 
@@ -69,9 +73,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         (x,) = inputs
-        scratch = xp.empty_like(out)
+        scratch = beside(out)
         one, minus_one = xp.ones((), out.dtype), -xp.ones((), out.dtype)
-        # From one array to the other: writing over an operand is slower.
         return InTurn(
             partial(xp.multiply, x, minus_one, scratch),
             partial(xp.exp, scratch, out),
@@ -82,7 +85,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     # The order in which they compute is that of the formulas, so that the bits are, too.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
-        scratch, one = xp.empty_like(out), xp.ones(1, out.dtype)
+        scratch, one = beside(out), xp.ones(1, out.dtype)
         return InTurn(
             partial(xp.square, y, out),
             partial(xp.subtract, one, out, scratch),
@@ -91,7 +94,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def bind_sigmoid_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
-        scratch, one = xp.empty_like(out), xp.ones(1, out.dtype)
+        scratch, one = beside(out), xp.ones(1, out.dtype)
         return InTurn(
             partial(xp.subtract, one, y, out),
             partial(xp.multiply, y, out, scratch),
@@ -123,7 +126,6 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         plain = x.ndim <= 2 and w.ndim <= 2
         batch = () if plain else np.broadcast_shapes(x.shape[:-2], w.shape[:-2])
         shape = (*batch, *x.shape[-2:-1], *(w.shape[-1:] if w.ndim > 1 else ()))
-        # On a few elements writing over an operand is slower; on many it saves memory.
         over = shape == out.shape and out.size > FEW
         product = out if over else xp.empty(shape, np.result_type(x, w))
         return InTurn(partial(xp.matmul, x, w, product), partial(xp.add, product, b, out))
