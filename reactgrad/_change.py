@@ -254,16 +254,11 @@ class Change:
         ReactgradError
             If one of them does not exist any more, or what is computed from them does not fit.
         """
-        if self._graph._programs:
-            self._follow_all()
-        for error in self._doubtful.values():
-            raise error
-
-    def _follow_all(self) -> None:
         programs = self._graph._programs
         seen: dict[Program, int] = {}
-        self._hold()
-        going = True
+        going = bool(programs)
+        if going:
+            self._hold()
         while going:  # a program may change what another one was built for
             going = False
             for program in programs.in_order():
@@ -278,6 +273,8 @@ class Change:
                         {slot for slot, _ in news},
                         {slot for slot, respecced in news if respecced},
                     )
+        for error in self._doubtful.values():
+            raise error
 
     def _hold(self) -> None:
         """Keep former parents, which may have to come back, while gradients are built."""

@@ -94,11 +94,8 @@ class Tangents(Program):
             alone = isinstance(op, Op) and topology.serial[adjoint] >= first
         elif parts:
             several = isinstance(parts[0], Share)
-            if any(isinstance(part, Placed) for part in parts):
-                parts = [
-                    *map(graph._handle, [zero.slot for zero in self._background(slot)]),
-                    *parts,
-                ]
+            if graph._host.specs[slot] is None and any(isinstance(p, Placed) for p in parts):
+                parts = [self._background(slot), *parts]
             adjoint, alone = accumulate(parts, self._sum_shape(slot))._slot, True
         if adjoint == before:
             return False

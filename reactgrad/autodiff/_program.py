@@ -950,8 +950,10 @@ class Program:
                 return False
         else:
             parts = [self._beside(before, own, *one) for one in found]
-            if any(part.kind is Placed for part in parts):
-                parts = [*self._background(slot), *parts]
+            if self._graph._host.specs[slot] is None and any(p.kind is Placed for p in parts):
+                zeros = self._background(slot)
+                serial = self._graph._scheduler.topology.serial[zeros._slot]
+                parts.insert(0, Part(zeros._slot, serial, None, None, (), True))
             # Rules take a tuple apart while they build, so another one is another gradient for them.
             several = bool(parts) and parts[0].kind is Share
             if own and not several and not hooks and self._sums(slot, before, parts, redefine):
@@ -996,15 +998,11 @@ class Program:
             follow_segment(graph, slot, slot, adjoint, first)
         return True
 
-    def _background(self, slot: int) -> list[Part]:
-        """Where contributions belong to places of a node whose shape only its value shows: zeros like it."""
-        graph = self._graph
-        if graph._host.specs[slot] is not None:
-            return []
-        zeros = graph._zeros_like(graph._handle(slot))
+    def _background(self, slot: int) -> Any:
+        """Zeros that places belong to, of a node whose shape only its value shows, so that they follow it."""
+        zeros = self._graph._zeros_like(self._graph._handle(slot))
         self._held.append(zeros)
-        serial = graph._scheduler.topology.serial[zeros._slot]
-        return [Part(zeros._slot, serial, None, None, (), True)]
+        return zeros
 
     def _contributed(self, parts: list[Part]) -> list[Any]:
         """Contributions as rules return them."""
