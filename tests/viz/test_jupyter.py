@@ -438,7 +438,11 @@ def test_it_fits_and_has_the_colours_of_the_notebook(lab: Lab, theme: str, width
 def test_a_second_view_leaves_the_first_as_it_is(lab: Lab) -> None:
     lab.move("x", 3.0)
     lab.seen.until(lambda: lab.ask("x.value") == 3.0 and not lab.seen.keys("stale"))
-    runs = int(lab.root.get_by_label("recorded runs").get_attribute("max"))
+    recorded = lab.root.get_by_label("recorded runs")
+    before, runs = -1, int(recorded.get_attribute("max"))
+    while runs != before:  # the last steps of the slider may still be on their way
+        lab.page.wait_for_timeout(500)
+        before, runs = runs, int(recorded.get_attribute("max"))
     assert runs > 0
     lab.page.evaluate("document.querySelector('.rg-explorer').dataset.first = 'yes'")
     lab.do("from IPython.display import display")
