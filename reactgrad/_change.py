@@ -357,15 +357,29 @@ def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
             if departure is not None:
                 shapes.arrive(graph, departure)
             break
-        except SeedError as error:
+        except ReactgradError as error:
             departure = None  # which knows programs
-            if not let_go(error, tried):
+            if not make_way(graph, error, sources, tried):
                 raise
     del leaves
 
 
-def let_go(refused: SeedError, tried: set[int]) -> bool:
-    """Let an output go of the gradients that it keeps, which nobody else may hold; whether that was new."""
+def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried: set[int]) -> bool:
+    """Let go of what is there, but nobody may hold, and has refused a change of these nodes; whether there
+    was something.
+
+    Parameters
+    ----------
+    tried
+        Outputs that were asked before to let go of their gradients.
+    """
+    if isinstance(refused, SeedError) and _let_go(refused, tried):
+        return True
+    return graph._reuse is not None and graph._reuse.make_way(graph, slots)
+
+
+def _let_go(refused: SeedError, tried: set[int]) -> bool:
+    """Let an output go of the gradients that it keeps; whether that was new."""
     slot, programs = refused.output._slot, refused.output._programs_dict()
     kept = [key for key, entry in programs.items() if isinstance(entry, tuple)]
     if slot in tried or not kept:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import NOTHING_CLOSED, Change, Definition, let_go
-from reactgrad._errors import DTypeError, EditError, SeedError
+from reactgrad._change import NOTHING_CLOSED, Change, Definition, make_way
+from reactgrad._errors import DTypeError, EditError, ReactgradError
 from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
+from reactgrad._reuse import building_anew
 from reactgrad._store import Leaf
 from reactgrad._tell import held
 from reactgrad._undo import Before, note_node
@@ -124,8 +125,8 @@ def _commit(graph: Graph, edits: Edits) -> None:
                 for var in edits.removed.values():
                     bury(graph, var, change)
             break
-        except SeedError as error:
-            if not let_go(error, tried):
+        except ReactgradError as error:
+            if not make_way(graph, error, [*edits.operands, *edits.removed], tried):
                 raise
 
 
@@ -254,7 +255,8 @@ def insert(
                 f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
                 f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
             )
-        new = build(graph._handle(source))
+        with building_anew():  # it may compute the same as the child
+            new = build(graph._handle(source))
         _check_built(graph, new)
         for place in places:
             # A detached edge stays one.

@@ -43,6 +43,7 @@ def fork(graph: Graph) -> Graph:
             copy.keep_mode(host.mode)
         copy.spared = host.spared.copy()
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
+        copy.dtypes, copy.floats = host.dtypes.copy(), host.floats.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
         copy.pins = {
             slot: Pin([twin._handle(parent._slot) for parent in pin.parents], pin.fixed)

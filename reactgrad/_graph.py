@@ -21,7 +21,7 @@ from reactgrad._errors import (
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._host import Host
 from reactgrad._measured import Measured
-from reactgrad._nodes import by_given_name
+from reactgrad._nodes import by_name
 from reactgrad._observe import announce
 from reactgrad._observers import Observers
 from reactgrad._plan import planned
@@ -339,8 +339,10 @@ class Graph:
 
         Leaves are always new, and what is built on them, too: make inputs before the loop and set
         them in it. Python numbers are no leaves in this sense; an array that is written into an
-        expression is one, so make it a const before the loop. Nodes of Python functions, of indices
-        that hold arrays and of ``detach_node``, and what gradients are built of, are never shared.
+        expression is one, so make it a const before the loop. Nodes of indices that hold arrays, of
+        functions that were given a list or an array, and of ``detach_node``, what a subgraph or
+        ``insert`` builds, and what gradients are built of, are never shared. What nobody but these blocks
+        keeps any more refuses nothing: its name is free, and its shapes are nobody's.
 
         Returns
         -------
@@ -413,9 +415,7 @@ class Graph:
             return twin_of(self, name)
         with self._lock:
             self._tidy()
-            slot = self._host.named.get(name)
-            if slot is None:
-                slot = by_given_name(self, name)
+            slot = by_name(self, name)
             if slot is None:
                 from difflib import get_close_matches  # slow to import, and only for this
 
@@ -435,7 +435,7 @@ class Graph:
         with self._lock:
             self._tidy()
             if isinstance(item, str):
-                return item in self._host.named or by_given_name(self, item) is not None
+                return by_name(self, item) is not None
             return isinstance(item, Handle) and item._graph is self
 
     def __iter__(self) -> Iterator[Var]:

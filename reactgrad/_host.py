@@ -73,6 +73,8 @@ class Host(Store):
         self.spared: set[int] = set()  # whose values no memory budget may release
         self.frozen: set[int] = set()
         self.dtypes: dict[int, Any] = {}  # for inputs that were declared by dtype alone
+        # Numbers that gradients were ever built for, however long anybody has held these: they stay floats.
+        self.floats: set[int] = set()
         self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
         self.pins: dict[int, Pin] = {}
         self.removed: set[int] = set()  # nodes that were removed and whose row is still needed
@@ -210,6 +212,7 @@ class Host(Store):
         self.frozen.discard(slot)
         self.patterns.pop(slot, None)
         self.dtypes.pop(slot, None)
+        self.floats.discard(slot)
         self.pins.pop(slot, None)
         self.removed.discard(slot)
         if slot in self.owners:

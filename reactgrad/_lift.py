@@ -6,12 +6,12 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
-from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType
+from types import BuiltinFunctionType, EllipsisType, FunctionType, MethodType, NoneType
 from typing import Any
 
 import numpy as np
 
-from reactgrad._cutoff import read_cutoff
+from reactgrad._cutoff import Tolerance, read_cutoff
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad._names import remember
 from reactgrad.backend import Spec, spec
@@ -77,8 +77,9 @@ class Lifted:
         fixed = () if self.layout is None else tuple(map(_fixed, self.layout))
         if None in fixed:
             return None
-        rules = (self.declared, self.vjp, self.jvp, self.outputs)
-        return (type(self), self.function, *rules, self.layout is None, fixed, self.keywords)
+        functions = map(as_itself, (self.function, self.vjp, self.jvp))
+        written = (self.layout is None, fixed, self.keywords)
+        return (type(self), *functions, self.declared, self.outputs, *written)
 
     def call(self, arguments: list[Any]) -> Any:
         """Call the function and make its result safe to keep."""
@@ -239,20 +240,48 @@ def refuse_hidden(function: Any, value: Any) -> None:
 
 OPERAND = object()
 
-_NUMBERS = (bool, int, float, complex, np.generic)
-_CONSTANTS = (str, bytes, NoneType, EllipsisType, Enum, range, np.dtype, type, np.ufunc)
-_FUNCTIONS = (FunctionType, BuiltinFunctionType)
+_NUMBERS = (bool, int, float, complex)
+_CONSTANTS = (str, bytes, NoneType, EllipsisType)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
+
+
+class _Itself:
+    """What stands for an object that is not to be taken for another one that is equal to it."""
+
+    __slots__ = ("one",)
+
+    def __init__(self, one: object) -> None:
+        self.one = one
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.one is other.one
+
+    def __hash__(self) -> int:
+        return id(self.one)
+
+
+def as_itself(function: Any) -> Any:
+    """What tells a function, or a cutoff, from others; those that can be called may say they are equal."""
+    plain = function is None or isinstance(function, (*_FUNCTIONS, Tolerance))
+    return function if plain else _Itself(function)
 
 
 def _fixed(argument: Any) -> Any:
     """What tells an argument that is no Var from others; ``None``: nothing, it may be changed."""
     if argument is OPERAND:
         return OPERAND
-    if isinstance(argument, _NUMBERS):
-        return (type(argument), repr(argument))  # -0.0 is equal to 0.0
-    if isinstance(argument, (*_CONSTANTS, *_FUNCTIONS)):
-        return (type(argument), argument)
-    if type(argument) is tuple:
+    kind = type(argument)
+    if kind in _NUMBERS:
+        return (kind, repr(argument))  # -0.0 is equal to 0.0
+    if isinstance(argument, np.generic):
+        return None if argument.dtype.hasobject else (argument.dtype.str, argument.tobytes())
+    if kind in _CONSTANTS:
+        return (kind, argument)
+    if kind is range:
+        return (kind, argument.start, argument.stop, argument.step)
+    if isinstance(argument, (*_FUNCTIONS, np.dtype, Enum, type, np.ufunc)):
+        return as_itself(argument)
+    if kind is tuple:
         parts = tuple(map(_fixed, argument))
         return None if None in parts else parts
     return None

@@ -78,14 +78,17 @@ def check_name(graph: Graph, name: Any, slot: int | None) -> None:
     if not isinstance(name, str) or not name:
         raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
     graph._tidy()
-    taken = graph._host.named.get(name)
-    if taken is None:
-        taken = by_given_name(graph, name)
-    if taken is not None and taken != slot:
-        raise GraphError(
-            f"the name {name!r} is taken by another node of this graph; names are unique. "
-            f"Choose another one, or g[{name!r}] to get that node."
-        )
+    taken = by_name(graph, name)
+    if taken is None or taken == slot:
+        return
+    if graph._reuse is not None and graph._reuse.make_way(graph, [taken]):  # that keeps no name
+        graph._tidy()
+        if by_name(graph, name) is None:
+            return
+    raise GraphError(
+        f"the name {name!r} is taken by another node of this graph; names are unique. "
+        f"Choose another one, or g[{name!r}] to get that node."
+    )
 
 
 def set_name(graph: Graph, slot: int, name: str | None) -> None:
@@ -98,6 +101,12 @@ def set_name(graph: Graph, slot: int, name: str | None) -> None:
     if name is not None:
         host.name_of[slot] = name
         host.named[name] = slot
+
+
+def by_name(graph: Graph, name: str) -> int | None:
+    """The node of this name, which it was given by somebody or by itself."""
+    slot = graph._host.named.get(name)
+    return by_given_name(graph, name) if slot is None else slot
 
 
 def by_given_name(graph: Graph, name: Any) -> int | None:

@@ -11,11 +11,12 @@ asked for before it is given out, so edits, rollbacks and removals need not know
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactgrad._lift import Lifted
+from reactgrad._lift import Lifted, as_itself
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
 from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
 
@@ -53,7 +54,7 @@ class Reuse:
     __slots__ = ("_known", "_round", "blocks")
 
     def __init__(self) -> None:
-        self.blocks = 0  # how many are open, in all threads
+        self.blocks: list[int] = []  # those that are open, in all threads: the round each began
         self._round = 0
         # With the round of the last use, and what keeps the nodes of its outputs.
         self._known: dict[Any, tuple[Var | _Anchored, int, list[Any]]] = {}
@@ -75,13 +76,15 @@ class Reuse:
             return None
         if open_hooks and hooks_here() is not None:
             return None
+        if graph._subgraphs is not None and graph._subgraphs.under_way:  # which is kept whole
+            return None
         named = op if isinstance(op, Op) else op.definition()
         if named is None:
             return None
         closed = frozenset(detached) if is_grad_enabled(graph) else None
         # 1, 1.0 and True are equal, and not the same attribute.
         named_attrs = (attrs, repr(attrs)) if attrs else ()
-        key = (named, tuple(slots), closed, named_attrs, in_checkpoint(), cutoff)
+        key = (named, tuple(slots), closed, named_attrs, in_checkpoint(), as_itself(cutoff))
         try:
             hash(key)
         except TypeError:  # attributes that hold arrays, or a function that has no hash
@@ -112,15 +115,30 @@ class Reuse:
             others = [graph._host.anchor(output._slot) for output in outputs]
         self._known[key] = (held, self._round, others)
 
-    def begin(self) -> None:
-        """A block begins."""
-        self.blocks += 1
-        self._round += 1
+    def make_way(self, graph: Graph, slots: Iterable[int]) -> bool:
+        """Forget what is computed from these nodes, and themselves: they shall refuse nothing if only this
+        keeps them. Whether there were any."""
+        cone = graph._scheduler.topology.descendants(slots)
+        going = [
+            key
+            for key, (held, _, _) in self._known.items()
+            if (held.slot if isinstance(held, _Anchored) else held._slot) in cone
+        ]
+        for key in going:
+            del self._known[key]
+        return bool(going)
 
-    def end(self) -> None:
-        """A block ends: forget what was not used for long."""
-        self.blocks -= 1
-        known, last = self._known, self._round - ROUNDS
+    def begin(self) -> int:
+        """A block begins; returns what ``end`` is to be given."""
+        self._round += 1
+        self.blocks.append(self._round)
+        return self._round
+
+    def end(self, began: int) -> None:
+        """A block ends: forget what was used neither in one that is open nor lately."""
+        self.blocks.remove(began)
+        known = self._known
+        last = min([self._round - ROUNDS, *[began - 1 for began in self.blocks]])
         while known:
             key = next(iter(known))
             if known[key][1] > last:
@@ -141,7 +159,7 @@ def _intact(graph: Graph, var: Var, key: Any) -> bool:
         for added in (host.hooks, host.pins, host.retained, host.kept):
             if added and at in added:
                 return False
-    if any(host.cutoffs.get(at) != cutoff for at in shown):
+    if any(as_itself(host.cutoffs.get(at)) != cutoff for at in shown):
         return False
     if slot in host.transient and not (inside and host.transient[slot].recomputed):
         return False
@@ -164,23 +182,34 @@ def outputs_of(graph: Graph, slot: int) -> list[int]:
 class ReuseBlock:
     """What ``Graph.reuse`` returns; may be nested and entered again."""
 
-    __slots__ = ("_graph", "_tokens")
+    __slots__ = ("_graph", "_open")
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._tokens: list[Token[tuple[Reuse, ...]]] = []
+        self._open: list[tuple[int, Token[tuple[Reuse, ...]]]] = []
 
     def __enter__(self) -> None:
         graph = self._graph
         with graph._lock:
             if graph._reuse is None:
                 graph._reuse = Reuse()
-            graph._reuse.begin()
-            self._tokens.append(_open.set((*_open.get(), graph._reuse)))
+            token = _open.set((*_open.get(), graph._reuse))
+            self._open.append((graph._reuse.begin(), token))
 
     def __exit__(self, *exc: object) -> None:
         graph = self._graph
         with graph._lock:
-            _open.reset(self._tokens.pop())
+            began, token = self._open.pop()
+            _open.reset(token)
             assert graph._reuse is not None
-            graph._reuse.end()
+            graph._reuse.end(began)
+
+
+@contextmanager
+def building_anew() -> Generator[None]:
+    """A block in which this thread is given no node that is there already."""
+    token = _open.set(())
+    try:
+        yield
+    finally:
+        _open.reset(token)

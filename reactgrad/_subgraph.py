@@ -315,6 +315,11 @@ class Pool:
     def __len__(self) -> int:
         return sum(map(len, self._of.values()))
 
+    @property
+    def under_way(self) -> bool:
+        """Whether an instance is being built."""
+        return bool(self._building)
+
     @contextmanager
     def building(self, feeds: list[Var], arguments: list[Any]) -> Iterator[None]:
         """Build an instance, whose feeds have no values yet."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from reactgrad._errors import Cancelled, GradientError, OutdatedRuleError, SeedError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
+from reactgrad.backend import WEAK_SPECS
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
     ACCUMULATE,
@@ -164,10 +165,6 @@ class Programs:
             for slot, (_, read) in program.seen.items()
         )
 
-    def read(self, slot: int) -> bool:
-        """Whether live gradients depend on this node."""
-        return any(program.has_read(slot) for program in self.in_order())
-
     def in_order(self) -> list[Program]:
         """The live programs in order of creation."""
         # As they were registered, which a fork does in the order of its origin.
@@ -313,8 +310,12 @@ class Program:
         self._reach([self._output])
 
     def _read(self, slots: Iterable[int]) -> None:
-        serial = self._graph._scheduler.topology.serial
-        self.reads.update([(slot, serial[slot]) for slot in slots])
+        host, serial = self._graph._host, self._graph._scheduler.topology.serial
+        specs, floats, number = host.specs, host.floats, WEAK_SPECS[float]
+        for slot in slots:
+            self.reads[slot] = serial[slot]
+            if specs[slot] is number:
+                floats.add(slot)
 
     def has_read(self, slot: int) -> bool:
         """Whether adjoints were built for this node, and not for one that had its slot before."""

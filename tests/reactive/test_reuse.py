@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from random import Random
 from threading import Thread
 from typing import Any
@@ -339,3 +341,138 @@ def test_a_random_loop_gives_what_it_gives_without(seed: int) -> None:
         assert [g is None for g in gradients] == [g is None for g in others]
         for one, other in zip(gradients, others, strict=True):
             assert one is None or one == pytest.approx(other)
+
+
+# --- what only reuse keeps is nobody's -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Functions that say they are equal."""
+
+    factor: object
+
+    def __call__(self, number: Any) -> Any:
+        return number * self.factor
+
+
+def test_functions_and_arguments_that_are_equal_are_not_the_same() -> None:
+    g = rg.Graph()
+    x = g.input(3)
+    stop, day = rg.lift(lambda _, numbers: numbers.stop), rg.lift(lambda a, date: str(date + a))
+    days = [np.datetime64("2020-01-02", unit) for unit in "WD"]
+    with g.reuse():
+        scaled = [rg.lift(Scale(k))(x).value for k in (1, 1.0, True, 0.0, -0.0)]
+        assert list(map(repr, scaled)) == ["3", "3.0", "3", "0.0", "-0.0"]
+        assert [stop(x, range(0, end, 2)).value for end in (3, 4)] == [3, 4]
+        assert [day(x, date).value for date in days] == [str(date + 3) for date in days]
+        scale = rg.lift(Scale(2))
+        assert scale(x) is scale(x)
+        assert stop(x, range(3)) is stop(x, range(3))
+        assert day(x, days[0]) is day(x, np.datetime64(days[0]))
+        method = Scale(2).__call__
+        again = method.__self__.__call__  # another object for the same
+        assert rg.lift(method)(x) is rg.lift(again)(x)
+        assert rg.lift(method)(x) is not rg.lift(Scale(2).__call__)(x)
+
+
+def test_a_name_goes_on_to_who_takes_the_place() -> None:
+    g = rg.Graph()
+    x, w = g.input([1.0, 2.0]), g.param([3.0, 4.0])
+    for step in range(4):
+        with g.reuse():
+            loss = (x * w if step % 2 else x + w).sum()
+            loss.name = "loss"
+            loss.backward()
+        assert g["loss"] is loss
+    with g.reuse():
+        other = (x + w).sum()
+        with pytest.raises(rg.GraphError, match="is taken"):
+            other.name = "loss"  # which somebody holds
+    assert g["loss"] is loss
+    g.check_invariants()
+
+
+def test_an_inserted_node_is_one_of_its_own() -> None:
+    g = rg.Graph()
+    x = g.input(0.5)
+    with g.reuse():
+        y = rg.tanh(x)
+        h = g.insert(x, y, rg.tanh)
+        assert y.parents == (h,)
+        assert h.parents == (x,)
+        assert (x + 1.0) is (x + 1.0)  # the block goes on
+    assert y.value == np.tanh(np.tanh(0.5))
+
+
+def test_an_open_block_keeps_what_it_has_built() -> None:
+    g = rg.Graph()
+    x = g.input(0.5)
+    with g.reuse():
+        y = x + 1.0
+        for _ in range(2 * ROUNDS):
+            with g.reuse():
+                pass
+        assert (x + 1.0) is y
+
+
+def test_subgraphs_in_a_block_are_built_once() -> None:
+    sizes: list[int] = []
+    for blocks in (False, True):
+        g = rg.Graph()
+        w = g.param([1.0, 2.0])
+        model = rg.subgraph(lambda a, w=w: rg.tanh(a * w).sum())
+        with g, g.reuse() if blocks else nullcontext():
+            for step in range(12):
+                loss = model(np.array([step, 1.0]))
+                loss.backward()
+        gc.collect()
+        sizes.append(len(g))
+    assert sizes[0] == sizes[1]
+
+
+def test_what_nobody_holds_refuses_no_shape_and_no_edit() -> None:
+    losses: list[list[float]] = []
+    for blocks in (False, True):
+        g = rg.Graph()
+        x, t = g.input(np.ones((3, 3))), g.input(np.ones(3))
+        w = g.param(np.ones(3))
+        losses.append([])
+        for length in (3, 2, 2, 5, 3):
+            x.set(np.ones((length, 3)))
+            t.set(np.ones(length))
+            with g.reuse() if blocks else nullcontext():
+                loss = ((x @ w - t) ** 2).sum()
+                loss.backward()
+            losses[-1].append(loss.item())
+            del loss
+        with g.reuse() if blocks else nullcontext():
+            y = x + 1.0
+            rg.tanh(y)
+            g.remove(y)
+            z = x @ w - t
+            with pytest.raises(rg.ShapeError):
+                t.set(np.ones(7))  # which somebody holds
+            assert z.shape == (3,)
+        g.check_invariants()
+    assert losses[0] == losses[1] == [12.0, 8.0, 8.0, 20.0, 12.0]
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["gradient gone", "gradient held"])
+def test_a_number_that_had_a_gradient_stays_a_float(held: bool) -> None:
+    g = rg.Graph()
+    k = g.input(0.5)
+    y = k * k
+    gradients = [rg.grad(y, k)]
+    if not held:
+        del y, gradients
+        gc.collect()
+    for graph in (g, g.fork()):
+        graph[k].set(3)
+        square = graph[k] * graph[k]
+        assert square.value == 9.0
+        assert square.dtype == np.float64
+        assert rg.grad(square, graph[k]).value == 6.0
+    other = g.input(0.5)
+    other.set(3)
+    assert type((other * other).item()) is int
