@@ -470,8 +470,10 @@ class Graph:
     def _leaves(self, kind: Leaf) -> VarList:
         with self._lock:
             self._tidy()
-            ops = self._host.ops
-            return VarList([self._handle(slot) for slot in self._slots() if ops[slot] is kind])
+            host, serial = self._host, self._scheduler.topology.serial
+            slots = [slot for slot, op in enumerate(host.ops) if op is kind]  # few of all nodes
+            slots.sort(key=serial.__getitem__)
+            return VarList([self._handle(slot) for slot in slots if slot not in host.removed])
 
     @property
     def inputs(self) -> VarList:
@@ -1666,9 +1668,15 @@ class Graph:
 
     def _update_program(self, program: Program, slots: set[int]) -> None:
         """Build gradients anew whose operands' shapes show only in values."""
-        with Change(self) as change:
-            change.update(program, slots, slots)
-            change.follow()
+        programs = self._programs
+        # But in the midst of an edit rules may look at values: nothing else changes.
+        following, programs.following = programs.following, not programs.changing
+        try:
+            with Change(self) as change:
+                change.update(program, slots, slots)
+                change.follow()
+        finally:
+            programs.following = following
 
     def _retain_between(self, program: Program, root: int, retain: bool) -> None:
         """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""

@@ -136,9 +136,10 @@ def follow_rules(graph: Graph) -> bool:
 
 def _follow_outdated(graph: Graph) -> bool:
     programs = graph._programs
-    for program in programs.in_order():
-        if program.outdated():
-            program.follow_below()
+    before = [program for program in programs.in_order() if program.outdated()]
+    for program in before:
+        program.follow_below()
+    followed = any(not program.outdated() for program in before)
     outdated = [(program, program.outdated()) for program in programs.in_order()]
     waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
     unset: set[int] = set()
@@ -157,7 +158,9 @@ def _follow_outdated(graph: Graph) -> bool:
     finally:
         programs.following = False
     programs.waiting = bool(unset)
-    return any(slots.keys() - unset and not program.broken for program, slots in outdated)
+    return followed or any(
+        slots.keys() - unset and not program.broken for program, slots in outdated
+    )
 
 
 def _check_cancelled(graph: Graph, slots: Sequence[int]) -> None:

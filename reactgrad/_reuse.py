@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._lift import Lifted, as_itself
@@ -32,7 +32,8 @@ ROUNDS = 4
 # Nodes that are asked for to be nodes of their own.
 _OWN = (ALIAS, DETACH)
 
-_open: ContextVar[tuple[Reuse, ...]] = ContextVar("reactgrad_reuse", default=())
+# The blocks around, each with the round in which it began; a task may outlive those it was made in.
+_open: ContextVar[tuple[tuple[Reuse, int], ...]] = ContextVar("reactgrad_reuse", default=())
 
 
 class _Anchored(NamedTuple):
@@ -56,8 +57,9 @@ class Reuse:
     def __init__(self) -> None:
         self.blocks: list[int] = []  # those that are open, in all threads: the round each began
         self._round = 0
-        # With the round of the last use, and what keeps the nodes of its outputs.
-        self._known: dict[Any, tuple[Var | _Anchored, int, list[Any]]] = {}
+        # With the round of the last use, what keeps the nodes of its outputs, and the attributes as they
+        # were: others may be equal to them.
+        self._known: dict[Any, tuple[Var | _Anchored, int, list[Any], Attrs]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -72,7 +74,9 @@ class Reuse:
         cutoff: Any = None,
     ) -> Any:
         """What such a node is found by; ``None``: it is built anew in any case."""
-        if self not in _open.get() or op in _OWN or graph._programs.building is not None:
+        if not any(one is self and began in self.blocks for one, began in _open.get()):
+            return None
+        if op in _OWN or graph._programs.building is not None:
             return None
         if open_hooks and hooks_here() is not None:
             return None
@@ -96,11 +100,11 @@ class Reuse:
         known = self._known.pop(key, None)
         if known is None:
             return None
-        held, _, others = known
+        held, _, others, attrs = known
         var = held.var(graph) if isinstance(held, _Anchored) else held
-        if var is None or not _intact(graph, var, key):
+        if var is None or not _intact(graph, var, key, attrs):
             return None
-        self._known[key] = (held, self._round, others)
+        self._known[key] = (held, self._round, others, attrs)
         return var
 
     def add(self, graph: Graph, key: Any, var: Var, outputs: Sequence[Var] = ()) -> None:
@@ -113,7 +117,7 @@ class Reuse:
             slot, serial = var._slot, graph._scheduler.topology.serial[var._slot]
             held = _Anchored(slot, serial, graph._host.anchor(slot))
             others = [graph._host.anchor(output._slot) for output in outputs]
-        self._known[key] = (held, self._round, others)
+        self._known[key] = (held, self._round, others, graph._host.attrs[var._slot])
 
     def make_way(self, graph: Graph, slots: Iterable[int]) -> bool:
         """Forget what is computed from these nodes, and themselves: they shall refuse nothing if only this
@@ -121,7 +125,7 @@ class Reuse:
         cone = graph._scheduler.topology.descendants(slots)
         going = [
             key
-            for key, (held, _, _) in self._known.items()
+            for key, (held, *_) in self._known.items()
             if (held.slot if isinstance(held, _Anchored) else held._slot) in cone
         ]
         for key in going:
@@ -146,11 +150,11 @@ class Reuse:
             del known[key]
 
 
-def _intact(graph: Graph, var: Var, key: Any) -> bool:
+def _intact(graph: Graph, var: Var, key: Any, attrs: Attrs) -> bool:
     """Whether a node is still what it was built as, and nothing was added to it."""
     if var._graph is not graph:  # it was removed
         return False
-    named, slots, closed, attrs, inside, cutoff = key
+    named, slots, closed, _, inside, cutoff = key
     host, slot = graph._host, var._slot
     op = host.ops[slot]
     several = isinstance(op, Lifted) and op.outputs is not None
@@ -161,6 +165,12 @@ def _intact(graph: Graph, var: Var, key: Any) -> bool:
                 return False
     if any(as_itself(host.cutoffs.get(at)) != cutoff for at in shown):
         return False
+    if any(at in host.former_cutoffs for at in shown):  # which may have kept a value of before
+        return False
+    if (
+        several and cutoff is not None and len(shown) < len(op.outputs or ())
+    ):  # others would have none
+        return False
     if slot in host.transient and not (inside and host.transient[slot].recomputed):
         return False
     operands = host.branches[slot] if slot in host.branches else graph._scheduler.operands(slot)
@@ -168,7 +178,7 @@ def _intact(graph: Graph, var: Var, key: Any) -> bool:
         (op is named or (isinstance(op, Lifted) and op.definition() == named))
         and operands == slots
         and host.closed.get(slot, frozenset()) == closed
-        and (not attrs or host.attrs[slot] == attrs[0])
+        and host.attrs[slot] is attrs
     )
 
 
@@ -182,27 +192,24 @@ def outputs_of(graph: Graph, slot: int) -> list[int]:
 class ReuseBlock:
     """What ``Graph.reuse`` returns; may be nested and entered again."""
 
-    __slots__ = ("_graph", "_open")
+    __slots__ = ("_graph",)
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._open: list[tuple[int, Token[tuple[Reuse, ...]]]] = []
 
     def __enter__(self) -> None:
         graph = self._graph
         with graph._lock:
             if graph._reuse is None:
                 graph._reuse = Reuse()
-            token = _open.set((*_open.get(), graph._reuse))
-            self._open.append((graph._reuse.begin(), token))
+            _open.set((*_open.get(), (graph._reuse, graph._reuse.begin())))
 
     def __exit__(self, *exc: object) -> None:
         graph = self._graph
         with graph._lock:
-            began, token = self._open.pop()
-            _open.reset(token)
-            assert graph._reuse is not None
-            graph._reuse.end(began)
+            *around, (reuse, began) = _open.get()
+            _open.set(tuple(around))
+            reuse.end(began)
 
 
 @contextmanager

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from reactgrad.autodiff import Program
     from reactgrad.backend import Spec
 
-# So many shapes are kept, that of now among them, as long as what is put aside takes no more memory: beside
-# what it costs to compute larger arrays it costs little to follow their shapes.
-MOST = 4
+# So many shapes are kept, that of now among them; fewer, but some, where they are those of many nodes; as
+# long as what is put aside takes no more memory: beside what it costs to compute larger arrays it costs
+# little to follow their shapes.
+MOST, FEWEST = 16, 4
+MOST_NODES = 1 << 16
 MOST_BYTES = 1 << 26
 
 _random = Random(0)
@@ -269,9 +271,9 @@ class Shapes:
         graph._scheduler.staleness.salted(former.salt ^ now.salt)
         self._leaves += [leaf for leaf in leaves if leaf not in self._leaves]
         self._forms = {self._key_of(form): form for form in [*forms[1:], former, now]}
-        while len(self._forms) > MOST:
-            self._drop(next(iter(self._forms)))
         self.serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}
+        while len(self._forms) > self._room(graph):
+            self._drop(next(iter(self._forms)))
         # Without one of them nobody needs what was kept for it.
         lost = partial(_forget, weakref.ref(self))
         self._programs |= {one.number: weakref.ref(one, lost) for one in departure.programs}
@@ -279,11 +281,18 @@ class Shapes:
         if self._bytes(graph) > MOST_BYTES:
             self.clear(graph)
 
+    def _room(self, graph: Graph) -> int:
+        """How many forms may be kept now."""
+        if len(self._forms) * len(self.serials) > MOST_NODES or self._bytes(graph) > MOST_BYTES:
+            return FEWEST
+        return MOST
+
     def _bytes(self, graph: Graph) -> int:
         """How much memory is put aside."""
         data = graph._host.data
         arrays = [found.data for kept in self._found.values() for found, _ in kept.values()]
-        arrays += [data[slot] for form in self._forms.values() for slot in form.built]
+        built = frozenset[int]().union(*[form.built for form in self._forms.values()])
+        arrays += [data[slot] for slot in built]
         return sum([getattr(array, "nbytes", 0) for array in arrays])
 
     def _key_of(self, form: Form) -> Key:

@@ -59,11 +59,7 @@ def common(branches: Sequence[Spec | None]) -> Spec | None:
 def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
     """The gradient of the chosen branch is that of the switch, of the other one zero."""
 
-    def zeros(branch: Any) -> Any:
-        """In its shape, as far as that is known without computing it."""
-        found = g._graph._host.specs[branch._slot]
-        return g._graph._zeros_like(g if common((found, found)) is None else branch)
-
+    zeros = g._graph._zeros_like
     return None, switch(condition, g, zeros(first)), switch(condition, zeros(second), g)
 
 

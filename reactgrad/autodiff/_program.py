@@ -221,6 +221,7 @@ class Program:
         "_own",
         "_params",
         "_parts",
+        "_refusal",
         "_room",
         "_serials",
         "_sharers",
@@ -243,6 +244,7 @@ class Program:
         self.seeds = seeds
         self._updating = False
         self.broken = False
+        self._refusal: Exception | None = None  # why
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
         # What is built may outlive these handles; their nodes must not go before it.
@@ -269,7 +271,7 @@ class Program:
         program._output = self._output
         program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
-        program.broken = self.broken
+        program.broken, program._refusal = self.broken, self._refusal
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
@@ -345,6 +347,9 @@ class Program:
         moved = self._moved(self.observed)
         if moved or self.broken:
             graph._update_program(self, moved)
+            if self.broken:  # its tables are of before
+                assert self._refusal is not None
+                raise self._refusal.with_traceback(None)
         found = [self.given(slot) for slot in wanted]
         missing = [slot for slot, var in zip(wanted, found, strict=True) if var is None]
         if not missing:
@@ -644,7 +649,7 @@ class Program:
             redefine,
         )
         zeros = [s for s in respecced if s not in edges or known(s) is ZERO]
-        self._show({*moved, *needed, *left, *zeros}, redefine)
+        self._show({*moved, *needed, *left, *zeros, *self._outgrown()}, redefine)
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""
@@ -658,13 +663,13 @@ class Program:
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
-    def break_down(self, error: Any, redefine: Redefine) -> None:
-        """Let all that was given out raise what the node `error` raises, until the next change."""
-        self.broken = True
+    def break_down(self, error: Exception, raising: Any, redefine: Redefine) -> None:
+        """Let all that was given out be `raising`, which raises `error`, until the next change."""
+        self.broken, self._refusal = True, error
         for slot in self._given:
             given = self._shown(slot)
             if given is not None:
-                redefine(given, ALIAS, (error._slot,), ())
+                redefine(given, ALIAS, (raising._slot,), ())
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
         """Let what was given out for these nodes show their adjoints."""
@@ -677,6 +682,19 @@ class Program:
                 adjoint = self._zero(slot)._slot
             if adjoint != given:
                 redefine(given, ALIAS, (adjoint,), ())
+
+    def _outgrown(self) -> list[int]:
+        """For which nodes something was given out that has a former shape: that of a seed, which is none of
+        the program's nodes and does not follow with them."""
+        specs = self._graph._host.specs
+        both = {slot: (self._shown(slot), self._known(slot)) for slot in self._given}
+        return [
+            slot
+            for slot, (given, adjoint) in both.items()
+            if None not in (given, adjoint)
+            and adjoint is not ZERO
+            and specs[given] is not specs[adjoint]
+        ]
 
     def rerun_hooks(self) -> None:
         """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""

@@ -78,7 +78,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         )
     graph = y._graph
     with graph._lock:
-        if graph._host.hooks:  # how the gradient moves that they leave, as in rg.hessian
+        if _hooked(y, wanted):  # how the gradient moves that they leave, as in rg.hessian
             found = tuple(_moved(y, x, wanted, given, allow_unused) for x in wanted)
             return found[0] if single else found
         try:
@@ -107,6 +107,15 @@ class _Products(Program):
                 "it is the derivative of. Ask for it again: rg.hvp(y, x, v)."
             )
         return ()
+
+
+def _hooked(y: Any, xs: Sequence[Any]) -> bool:
+    """Whether a hook lies on a way from one of `xs` to `y`."""
+    hooks, topology = y._graph._host.hooks, y._graph._scheduler.topology
+    if not hooks:
+        return False
+    between = topology.ancestors([y._slot]) & topology.descendants([x._slot for x in xs])
+    return not hooks.keys().isdisjoint(between)
 
 
 def _moved(y: Any, x: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
@@ -171,7 +180,7 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
         return _by_mode(y, x, mode)
     modes: tuple[Mode, Mode] = ("forward", "reverse")
     first, second = modes if _size(x) <= _size(y) else modes[::-1]
-    if y._graph._host.hooks:
+    if _hooked(y, [x]):
         # Hooks change what reverse mode computes, and a shape must not decide whether they count. They
         # do for a Jacobian; for a Hessian they have had their say in the gradient.
         first, second = modes if what == "rg.hessian" else modes[::-1]

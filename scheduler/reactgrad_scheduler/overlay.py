@@ -7,22 +7,28 @@ large the graph is, and it takes the memory of what it writes itself. This is co
 ground as the one version that all others differ from (compare Baker (1991), "Shallow binding makes
 functional arrays fast", where versions form chains).
 
-Invariant: nobody writes a ground on which more than one overlay lies. Where the others are gone, the one that
-is left writes its rows down into it at its next fork, and is empty again; where it has written a good part of
-all rows, it gets a ground of its own. So neither a lineage of forks nor a graph that is forked again and
-again piles anything up.
+Invariant: nobody sees another one's rows in a ground. Where the others are gone, the one that is left writes
+its rows down into it at its next fork, and is empty again; where they are few, as with a fork that is about
+to be replaced by the next one, each is given the rows first that it saw there; where it has written a good
+part of all rows, it gets a ground of its own. So neither a lineage of forks nor a graph that is forked again
+and again piles anything up.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import Generic, Protocol, TypeVar, cast
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
 # A ground is laid anew where an overlay holds more than one row in so many.
 WORN = 4
+
+# So many others are given their rows by one that writes down more than so many.
+FEW, SOME = 4, 32
 
 
 class Column(Protocol[T]):
@@ -36,12 +42,22 @@ class Column(Protocol[T]):
 
 
 class Ground(Generic[T]):
-    """Rows that overlays share."""
+    """Rows that overlays share.
 
-    __slots__ = ("rows",)
+    Attributes
+    ----------
+    overlays
+        Some that lie on it, or have lain: all of them, where they are few.
+    lock
+        Held by who writes it; the graphs of others may be at work in their threads meanwhile.
+    """
+
+    __slots__ = ("lock", "overlays", "rows")
 
     def __init__(self, rows: list[T]) -> None:
         self.rows = rows
+        self.overlays: list[weakref.ref[Overlay[T]]] = []
+        self.lock = Lock()
 
 
 def _references(holder: Overlay[T]) -> int:
@@ -61,7 +77,7 @@ class Overlay(dict[int, T]):
         How many rows there are; those behind the ground are all written.
     """
 
-    __slots__ = ("__missing__", "_size", "ground")
+    __slots__ = ("__missing__", "__weakref__", "_size", "ground")
 
     # The method of the ground itself: what is not written is found without a line of Python.
     __missing__: Callable[[int], T]
@@ -71,6 +87,10 @@ class Overlay(dict[int, T]):
         self._lie_on(ground)
 
     def _lie_on(self, ground: Ground[T]) -> None:
+        if len(ground.overlays) > FEW:
+            ground.overlays = [ref for ref in ground.overlays if ref() is not None]
+        if len(ground.overlays) <= FEW:
+            ground.overlays.append(weakref.ref(self))
         # At once, so that no interrupt leaves it on two grounds.
         self.ground, self.__missing__ = ground, ground.rows.__getitem__
 
@@ -92,20 +112,44 @@ class Overlay(dict[int, T]):
 
     def fork(self) -> Overlay[T]:
         """Another one with the same rows."""
-        rows = self.ground.rows
-        alone = _references(self) <= _ALONE
-        if alone or self.written * WORN > len(rows):
-            if not alone:
-                rows = rows.copy()
-            rows.extend([self[slot] for slot in range(len(rows), self._size)])
-            for slot, row in self.items():
-                rows[slot] = row
-            if not alone:
-                self._lie_on(Ground(rows))
-            self.clear()  # last: an interrupt loses no row
+        with self.ground.lock:
+            others = _references(self) - _ALONE
+            if others > 0 and self.written * WORN > len(self.ground.rows):
+                rows = self.ground.rows.copy()
+                self._write_down(rows, Ground(rows))
+            elif others <= 0 or (others <= FEW and self.written > SOME):
+                known = self._others()
+                if len(known) >= others:
+                    for other in known:
+                        other.keep(self.keys())
+                    self._write_down(self.ground.rows)
         twin = Overlay(self.ground, self._size)
         twin.update(super().copy())
         return twin
+
+    def _write_down(self, rows: list[T], ground: Ground[T] | None = None) -> None:
+        """Write all rows that lie here into these, which lie in the ground or become another one."""
+        rows.extend([self[slot] for slot in range(len(rows), self._size)])
+        for slot, row in self.items():
+            rows[slot] = row
+        if ground is not None:
+            self._lie_on(ground)
+        self.clear()  # last: an interrupt loses no row
+
+    def _others(self) -> list[Overlay[T]]:
+        """Those that lie on the same ground, as far as that knows them."""
+        there = [overlay for ref in self.ground.overlays if (overlay := ref()) is not None]
+        return [one for one in there if one is not self and one.ground is self.ground]
+
+    def keep(self, slots: Iterable[int]) -> None:
+        """Have these rows, which others are about to replace in the ground; those that it has stay."""
+        rows = self.ground.rows
+        for slot in slots:
+            if slot < len(rows):
+                row: Any = rows[slot]
+                if type(row) is dict:  # written in place by who has it
+                    row = cast("dict[Any, Any]", row).copy()
+                self.setdefault(slot, row)
 
 
 class Blank(Overlay[T]):

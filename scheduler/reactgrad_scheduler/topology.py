@@ -56,7 +56,7 @@ class Topology:
         self.rank, twin.rank = share(self.rank)
         self.serial, twin.serial = share(self.serial)
         self.shared = twin.shared = twin.size = self.size
-        for slot, consumers in twin.children.items():
+        for slot, consumers in [*twin.children.items()]:
             if type(consumers) is dict:
                 twin.children[slot] = consumers.copy()
         twin.free = self.free.copy()

@@ -346,3 +346,99 @@ def test_hessians_follow_and_rollbacks_come_back(build: Callable[[Any, Any], lis
         for node, value in zip(nodes, before, strict=True):
             np.testing.assert_allclose(node.value, value)
         g.check_invariants()
+
+
+# --- orders of edits and questions -----------------------------------------------------------------
+
+
+def _same(jvp: bool = True) -> Any:
+    """A function of which only values show the shape."""
+    return rg.lift(
+        lambda v: v * 1.0,
+        vjp=lambda g, ans, v: (g,),
+        jvp=(lambda ts, ans, v: ts[0]) if jvp else None,
+    )
+
+
+@pytest.mark.parametrize("asked", ["chosen", "between", "leaf"])
+def test_a_question_after_an_edit_is_of_the_graph_after_it(asked: str) -> None:
+    g = rg.Graph()
+    w = g.param(np.array(-1.5))
+    d = _same()(w)
+    s = rg.switch(w > 0.0, w, d)
+    loss = s.sum()
+    loss.backward()
+    g.zero_grad()
+    g.insert(s, loss, lambda v: v * 10.0)
+    x = {"chosen": s, "between": d, "leaf": w}[asked]
+    assert rg.grad(loss, x).value == 10.0
+    loss.backward()
+    assert w.grad == 10.0
+
+
+def test_two_edits_before_the_next_backward() -> None:
+    g = rg.Graph()
+    w1, w2 = g.param(np.array(-1.5)), g.param(np.array([1.5, -0.75]))
+    d = _same()(w1)
+    s = rg.switch(w1 > 0.0, w1, d)
+    loss = s.sum()
+    loss.backward()
+    g.zero_grad()
+    g.insert(s, loss, rg.tanh)
+    d.replace_parent(0, w2)
+    loss.backward()
+    np.testing.assert_array_equal(w2.grad, 1.0 - np.tanh([1.5, -0.75]) ** 2)
+
+
+def test_the_first_read_after_an_edit_gives_what_the_second_gives() -> None:
+    g = rg.Graph()
+    a, b = g.input(np.ones(2)), g.input(np.ones((2, 2)))
+    d = _same()(b)
+    v = rg.grad(rg.jacobian(d, b, "reverse").sum(), b)
+    assert v.value.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    d.replace_parent(0, a)
+    assert v.value.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("branch", [1.0, np.ones(3)], ids=["number", "array"])
+def test_second_derivatives_past_branches_of_other_shapes(branch: Any) -> None:
+    g = rg.Graph()
+    condition, a = g.input(True), g.input(np.ones((2, 2)))
+    y = rg.switch(condition, branch if isinstance(branch, float) else g.input(branch), a)
+    first = rg.grad((y * y).sum(), a)
+    second = rg.grad((first**2).sum(), a)
+    for chosen, value in ((True, 0.0), (False, 8.0), (True, 0.0)):
+        condition.set(chosen)
+        np.testing.assert_array_equal(second.value, np.full((2, 2), value))
+
+
+@pytest.mark.parametrize("of", [rg.jvp, lambda y, x, v: rg.grad(y, x, gradient=v)])
+def test_a_gradient_that_is_its_seed_follows_that(of: Any) -> None:
+    g = rg.Graph()
+    a, x, single = g.input(np.ones(2)), g.input(np.ones((2, 2))), g.input(np.ones(2, "f4"))
+    s, y = a.sum(), a * 1.0
+    number, rows, kind = of(s, s, s * 0.5), of(x, x, x * 0.5), of(y, y, y * 0.5)
+    slope = rg.grad((rows * rows).sum(), x)
+    assert (number.value, slope.shape, kind.dtype) == (1.0, (2, 2), np.float64)
+    s.replace_parent(0, _same()(a))
+    y.replace_parent(0, single)
+    x.set(np.ones((3, 2)))
+    assert number.value == 1.0
+    assert rows.shape == rows.value.shape == (3, 2)
+    np.testing.assert_array_equal(slope.value, np.full((3, 2), 0.5))
+    assert kind.dtype == kind.value.dtype == np.float32
+    g.check_invariants()
+
+
+def test_hooks_elsewhere_take_no_product_away() -> None:
+    g = rg.Graph()
+    w, z = g.param(np.array([1.0, 2.0])), g.param(1.0)
+    (z * 3.0).register_hook(lambda q: q * 2.0)
+    other = z * 3.0
+    other.register_hook(lambda q: q * 2.0)
+    square = rg.lift(
+        lambda a: a * a, vjp=lambda g, ans, a: (g * a * 2.0,)
+    )  # without a forward rule
+    y = square(w).sum()
+    assert rg.hvp(y, w, np.ones(2)).value.tolist() == [2.0, 2.0]
+    assert rg.hessian(y, w).value.tolist() == [[2.0, 0.0], [0.0, 2.0]]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -476,3 +477,69 @@ def test_a_number_that_had_a_gradient_stays_a_float(held: bool) -> None:
     other = g.input(0.5)
     other.set(3)
     assert type((other * other).item()) is int
+
+
+def test_a_node_that_had_a_cutoff_is_not_given_again() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    with g.reuse():
+        y = x * 3.0
+        assert y.value == 3.0
+        y.cutoff = rg.tolerance(0.5, 0.5)
+        x.set(1.01)
+        assert y.value == 3.0
+        y.cutoff = None
+        assert (x * 3.0).value == 1.01 * 3.0
+
+
+def test_outputs_that_were_removed_come_back_with_their_cutoff() -> None:
+    g = rg.Graph()
+    x = g.input(7)
+    divided = rg.lift(divmod, outputs=2, cutoff="equal")
+    with g.reuse():
+        g.remove(divided(x, 2)[0])
+        quotient, rest = divided(x, 2)
+    assert quotient.cutoff is not None
+    assert rest.cutoff is not None
+
+
+def test_a_node_with_other_attributes_is_not_given_for_its_former_ones() -> None:
+    copysign = rg.extend.primitive("reuse_sign", lambda x, k: x, elementwise=True)(_copysign)
+    g = rg.Graph()
+    x = g.input([1.0, 2.0])
+    with g.reuse():
+        y = copysign(x, k=0.0)
+        assert copysign(x, k=0.0) is y
+        y.rewire(x, k=-0.0)
+        assert copysign(x, k=0.0).value.tolist() == [1.0, 2.0]
+        assert y.value.tolist() == [-1.0, -2.0]
+
+
+def _copysign(x: Any, out: Any, k: float = 0.0) -> None:
+    np.copysign(x, k, out)
+
+
+def test_one_block_in_two_threads_and_in_a_task_that_outlives_it() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    block, entered, left = g.reuse(), Event(), Event()
+    same: list[bool] = []
+
+    def other() -> None:
+        with block:
+            entered.set()
+            assert left.wait(60)
+            same.append((x + 1.0) is (x + 1.0))
+
+    thread = Thread(target=other)
+    with block:
+        thread.start()
+        assert entered.wait(60)
+        task = copy_context()  # as a task has it
+    left.set()
+    thread.join()
+    assert same == [True]
+    assert g._reuse is not None
+    assert g._reuse.blocks == []
+    double = rg.lift(lambda a: a * 2)
+    assert task.run(lambda: double(x) is double(x)) is False

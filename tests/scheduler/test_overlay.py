@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactgrad_scheduler.overlay import Blank, Overlay, share
+from reactgrad_scheduler.overlay import FEW, SOME, Blank, Overlay, share
 
 ACTIONS = st.lists(
     st.tuples(
@@ -91,3 +91,44 @@ def test_a_blank_column_is_the_same_everywhere_and_may_be_written() -> None:
     column[6] = "one"
     assert list(column) == ["none"] * 6 + ["one", "none"]
     assert column.written == 1
+
+
+def test_a_few_others_keep_the_rows_that_one_writes_down() -> None:
+    # As in a loop of what-ifs, in which the former one is there when the next one is made.
+    mine, twin = share(list(range(100)))
+    mine.extend([100])
+    twin[1] = "own"
+    written: list[int] = []
+    for turn in range(40):
+        for slot in range(SOME + 1):
+            mine[slot] = (turn, slot)
+        other = mine.fork()
+        written.append(mine.written)
+        assert list(twin) == [0, "own", *range(2, 100)]
+    assert written == [0] * 40
+    assert (
+        list(other)
+        == list(mine)
+        == [(39, slot) for slot in range(SOME + 1)] + [*range(SOME + 1, 101)]
+    )
+
+
+def test_where_many_look_on_nobody_pays_for_all_of_them() -> None:
+    mine, *twins = share(list(range(1000)))
+    twins += [mine.fork() for _ in range(FEW)]
+    for slot in range(SOME + 1):
+        mine[slot] = -1
+    other = mine.fork()
+    assert {twin.written for twin in twins} == {0}
+    assert (mine.written, other.written) == (SOME + 1, SOME + 1)
+
+
+def test_what_is_written_in_place_is_not_shared() -> None:
+    mine, twin = share([{0: None} for _ in range(8 * SOME)])
+    another = mine.fork()
+    for slot in range(SOME + 1):
+        mine[slot] = {1: None}
+    mine.fork()
+    assert 0 in twin
+    assert twin[0] == another[0] == {0: None}
+    assert twin[0] is not another[0]
