@@ -649,7 +649,8 @@ class Program:
             redefine,
         )
         zeros = [s for s in respecced if s not in edges or known(s) is ZERO]
-        self._show({*moved, *needed, *left, *zeros, *self._outgrown()}, redefine)
+        outgrown = self._outgrown() if respecced else ()
+        self._show({*moved, *needed, *left, *zeros, *outgrown}, redefine)
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""

@@ -788,7 +788,9 @@ class Scheduler:
         executor = self.executor
         with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
             shared = course is None and executor is not None and executor.pays(self, slots)
-            if surely and course is None and not shared:
+            # One node by itself, of which no plan is wanted, is run sooner than planned.
+            alone = len(slots) == 1 and staleness.trace is None and group is None
+            if surely and course is None and not shared and not alone:
                 plan = self._whole_plan(targets, slots)
                 if plan is not None:
                     return self._run_whole(targets, key, repeats or bool(plan.readings), plan)
