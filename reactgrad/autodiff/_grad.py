@@ -12,7 +12,7 @@ from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeE
 from reactgrad.autodiff._program import Program, wanted_leaves
 from reactgrad.backend import device_of_kind, owner, read_value, spec
 from reactgrad.flow import is_grad_enabled, passing
-from reactgrad.ops import SEED, Handle
+from reactgrad.ops import SEED, Handle, known_shape
 
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
@@ -31,13 +31,22 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
             graph._programs.name(slot, key, program)
         return program, {}
     found = programs.get(None)
+    if found is not None and not _goes_with(found[1], output):
+        programs.pop(None)[1].stay()  # as long as somebody uses what it has given out
+        found = None
     if found is None:
         program = graph._programs.find(slot, None)
-        if program is None:
+        if program is None or not _goes_with(program, output):
             program = Program(output, _ones(output))
             graph._programs.name(slot, None, program)
         found = programs[None] = (program.seed, program, program.all_given())
     return found[1], found[2]
+
+
+def _goes_with(program: Program, output: Any) -> bool:
+    """Whether the seed of ones has the shape that the output has, where only a value shows that."""
+    known = output._graph._host.specs[output._slot] is not None
+    return known or known_shape(program.seed) == output.shape
 
 
 def _ones(output: Any) -> Any:

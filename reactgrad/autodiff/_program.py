@@ -257,6 +257,7 @@ class Program:
         with CollectorPause():  # all tuples that it makes stay
             self._start()
         self.number = self._graph._programs.add(self)
+        self._watch_seeds()
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph, with the adjoints that are there already."""
@@ -604,6 +605,8 @@ class Program:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
+                if respecced:
+                    self._watch_seeds()
             finally:
                 programs.changing = before
                 self._changes, self._updating = None, False
@@ -1278,6 +1281,13 @@ class Program:
                 var,
             )
 
+    def _watch_seeds(self) -> None:
+        """Go with the shapes of what is given, where only values will show whether the nodes have them."""
+        for slot, given in self.seeds.items():
+            shape: Any = known_shape(given)
+            if self._graph._host.specs[slot] is None and shape is not None and None not in shape:
+                self.observe(slot, shape)
+
     def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
         """Nodes whose shape is not that of the derivative they were given, with both shapes."""
         for slot, given in self.seeds.items():
@@ -1285,6 +1295,9 @@ class Program:
                 continue  # nobody changes it any more
             var = self._graph._handle(slot)
             shape, seed = known_shape(var), known_shape(given)
+            following = self._graph._programs.following  # else values may be of before the change
+            if shape is None and following and not self._graph._mark[slot]:
+                shape = var.value_shape()
             if shape is None or seed is None:
                 continue
             if len(shape) != len(seed) or any(

@@ -47,7 +47,7 @@ UNCHANGED = object()
 # Bounds of the cache: number of plans, of the nodes in all of them together, and of keys that came
 # once.
 MAX_PLANS = 65536
-MAX_SEEN = 16384
+MAX_SEEN = 4096
 MAX_PLANNED_NODES = 4_000_000
 
 

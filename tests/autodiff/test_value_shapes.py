@@ -442,3 +442,28 @@ def test_hooks_elsewhere_take_no_product_away() -> None:
     y = square(w).sum()
     assert rg.hvp(y, w, np.ones(2)).value.tolist() == [2.0, 2.0]
     assert rg.hessian(y, w).value.tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+def test_a_gradient_of_a_number_is_none_of_an_array_that_it_becomes() -> None:
+    some = rg.lift(
+        lambda a: a.sum() if a.sum() > 0.0 else a * 1.0,
+        vjp=lambda g, ans, a: (g * (a * 0.0 + 1.0),),
+    )
+    g = rg.Graph()
+    x = g.param(np.ones(3))
+    y = some(x)
+    held = [rg.grad(y, x), rg.grad(y, x, gradient=np.array(2.0))]
+    for _ in range(2):
+        x.set(np.ones(3))
+        assert [one.value.tolist() for one in held] == [[1.0] * 3, [2.0] * 3]
+        g.zero_grad()
+        y.backward()
+        assert x.grad.tolist() == [1.0] * 3
+        x.set(-np.ones(3))
+        assert y.value.tolist() == [-1.0] * 3  # before that nobody knows
+        for _ in range(2):
+            for one in held:
+                with pytest.raises(rg.ShapeError, match="single number"):
+                    _ = one.value
+        with pytest.raises(rg.ShapeError):
+            y.backward()
