@@ -15,7 +15,7 @@ from reactgrad._errors import DTypeError, EditError, ReactgradError
 from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
-from reactgrad._reuse import building_anew
+from reactgrad._reuse import built_anew
 from reactgrad._store import Leaf
 from reactgrad._tell import held
 from reactgrad._undo import Before, note_node
@@ -255,8 +255,7 @@ def insert(
                 f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
                 f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
             )
-        with building_anew():  # it may compute the same as the child
-            new = build(graph._handle(source))
+        new = built_anew(build, graph._handle(source))  # it may compute the same as the child
         _check_built(graph, new)
         for place in places:
             # A detached edge stays one.

@@ -11,8 +11,7 @@ asked for before it is given out, so edits, rollbacks and removals need not know
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -212,11 +211,10 @@ class ReuseBlock:
             reuse.end(began)
 
 
-@contextmanager
-def building_anew() -> Generator[None]:
-    """A block in which this thread is given no node that is there already."""
+def built_anew(build: Callable[[Any], Any], parent: Any) -> Any:
+    """What `build` makes of `parent`, without nodes that are there already."""
     token = _open.set(())
     try:
-        yield
+        return build(parent)
     finally:
         _open.reset(token)
