@@ -300,8 +300,7 @@ class Change:
             self._take_back(back)
             del self._log[log:], self._done[done:]
             # Its frames would keep programs alive that were only to be thrown away.
-            error = error.with_traceback(None)
-            program.break_down(error, self._raising(error), self.redefine)
+            program.break_down(self._raising(error.with_traceback(None)), self.redefine)
 
     def _raising(self, error: Exception) -> Any:
         """A node that raises `error` when it is read."""

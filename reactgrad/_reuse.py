@@ -206,8 +206,10 @@ class ReuseBlock:
     def __exit__(self, *exc: object) -> None:
         graph = self._graph
         with graph._lock:
-            *around, (reuse, began) = _open.get()
-            _open.set(tuple(around))
+            blocks = [*_open.get()]
+            reuse, began = next(one for one in reversed(blocks) if one[0] is graph._reuse)
+            blocks.remove((reuse, began))
+            _open.set(tuple(blocks))
             reuse.end(began)
 
 

@@ -272,7 +272,7 @@ class Shapes:
         self._leaves += [leaf for leaf in leaves if leaf not in self._leaves]
         self._forms = {self._key_of(form): form for form in [*forms[1:], former, now]}
         self.serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}
-        while len(self._forms) > self._room(graph):
+        while len(self._forms) > FEWEST and self._is_crowded(graph):
             self._drop(next(iter(self._forms)))
         # Without one of them nobody needs what was kept for it.
         lost = partial(_forget, weakref.ref(self))
@@ -281,11 +281,11 @@ class Shapes:
         if self._bytes(graph) > MOST_BYTES:
             self.clear(graph)
 
-    def _room(self, graph: Graph) -> int:
-        """How many forms may be kept now."""
-        if len(self._forms) * len(self.serials) > MOST_NODES or self._bytes(graph) > MOST_BYTES:
-            return FEWEST
-        return MOST
+    def _is_crowded(self, graph: Graph) -> bool:
+        """Whether these are too many forms, for their nodes or their memory."""
+        forms = len(self._forms)
+        many = forms > MOST or forms * len(self.serials) > MOST_NODES
+        return many or self._bytes(graph) > MOST_BYTES
 
     def _bytes(self, graph: Graph) -> int:
         """How much memory is put aside."""

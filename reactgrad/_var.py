@@ -515,8 +515,9 @@ class Var(Value):
         value : array_like or object
             Cast to the leaf's dtype if nothing but precision can be lost. Another shape is
             checked against all that depends on the leaf before anything changes. What followed
-            from the last shapes, four to sixteen of them, gradients and plans included, is kept for when they come
-            again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``, a picture).
+            from the last shapes, four to sixteen of them, gradients and plans included, is kept for
+            when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,
+            a picture).
         copy : bool
             ``False`` adopts a contiguous array of the leaf's dtype that owns its memory, which
             becomes read-only, instead of copying it; others are copied.

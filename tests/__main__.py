@@ -26,8 +26,7 @@ FEW = ["--hypothesis-profile=few", "--deselect=tests/scheduler/test_deep.py"]
 CONFIGURATIONS: dict[str, list[str]] = {
     "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops"],
     "no blocks, no fusion, no plans": ["--strips=never", "--no-plans", "tests/laws"],
-    # Interrupts in every line take long, and have no more to do with marks than the rest.
-    "marks erased before each read": ["--distrust", "-k", "not interrupt", "tests/reactive"],
+    "marks erased before each read": ["--distrust", "tests/reactive"],
 }
 
 STEPS: dict[str, list[str]] = {

@@ -221,16 +221,15 @@ class Program:
         "_own",
         "_params",
         "_parts",
-        "_refusal",
         "_room",
         "_serials",
         "_sharers",
         "_updating",
         "adjoint",
-        "broken",
         "number",
         "observed",
         "reads",
+        "refusal",
         "seeds",
         "seen",
     )
@@ -243,8 +242,7 @@ class Program:
         self._output: int = output._slot
         self.seeds = seeds
         self._updating = False
-        self.broken = False
-        self._refusal: Exception | None = None  # why
+        self.refusal: Any = None  # the node that raises why it is broken
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
         # What is built may outlive these handles; their nodes must not go before it.
@@ -272,7 +270,8 @@ class Program:
         program._output = self._output
         program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
-        program.broken, program._refusal = self.broken, self._refusal
+        refusal = self.refusal
+        program.refusal = None if refusal is None else graph._handle(refusal._slot)
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
@@ -349,8 +348,7 @@ class Program:
         if moved or self.broken:
             graph._update_program(self, moved)
             if self.broken:  # its tables are of before
-                assert self._refusal is not None
-                raise self._refusal.with_traceback(None)
+                graph._value(self.refusal._slot)
         found = [self.given(slot) for slot in wanted]
         missing = [slot for slot, var in zip(wanted, found, strict=True) if var is None]
         if not missing:
@@ -593,7 +591,8 @@ class Program:
         changes
             Takes in what ``take_back`` needs.
         """
-        if respecced or self.broken:
+        broken = self.refusal is not None
+        if respecced or broken:
             self._check_seed()
         self._part_tables()
         programs = self._graph._programs
@@ -601,7 +600,7 @@ class Program:
             self._changes, self._updating = changes, True
             before, programs.changing = programs.changing, not programs.following
             try:
-                if self.broken:
+                if broken:
                     self._restart(redefine)
                 else:
                     self._follow(changed, respecced, redefine)
@@ -657,23 +656,28 @@ class Program:
 
     def _restart(self, redefine: Redefine) -> None:
         """Build everything anew that was asked for."""
-        for name in (*_TABLES, "broken"):
+        for name in (*_TABLES, "refusal"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
         self.reads = reads | self.reads
-        self.broken = False
+        self.refusal = None
         wanted = [slot for slot in self._given if self._shown(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
         self._show(wanted, redefine)
 
-    def break_down(self, error: Exception, raising: Any, redefine: Redefine) -> None:
-        """Let all that was given out be `raising`, which raises `error`, until the next change."""
-        self.broken, self._refusal = True, error
+    @property
+    def broken(self) -> bool:
+        """Whether it could not follow, so that it is to be built anew."""
+        return self.refusal is not None
+
+    def break_down(self, refusal: Any, redefine: Redefine) -> None:
+        """Let all that was given out raise what the node `refusal` raises, until the next change."""
+        self.refusal = refusal
         for slot in self._given:
             given = self._shown(slot)
             if given is not None:
-                redefine(given, ALIAS, (raising._slot,), ())
+                redefine(given, ALIAS, (refusal._slot,), ())
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
         """Let what was given out for these nodes show their adjoints."""

@@ -123,8 +123,8 @@ class Overlay(dict[int, T]):
                     for other in known:
                         other.keep(self.keys())
                     self._write_down(self.ground.rows)
-        twin = Overlay(self.ground, self._size)
-        twin.update(super().copy())
+            twin = Overlay(self.ground, self._size)
+            twin.update(super().copy())
         return twin
 
     def _write_down(self, rows: list[T], ground: Ground[T] | None = None) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from typing import cast
 
 from reactgrad_scheduler.overlay import Column, Overlay, share
 
@@ -111,9 +112,12 @@ class Topology:
     def _of_its_own(self, parent: int, consumers: dict[int, None]) -> dict[int, None]:
         """The consumers of a node, to be written in place."""
         children = self.children
-        if isinstance(children, Overlay) and parent not in children:
-            consumers = children[parent] = consumers.copy()
-        return consumers
+        if not isinstance(children, Overlay):
+            return consumers
+        if parent not in children:
+            children[parent] = consumers.copy()
+        # Another thread may have given it these meanwhile, see `Overlay.keep`.
+        return cast("dict[int, None]", children[parent])
 
     def relink(self, slot: int, parents: tuple[int, ...]) -> None:
         """Replace the parents of `slot`; the caller has made the ranks fit (see ``order``).

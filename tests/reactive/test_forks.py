@@ -286,3 +286,12 @@ def test_edits_keep_nothing_of_what_was() -> None:
     assert grown(step, 50_000 if FULL else 500) < 100_000
     assert len(g) == before
     g.check_invariants()
+
+
+def test_an_input_without_a_value_has_its_dtype_in_a_fork() -> None:
+    g = rg.Graph()
+    x = g.input(dtype="f4")
+    y = x * 2
+    h = g.fork()
+    h[x].set([1, 2])
+    assert h[y].value.dtype == np.float32

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad import _shapes
-from reactgrad._shapes import MOST
+from reactgrad._shapes import FEWEST, MOST
 from reactgrad.autodiff._program import Program
 from tests.interrupts import interrupted
 
@@ -190,6 +190,23 @@ def test_so_many_shapes_are_kept_the_latest_used() -> None:
     assert {len(kept) for kept in shapes._found.values()} <= {MOST - 1}
     layers.step(3)  # long gone
     assert len(shapes) == MOST
+
+
+@pytest.mark.trusting
+@pytest.mark.parametrize("bound", ["MOST_NODES", "MOST_BYTES"])
+def test_of_many_nodes_or_large_arrays_fewer_shapes_are_kept(
+    bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = Layers(gradients=False)
+    shapes = layers.g._shapes
+    most = {"MOST_NODES": 70, "MOST_BYTES": 20_000}[bound]
+    monkeypatch.setattr(_shapes, bound, most)
+    for batch in range(3, 3 + MOST):
+        layers.step(batch)
+        nodes = len(shapes) * len(shapes.serials)
+        assert {"MOST_NODES": nodes, "MOST_BYTES": shapes._bytes(layers.g)}[bound] <= most
+    assert FEWEST <= len(shapes) < MOST
+    assert shapes._found
 
 
 @pytest.mark.trusting

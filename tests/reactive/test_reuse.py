@@ -543,3 +543,16 @@ def test_one_block_in_two_threads_and_in_a_task_that_outlives_it() -> None:
     assert g._reuse.blocks == []
     double = rg.lift(lambda a: a * 2)
     assert task.run(lambda: double(x) is double(x)) is False
+
+
+def test_blocks_of_two_graphs_may_end_in_any_order() -> None:
+    g, h = rg.Graph(), rg.Graph()
+    x, y = g.input(1.0), h.input(1.0)
+    first, second = g.reuse(), h.reuse()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert (x + 1.0) is not (x + 1.0)
+    assert (y + 1.0) is (y + 1.0)
+    second.__exit__(None, None, None)
+    assert (y + 1.0) is not (y + 1.0)
