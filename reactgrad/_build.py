@@ -103,6 +103,14 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         if host.dropped and graph._programs.building is None:  # else it stays as it is
             graph._tidy()
         specs = host.specs
+        if len(operands) == 2 and not attrs and graph._reuse is None:
+            # What most ops are: two Vars, whose result is known, need none of the lists below.
+            x, y = operands
+            if type(x) is Var is type(y) and x._graph is y._graph is graph:
+                pair = i, j = x._slot, y._slot
+                result = op.known.get((specs[i], specs[j], ()))
+                if result is not None:
+                    return graph._add_computed(op, (), result, pair, ())
         slots: list[int] = []
         found: list[Any] = []
         # Most operands are Vars: lists for others are made when there is one.
@@ -137,7 +145,7 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
                 slots.append(-1)
                 found.append(one)
         try:
-            result = op.known.get((tuple(found), attrs))
+            result = op.known.get((*found, attrs))
         except TypeError:  # attributes that hold arrays are not looked up
             result = None
         if result is None:

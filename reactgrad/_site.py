@@ -6,6 +6,7 @@ import contextlib
 import linecache
 import os
 import sys
+from sys import _getframe
 from types import CodeType
 
 import reactgrad_scheduler
@@ -42,17 +43,24 @@ class Places(dict[int, tuple[CodeType, int]]):
 _places: dict[int, Places] = {}
 _MOST_PLACES = 4096
 
+# The user's code that was asked for last: most nodes are built where the one before was.
+_latest = Places(compile("", "", "exec"))
+
 
 def user_site(above: int = 2) -> Site | None:
     """The innermost place on the stack that is not reactgrad's; so many calls up are known to be."""
-    frame = sys._getframe(above)
+    global _latest
+    frame = _getframe(above)
+    if frame.f_code is (latest := _latest).code:
+        return latest[frame.f_lasti]
     while frame is not None:
         code = frame.f_code
-        places = _places.get(id(code))
-        if places is None:
-            places = _look_at(code)
-        if not places.ours:
-            return places[frame.f_lasti]
+        found = _places.get(id(code))
+        if found is None:
+            found = _look_at(code)
+        if not found.ours:
+            _latest = found
+            return found[frame.f_lasti]
         frame = frame.f_back
     return None
 

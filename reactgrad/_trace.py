@@ -63,12 +63,19 @@ def outer_graph() -> Graph | None:
 
 
 class TracedGraph(Graph):
-    """A graph that notes whether a value was looked at."""
+    """A graph that notes whether a value was looked at.
+
+    Attributes
+    ----------
+    taken : set of int
+        Nodes whose value was, and is no condition: a number that was taken out of the graph.
+    """
 
     looked_at = False
 
     def __init__(self) -> None:
         super().__init__()
+        self.taken: set[int] = set()
         self._following: list[weakref.ref[Any]] = []
 
     @property
@@ -78,6 +85,9 @@ class TracedGraph(Graph):
 
     def _value(self, slot: int) -> Any:
         self.looked_at = True
+        found = self._host.specs[slot]
+        if found is None or found.dtype.kind == "f":
+            self.taken.add(slot)
         return super()._value(slot)
 
     def _value_for_rule(self, slot: int) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
-from reactgrad._trace import Arguments, called_in, outer_graph, traced, values
+from reactgrad._trace import Arguments, TracedGraph, called_in, outer_graph, traced, values
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff import grad as grad_of_nodes
 from reactgrad.backend import device_of_kind, read_value, spec
@@ -65,18 +65,19 @@ def grad(
         If `y` or an `x` is not of a float dtype.
     GradientError
         If `y` does not depend on an `x` over edges that gradients pass, or a node between has no
-        derivative rule.
+        derivative rule; of a function, if an argument is only used as a number taken out of it.
 
     Notes
     -----
     A function is called with Vars, once for each kind of arguments (shapes and dtypes of arrays,
     types of numbers, values of other objects); later calls only set and recompute what the
     arguments change. So it must be pure: what it does besides computing its result is done
-    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it looks at a value (``if
-    x > 0``, ``float(x)``) its result may depend on that, and it is called again every time: right,
+    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it looks
+    at a value (``if x > 0``) its result may depend on that, and it is called again every time: right,
     but slower. ``rg.where`` and ``rg.switch`` choose without looking. A number or array that it
-    takes out (``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient passes: write
-    ``rg.exp(x)``, ``rg.stack([x])``.
+    takes out (``float(x)``, ``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient
+    passes: write ``rg.exp(x)``, ``rg.stack([x])``. An argument whose only part in the result is
+    such a constant is refused.
 
     What was built is kept as long as the function, with its values: of the latest kinds of
     arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay
@@ -560,13 +561,33 @@ def _result(
     """The Var that a function returns."""
     y = fn(*args, **kwargs)
     if isinstance(y, Handle):
+        _check_taken(what, xs, args, y._slot)
         return y
+    _check_taken(what, xs, args)
     if y is None or isinstance(y, tuple | list | dict):
         raise DTypeError(
             f"{what}: the function returned {type(y).__name__}; it must return one Var. Return "
             "the one to differentiate, or rg.stack or rg.concatenate several."
         )
     return xs[0]._graph.const(y)
+
+
+def _check_taken(what: str, xs: Sequence[Any], args: Sequence[Any], *result: int) -> None:
+    """Refuse zeros for an argument of which a number was taken out and nothing else is used."""
+    graph = xs[0]._graph
+    if not isinstance(graph, TracedGraph) or not graph.taken:
+        return
+    topology = graph._scheduler.topology
+    lost = topology.ancestors(graph.taken) - topology.ancestors(result)
+    for x in xs:
+        if x._slot in lost:
+            i = next(i for i, arg in enumerate(args) if arg is x)
+            raise GradientError(
+                f"{what}: the function takes argument {i} out of the graph as a number, by float(x), "
+                "x.value, np.asarray(x) or a function of math, and its result depends on it by that "
+                "alone: no gradient passes a number. Compute with x itself, rg.exp(x) instead of "
+                "math.exp(x). If it is a constant, leave it out: differentiate lambda x: fn(x, c)."
+            )
 
 
 def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[Any]:

@@ -66,7 +66,7 @@ class Op:
     any_number
         Python numbers that do not fit the loop's dtype go to the kernel as they are.
     known
-        What ``result`` has found, by its arguments.
+        What ``result`` has found, by ``(*specs, attrs)``.
     """
 
     name: str
@@ -81,11 +81,11 @@ class Op:
     loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None
     any_count: bool = False
     any_number: bool = False
-    known: dict[tuple[tuple[Spec, ...], Attrs], Spec] = field(default_factory=dict, repr=False)
+    known: dict[tuple[Spec | Attrs | None, ...], Spec] = field(default_factory=dict, repr=False)
 
     def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         """The spec of the result, remembered by the operands' specs."""
-        key = (specs, attrs)
+        key = (*specs, attrs)
         try:
             found = self.known.get(key)
         except TypeError:  # attributes that hold arrays are not looked up

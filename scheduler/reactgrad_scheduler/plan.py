@@ -9,7 +9,7 @@ comes back to the state it started from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -29,7 +29,6 @@ class Group:
     """Nodes that are read together, as long as all of them live; told apart by identity."""
 
     slots: tuple[int, ...]
-    members: frozenset[int]
     clean_in: int | None = None  # a state of the marks in which all of them are clean
 
 
@@ -254,7 +253,8 @@ class PlanCache:
         self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
         self._groups: dict[tuple[int, ...], Group] = {}
         self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
-        self._groups_of: dict[int, set[Group]] = {}  # by member
+        # By member: most are in one group, and all members of it that are share its tuple.
+        self._groups_of: dict[int, tuple[Group] | set[Group]] = {}
         self._members = 0  # of all groups
         self.nodes = 0
         self.enabled = True
@@ -282,7 +282,7 @@ class PlanCache:
 
     def group(self, slots: tuple[int, ...]) -> Group:
         """Make a group of nodes, so that plans of reads of all of them are found at once."""
-        group = Group(slots, frozenset(slots))
+        group = Group(slots)
         if len(self._groups) >= MAX_PLANS or self._members > MAX_PLANNED_NODES:
             self.clear()
             self._groups.clear()
@@ -290,9 +290,19 @@ class PlanCache:
             self._members = 0
         self._groups[slots] = group  # first: an interrupt leaves none that is not found
         self._members += len(slots)
+        groups_of, alone = self._groups_of, (group,)
         for slot in slots:
-            self._groups_of.setdefault(slot, set()).add(group)
+            others = groups_of.setdefault(slot, alone)
+            if type(others) is set:
+                others.add(group)
+            elif others is not alone:
+                groups_of[slot] = {*others, group}
         return group
+
+    def of_group(self, group: Group, slots: Iterable[int]) -> list[int]:
+        """Those of these nodes that are read in this group."""
+        groups_of = self._groups_of
+        return [slot for slot in slots if group in groups_of.get(slot, ())]
 
     def put(self, key: Key, transition: Transition) -> None:
         """Store, in place of what was stored before, dropping the oldest ones beyond the bounds."""
@@ -313,11 +323,11 @@ class PlanCache:
             if self._groups.pop(group.slots, None) is not None:
                 self._members -= len(group.slots)
             for member in group.slots:
-                others = self._groups_of.get(member)
-                if others is not None:
+                others = self._groups_of.get(member, ())
+                if type(others) is set:
                     others.discard(group)
-                    if not others:
-                        del self._groups_of[member]
+                if not others or group in others:
+                    self._groups_of.pop(member, None)
         for read in (serial, *groups):
             for key in self._keys_of.pop(read, ()):
                 self._discard(key)

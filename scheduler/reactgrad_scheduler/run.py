@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reactgrad_scheduler.overlay import Column
@@ -17,7 +17,7 @@ class Run:
     kept without frames (or had raised them before, with the same parents).
     ``raised`` are errors as they were raised, by number, until they are passed on, inside of a node
     until it has ended.
-    ``serials`` tells the nodes of this run from later ones in the same slots.
+    ``sealed`` are the slots of all of these and the serials of the nodes that were in them then.
     """
 
     # By `list`: one is made at many a read, and to call `list[int]` costs several times as much.
@@ -27,9 +27,17 @@ class Run:
     rebuilt: list[int] = field(default_factory=list)
     failed: dict[int, Exception] = field(default_factory=dict)
     raised: dict[int, Exception] = field(default_factory=dict)
-    serials: dict[int, int] = field(default_factory=dict)
+    sealed: tuple[Sequence[int], Sequence[int]] = ((), ())
     seconds: float = 0.0
     retry: bool = False  # whether nodes that had raised were to run again
+    _serials: dict[int, int] | None = None
+
+    @property
+    def serials(self) -> dict[int, int]:
+        """By slot what tells the nodes of this run from later ones; made when somebody asks."""
+        if self._serials is None:
+            self._serials = dict(zip(*self.sealed))
+        return self._serials
 
     @property
     def errors(self) -> list[Exception]:
@@ -48,8 +56,9 @@ class Run:
 
     def seal(self, serial: Column[int]) -> None:
         """Remember which nodes these slots are."""
-        for slots in (self.ran, self.skipped, self.rebuilt, self.failed):
-            self.serials.update(zip(slots, map(serial.__getitem__, slots)))
+        more = self.skipped or self.rebuilt or self.failed
+        slots = [*self.ran, *self.skipped, *self.rebuilt, *self.failed] if more else self.ran
+        self.sealed, self._serials = (slots, [*map(serial.__getitem__, slots)]), None
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from reactgrad_scheduler.overlay import Blank, Column, share
 from reactgrad_scheduler.plan import Group, Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED, Staleness
-from reactgrad_scheduler.topology import RANK_GAP, Topology
+from reactgrad_scheduler.topology import FEW, RANK_GAP, Topology
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves, Versions
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Scheduler:
         topology.next_serial = serial + 1
         slot = free[-1]
         topology.rank[slot] = serial * RANK_GAP
-        topology.serial[slot], free[-1:] = serial, ()  # in one step, see `Topology.remove`
+        topology.serial[slot] = serial
+        del free[-1]  # in one step with that: no call between, see `Topology.remove`
         try:
             if parents:
                 topology.parents[slot] = parents
@@ -166,6 +167,8 @@ class Scheduler:
                     known = children[parent]
                     if not known:
                         children[parent] = (slot,)
+                    elif type(known) is tuple and len(known) < FEW and known[-1] != slot:
+                        children[parent] = (*known, slot)
                     elif type(known) is dict and not topology.shared:
                         known[slot] = None
                     else:
@@ -777,7 +780,7 @@ class Scheduler:
             staleness.trace = {} if recorded else None
         reached = staleness.flush()
         # Of many that were clean, only those that the change has reached are looked at.
-        found = filter(were_clean.members.__contains__, reached) if were_clean else targets
+        found = self.plans.of_group(were_clean, reached) if were_clean else targets
         slots = self.stale_ancestors(found)
         needed = self.under_way(slots)
         if needed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -709,6 +710,40 @@ def test_branch_on_a_value_is_right_and_built_every_time() -> None:
         return y
 
     assert [rg.grad(power)(2.0, n) for n in (1, 2, 3)] == [1.0, 4.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: float(x) ** 2,
+        lambda x: x.value * 2,
+        lambda x: math.exp(x),
+        lambda x: np.asarray(x) + 1,
+        lambda x: rg.exp(np.float64((x * 2).item())),
+    ],
+)
+def test_an_argument_that_is_only_taken_out_as_a_number_is_refused(fn: Any) -> None:
+    """Zeros would be wrong, and without a word."""
+    for derivative in (rg.grad(fn), rg.value_and_grad(fn), rg.jacobian(fn), rg.hessian(fn)):
+        with pytest.raises(rg.GradientError, match="argument 0 out of the graph as a number"):
+            derivative(3.0)
+    with pytest.raises(rg.GradientError, match="argument 0 out"):
+        rg.vjp(fn, 3.0)
+    with pytest.raises(rg.GradientError, match="argument 0 out"):
+        rg.jvp(fn, (3.0,), (1.0,))
+
+
+def test_numbers_taken_out_of_other_arguments_are_constants() -> None:
+    def scaled(x: Any, c: Any) -> Any:
+        return x * float(c)
+
+    assert rg.grad(scaled)(3.0, 4.0) == 4.0
+    assert rg.grad(lambda x: scaled(x, 4.0))(3.0) == 4.0
+    with pytest.raises(rg.GradientError, match="argument 1 out"):
+        rg.grad(scaled, argnums=(0, 1))(3.0, 4.0)
+    # A condition decides, and is no number: where it chooses constants, the gradient is zero.
+    assert rg.grad(lambda x: 1.0 if x > 0 else 0.0)(3.0) == 0.0
+    assert rg.grad(lambda x: 5.0)(3.0) == 0.0
 
 
 def test_shapes_may_decide() -> None:

@@ -116,7 +116,7 @@ class Comparison(Frame):
             self.scheduler.versions.ran_in_part(plan, kept)
         else:  # it has run few, and to settle the journal would look at all
             self._record()
-        self.run.serials = plan.finished.serials
+        self.run.sealed = plan.finished.sealed
         return self.run
 
     def _note(self, end: int) -> None:
