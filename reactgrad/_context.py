@@ -314,15 +314,44 @@ def unchanged(passed: Passed, read: dict[str, Any]) -> bool:
 
 def _as_built_vjp(g: Any, ans: Any, part: Any, passed: Any, read: Any, *operands: Any) -> Any:
     by_part = _guarded(g, passed.base, read, operands, part)
+    if _computed(read):
+        return by_part, None, None, *[_unknown(passed.base, read, one) for one in operands]
     zeros = [_guarded(None, passed.base, read, operands, one) for one in operands]
     return by_part, None, None, *zeros
 
 
 def _as_built_jvp(ts: Any, ans: Any, part: Any, passed: Any, read: Any, *operands: Any) -> Any:
+    if _computed(read) and any(t is not None for t in ts[3:]):
+        return _unknown(passed.base, read, ans)
     return _guarded(ts[0], passed.base, read, operands, ans)
 
 
-for _rule in (_as_built_vjp, _as_built_jvp):
+def _computed(read: dict[str, Any]) -> list[str]:
+    """What forward has computed of arrays: how that depends on the operands, nobody knows.
+
+    Numbers of Python are taken for constants between their changes: counts, signs, steps.
+    """
+    return [name for name, value in read.items() if isinstance(value, np.inexact)]
+
+
+def _unknown(node: Any, read: dict[str, Any], like: Any) -> Any:
+    """In place of a derivative by what `read` was computed from."""
+    declared = node._graph._host.specs[like._slot]
+    op = Lifted(refuse_second, declared, None, (OPERAND, read), ())
+    return node._graph._call_lifted(op, [node.detach()], None)
+
+
+def refuse_second(passed: Any, read: dict[str, Any]) -> None:
+    name = _computed(read)[0]
+    raise GradientError(
+        f"a rule uses ctx.{name}, a number that forward has computed of its arguments. No gradient passes "
+        "it, so what is built with it cannot be differentiated again: it would be wrong without a word. "
+        "Save arguments and results with ctx.save_for_backward(...), and compute the rest of them in the "
+        f"rule. If it is a constant, say so by a number of Python: ctx.{name} = float({name})."
+    )
+
+
+for _rule in (_as_built_vjp, _as_built_jvp, refuse_second):
     remember(_rule)
 del _rule
 

@@ -39,8 +39,9 @@ class Function:
     arrays that ``forward`` gets are read-only; rules run when a gradient is built, not when it is
     computed, so what else they do (printing, or calling ``y.backward()``) is done then, and once;
     ``ctx.saved_tensors`` are nodes, so that what is computed from them follows and higher orders are
-    right, or refused where something was saved that is neither argument nor output; and what is
-    saved must be of the same kind at every run.
+    right, or refused where something was saved that is neither argument nor output, or a number of
+    NumPy set as an attribute (one of Python counts as a constant); and what is saved must be of the
+    same kind at every run.
 
     Examples
     --------

@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError
 from reactgrad._graph import Graph
+from reactgrad._host import Anchor
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
 from reactgrad.flow import Differentiable
 
@@ -67,15 +68,16 @@ class TracedGraph(Graph):
 
     Attributes
     ----------
-    taken : set of int
-        Nodes whose value was, and is no condition: a number that was taken out of the graph.
+    taken : dict of int to Anchor
+        Nodes whose value was, and is no condition: a number that was taken out of the graph. They
+        stay until the function's result is there.
     """
 
     looked_at = False
 
     def __init__(self) -> None:
         super().__init__()
-        self.taken: set[int] = set()
+        self.taken: dict[int, Anchor] = {}
         self._following: list[weakref.ref[Any]] = []
 
     @property
@@ -87,7 +89,7 @@ class TracedGraph(Graph):
         self.looked_at = True
         found = self._host.specs[slot]
         if found is None or found.dtype.kind == "f":
-            self.taken.add(slot)
+            self.taken.setdefault(slot, self._host.anchor(slot))
         return super()._value(slot)
 
     def _value_for_rule(self, slot: int) -> Any:

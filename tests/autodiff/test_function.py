@@ -1061,6 +1061,36 @@ def test_transform_follows_what_a_rule_has_read_of_forward() -> None:
     assert calls == 1
 
 
+def test_second_order_of_a_number_computed_on_ctx_is_refused(g: rg.Graph) -> None:
+    class Norm(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            ctx.norm = np.linalg.norm(x)
+            return ctx.norm.copy()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * ctx.saved_tensors[0] / ctx.norm
+
+    x, w = g.input([3.0, 4.0]), g.param(2.0)
+    y = Norm.apply(x)
+    dx = rg.grad(y * w * w, x)
+    assert np.allclose(dx.value, [2.4, 3.2])
+    x.set([6.0, 8.0])
+    w.set(1.0)
+    assert np.allclose(dx.value, [0.6, 0.8])
+    assert np.allclose(rg.jacobian(dx, w).value, [1.2, 1.6])  # does not pass the rule's operands
+    for second in (
+        rg.grad(dx.sum(), x),
+        rg.hessian(y, x),
+    ):
+        with pytest.raises(rg.GradientError, match="ctx.norm, a number that forward has computed"):
+            second.value  # noqa: B018
+    with pytest.raises(rg.GradientError, match="ctx.norm = float"):
+        rg.hessian(Norm.apply)(np.array([3.0, 4.0]))
+
+
 def test_subgraph_asks_for_inferred_shapes_and_says_where_there_are_none(g: rg.Graph) -> None:
     @rg.subgraph
     def known(x: Any) -> Any:
