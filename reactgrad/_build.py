@@ -398,6 +398,13 @@ def zeros(graph: Graph, found: Spec) -> Var:
 
 
 def _foreign(graph: Graph, operand: Any, op: str) -> GraphError:
+    if graph._traced or operand._graph._traced:
+        return GraphError(
+            f"{op} was given nodes of two graphs: a function that rg.grad, rg.jacobian and others call with "
+            "arrays gets nodes of a graph of its own, and yours are of another one. Pass their values "
+            "to the function, rg.grad(fn, argnums=0)(2.0, x.value); or call it with a node of your "
+            "graph, rg.grad(fn)(g.input(2.0)), which gives a node."
+        )
     return GraphError(
         f"{op} was given {operand.name!r}, which belongs to another graph than the first "
         "operand. Nodes of two graphs cannot be connected: build both in one graph (leaves "

@@ -79,7 +79,8 @@ class Graph:
     Parameters
     ----------
     rng : int
-        Seed of the random nodes of this graph.
+        A seed that belongs to the graph: ``graph.seed``, which forks and saved graphs have, too. No op
+        draws numbers by itself; functions may, ``np.random.default_rng(graph.seed)``.
     max_bytes : int, optional
         Memory budget of its values; see ``max_bytes``.
     jit : bool or int
@@ -118,11 +119,14 @@ class Graph:
         if executor is not None:
             self.executor = executor
 
+    _traced = False  # whether a transform has made it for the function that it differentiates
+
     def _open(self, seed: int) -> None:
         self.seed = seed
         self._host = Host(self)
         self._programs = Programs()
-        self._rule: tuple[int, int] | None = None  # whose rule is asked, and in which thread
+        # Asked before each value that is read, while something is built that may not depend on some.
+        self._may_read: Callable[[int], None] | None = None
         self._asked = Asked()
         self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
         self._shapes = Shapes()

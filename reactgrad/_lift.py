@@ -6,7 +6,16 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
-from types import BuiltinFunctionType, EllipsisType, FunctionType, MethodType, NoneType
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CoroutineType,
+    EllipsisType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    NoneType,
+)
 from typing import Any
 
 import numpy as np
@@ -132,13 +141,25 @@ class Lifted:
         return tuple(parts)
 
     def check(self, result: Any) -> Any:
-        """A result that is no array, as it is; but a Var is no value.
+        """A result that is no array, as it is; but a Var is no value, nor is what can be read once.
 
         Raises
         ------
         DTypeError
-            If it is a Var.
+            If it is a Var, an iterator that its first reader would use up, or a coroutine.
         """
+        if isinstance(result, _USED_UP):
+            instead = (
+                "write def instead of async def, and asyncio.run(...) in it"
+                if isinstance(result, CoroutineType)
+                else "return a list"
+            )
+            if isinstance(result, CoroutineType):
+                result.close()
+            raise DTypeError(
+                f"function {self.name!r} returned a {type(result).__name__}, which gives what is in it to "
+                f"its first reader alone, and a value may have many: {instead}."
+            )
         if isinstance(result, Handle):
             raise DTypeError(
                 f"function {self.name!r} returned the Var {result.name!r}, which is not a value: "  # type: ignore[attr-defined]
@@ -239,6 +260,9 @@ def refuse_hidden(function: Any, value: Any) -> None:
 
 
 OPERAND = object()
+
+# Results that only one reader could use.
+_USED_UP = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip, enumerate, reversed)
 
 _NUMBERS = (bool, int, float, complex)
 _CONSTANTS = (str, bytes, NoneType, EllipsisType)

@@ -74,8 +74,8 @@ def _refuse(name: str, kwargs: Any) -> None:
 def _unknown(name: str) -> DTypeError:
     return DTypeError(
         f"{name} has no op here, so it cannot build a node. Wrap it to call it on the values (without "
-        f"a gradient, or with vjp=): rg.lift({name})(x), or rg.lift(lambda *xs: {name}(xs))(x, y) "
-        "where it takes a list; or take the value now: x.value."
+        f"a gradient, or with vjp=), all arguments as they were: rg.lift({name})(x, ...), or, where it "
+        f"takes a list, rg.lift(lambda *xs: {name}(xs))(x, y); or take the value now: x.value."
     )
 
 

@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -22,9 +22,10 @@ import numpy as np
 
 from reactgrad._change import Change
 from reactgrad._cutoff import equal
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._errors import DTypeError, GraphError, UnsetError
 from reactgrad._probe import connect, probe
 from reactgrad._store import MISSING
+from reactgrad.autodiff import asked_before_reads
 from reactgrad.backend import Spec, owner, read_value
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.ops import FEED, Handle, current_graph
@@ -259,9 +260,18 @@ class Subgraph(Generic[P, R]):
         first = graph._scheduler.topology.next_serial
         feeds = [_feed(graph, found) for found in specs]
         stand_ins = iter(feeds)
-        args, kwargs = _mapped((args, kwargs), lambda one: next(stand_ins) if _feeds(one) else one)
+        numbers: set[int] = set()  # inputs that hold one, which stand for themselves
+
+        def stand_in(one: Any) -> Any:
+            if _feeds(one):
+                return next(stand_ins)
+            if isinstance(one, Handle):
+                numbers.add(one._slot)
+            return one
+
+        args, kwargs = _mapped((args, kwargs), stand_in)
         try:
-            with graph, graph._subgraphs.building(feeds, arguments):
+            with graph, graph._subgraphs.building(feeds, arguments), _unread(graph, numbers):
                 result = self._function(*args, **kwargs)
                 if graph._programs.waiting:  # so that what is built now is what stays
                     graph._follow_rules()
@@ -503,6 +513,18 @@ def _read(graph: Graph, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], 
         specs.append(found)
         taken.append(value)
     return tuple(specs), taken
+
+
+def _unread(graph: Graph, slots: set[int]) -> AbstractContextManager[None]:
+    """Refuse to read these nodes, and what is computed from them, for a block."""
+    if not slots:
+        return nullcontext()
+
+    def check(slot: int) -> None:
+        if not slots.isdisjoint(graph._scheduler.topology.ancestors([slot])):
+            raise UnsetError(FEED.missing)
+
+    return asked_before_reads(graph, check)
 
 
 # --- feeds ---------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class TracedGraph(Graph):
     """
 
     looked_at = False
+    _traced = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -681,6 +681,11 @@ def _second_argnums(second: Any, argnums: Any) -> Any:
 
 def _nodes(y: Any, xs: Any, what: str) -> Any:
     """The nodes to differentiate for, which may be given by their names."""
+    if not isinstance(y, Handle):
+        raise DTypeError(
+            f"{what} takes a Var, not {type(y).__name__} ({y!r:.40}): {what}(y, x); or a function, "
+            f"{what}(fn)(3.0)."
+        )
     if xs is None:
         raise GradientError(f"{what} of a node needs the nodes to differentiate for: {what}(y, x).")
     if isinstance(xs, str):

@@ -30,7 +30,7 @@ from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
 from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
 from reactgrad._undo import note_cutoff, note_frozen
-from reactgrad.autodiff import backward, check_reading, wanted_leaves
+from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.ops import Handle
@@ -91,8 +91,8 @@ class Value(Handle):
                         return value
             except KeyError:  # another thread has replaced it meanwhile
                 pass
-        if graph._rule:
-            check_reading(graph, slot)
+        if graph._may_read:
+            graph._may_read(slot)
         reader = graph._scheduler.reader  # a function that is expected to read this
         if reader is not None and not (graph._followed or graph._transient) and reader.notes(slot):
             value = graph._host.data[slot]
@@ -475,7 +475,7 @@ class Value(Handle):
             raise SetError(
                 f"`{name} {sign} ...` would put a new node under this name and leave the leaf as it "
                 f"is. To change its value write {name}.set({name}.value {sign[:-1]} ...); for a new "
-                f"node, {name}2 = {name} {sign[:-1]} ..."
+                f"node, y = {name} {sign[:-1]} ..."
             )
         return op(self, other)
 
@@ -520,7 +520,8 @@ class Var(Value):
             a picture).
         copy : bool
             ``False`` adopts a contiguous array of the leaf's dtype that owns its memory, which
-            becomes read-only, instead of copying it; others are copied.
+            becomes read-only, instead of copying it; others are copied. Views of it that were made
+            before remain writable, which NumPy cannot change: write to none of them.
 
         Raises
         ------
@@ -684,7 +685,7 @@ class Var(Value):
 
     @contextmanager
     def mutate(self) -> Iterator[Any]:
-        """Edit the array of a leaf in place; the version grows when the block ends.
+        """Edit a copy of the array of a leaf, which becomes its value when the block ends.
 
         An exception inside leaves the value as it was.
 

@@ -10,7 +10,7 @@
 - ``_check``       rules against finite differences
 """
 
-from reactgrad.autodiff._custom import check_reading as check_reading
+from reactgrad.autodiff._custom import asked_before_reads as asked_before_reads
 from reactgrad.autodiff._custom import checked as checked
 from reactgrad.autodiff._custom import fits as fits
 from reactgrad.autodiff._grad import backward as backward

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,32 +72,48 @@ def custom_tangents(
 
 @contextmanager
 def _asking(program: Any, slot: int) -> Iterator[None]:
-    """Ask the rule of a user, which may not read values: see ``check_reading``."""
+    """Ask the rule of a user, which may not read values."""
     graph = program._graph
-    asking, former = graph._programs.asking, graph._rule
+    asking = graph._programs.asking
     asking.append((program, slot))
-    graph._rule = slot, threading.get_ident()
+
+    def refuse(read: int) -> None:
+        host = graph._host
+        if host.ops[read] is CONST:
+            return
+        raise GradientError(
+            f"the rule of node {host.name(slot)!r} ({host.describe_op(slot)}) read the value of "
+            f"{host.name(read)!r}. A rule is built once, as nodes, for all values to come, so what it "
+            "reads would stay as it is now. Compute with the Var instead (rg.where instead of if); what "
+            "only forward can know, that of an rg.Function may leave for backward as an attribute, "
+            "ctx.flag = ...: the rule is built anew when that changes."
+        )
+
+    try:
+        with asked_before_reads(graph, refuse):
+            yield
+    finally:
+        asking.pop()
+
+
+@contextmanager
+def asked_before_reads(graph: Any, check: Callable[[int], None]) -> Iterator[None]:
+    """Ask before each value that this thread reads outside of nodes that run."""
+    thread, former = threading.get_ident(), graph._may_read
+
+    def may_read(slot: int) -> None:
+        if thread == threading.get_ident() and not graph._computing:
+            check(slot)
+        if former is not None:
+            former(slot)
+
+    graph._may_read = may_read
     graph._handed = {}  # no value is found without asking
     try:
         yield
     finally:
-        asking.pop()
-        graph._rule, graph._handed = former, graph._host.handed
-
-
-def check_reading(graph: Any, slot: int) -> None:
-    """Raise ``GradientError`` if a rule is about to read a value that it would not follow."""
-    asked, thread = graph._rule
-    host = graph._host
-    if thread != threading.get_ident() or graph._computing or host.ops[slot] is CONST:
-        return
-    raise GradientError(
-        f"the rule of node {host.name(asked)!r} ({host.describe_op(asked)}) read the value of "
-        f"{host.name(slot)!r}. A rule is built once, as nodes, for all values to come, so what it reads "
-        "would stay as it is now. Compute with the Var instead (rg.where instead of if); what only "
-        "forward can know it may leave for backward as an attribute, ctx.flag = ...: the rule is built "
-        "anew when that changes."
-    )
+        graph._may_read = former
+        graph._handed = graph._host.handed if former is None else {}
 
 
 def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:

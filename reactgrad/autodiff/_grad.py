@@ -109,7 +109,7 @@ def backward(
                 raise GradientError(
                     f"backward from {y.name!r} reaches nothing trainable: no unfrozen param over "
                     "edges that gradients pass. Make leaves with g.param, unfreeze() them, or use "
-                    "rg.grad(y, x) for other nodes."
+                    "rg.grad(y, x) for other nodes; what was built under rg.no_grad() passes none."
                 )
         else:
             given = [inputs] if isinstance(inputs, Handle) else list(inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -437,6 +438,36 @@ def test_the_function_cannot_read_its_arguments(g: rg.Graph) -> None:
     with pytest.raises(rg.UnsetError, match="built without values"):
         f(g.input(1.0) * 1.0)
     assert len(g) == size
+
+
+@pytest.mark.parametrize(
+    "look",
+    [lambda x: x.value > 0, lambda x: x > 0, lambda x: math.exp(x) > 1, lambda x: float(x + 1) > 1],
+)
+def test_the_function_cannot_read_inputs_that_hold_a_number(g: rg.Graph, look: Any) -> None:
+    """They stand for themselves, and what was read of them would stay as it was."""
+    scale = g.input(2.0)
+
+    @rg.subgraph
+    def f(x: Any, other: Any = 1.0) -> Any:
+        return x * other if look(x) else -x
+
+    x = g.input(3.0)
+    assert x.value == 3.0
+    size = len(g)
+    for call in (lambda: f(x), lambda: f(x, scale), lambda: f(x, other=g.input([1.0]))):
+        with pytest.raises(rg.UnsetError, match="built without values"):
+            call()
+    assert len(g) == size
+    assert x.value == 3.0
+
+    @rg.subgraph
+    def scaled(x: Any) -> Any:
+        return x * float(scale)  # no argument: read once
+
+    assert scaled(x).value == 6.0
+    value = scale.value
+    assert scale.value is value
 
 
 def test_a_function_that_raises_leaves_nothing(g: rg.Graph) -> None:

@@ -1097,6 +1097,21 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"takes a Var, not float",
     ),
+    "grad: a number and no nodes": (
+        lambda: rg.grad(3.0),
+        TypeError,
+        r"rg\.grad\(y, x\); or a function",
+    ),
+    "function: a node of another graph": (
+        lambda: (lambda w: rg.grad(lambda a: (a * w).sum())(2.0))(vector()),
+        rg.GraphError,
+        r"nodes of a graph of its own.*x\.value",
+    ),
+    "function: another graph's node first": (
+        lambda: (lambda w: rg.grad(lambda a: (w * a).sum())(2.0))(vector()),
+        rg.GraphError,
+        r"nodes of a graph of its own.*x\.value",
+    ),
     "function: several elements": (
         lambda: rg.grad(identity)([1.0, 2.0]),
         ValueError,
