@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 
