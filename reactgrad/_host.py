@@ -6,7 +6,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,12 +38,14 @@ class Anchor:
     __slots__ = ("__weakref__",)
 
 
-@dataclass(slots=True)
 class Pin:
     """What a pinned node was computed from; keeps these nodes alive."""
 
-    parents: list[Var]
-    fixed: int | None
+    __slots__ = ("fixed", "parents")
+
+    def __init__(self, parents: list[Var], fixed: int | None) -> None:
+        self.parents = parents
+        self.fixed = fixed
 
 
 _NOTHING_AROUND = nullcontext()

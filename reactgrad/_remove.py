@@ -10,7 +10,6 @@ or by gradients that were built on it. Until then its slot stands in ``Host.remo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reactgrad._errors import EditError
@@ -37,13 +36,15 @@ class Grave:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Removal:
     """A removed node that may still come back."""
 
-    var: Var
-    programs: Any
-    kept: bool
+    __slots__ = ("kept", "programs", "var")
+
+    def __init__(self, var: Var, programs: Any, kept: bool) -> None:
+        self.var = var
+        self.programs = programs
+        self.kept = kept
 
     def revive(self, graph: Graph) -> None:
         """Let the Var be what it was; its name is given back by itself."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -44,7 +43,6 @@ Key = frozenset[tuple[int, Any]]  # leaves with their specs
 _NOTHING = Found(MISSING, None, None, None, False), None
 
 
-@dataclass(eq=False, slots=True)
 class Form:
     """What a graph has while its leaves have certain shapes.
 
@@ -60,12 +58,15 @@ class Form:
         Of the nodes of gradients, which nothing else would keep while it is put aside.
     """
 
-    salt: int
-    specs: dict[int, Spec | None] = field(default_factory=dict)
-    definitions: dict[int, Definition] = field(default_factory=dict)
-    tables: dict[int, dict[str, Any]] = field(default_factory=dict)
-    anchors: list[Any] = field(default_factory=list)
-    built: frozenset[int] = frozenset()  # the nodes of gradients
+    __slots__ = ("anchors", "built", "definitions", "salt", "specs", "tables")
+
+    def __init__(self, salt: int) -> None:
+        self.salt = salt
+        self.specs: dict[int, Spec | None] = {}
+        self.definitions: dict[int, Definition] = {}
+        self.tables: dict[int, dict[str, Any]] = {}
+        self.anchors: list[Any] = []
+        self.built: frozenset[int] = frozenset()  # the nodes of gradients
 
 
 class Shapes:

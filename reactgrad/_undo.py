@@ -8,7 +8,6 @@ grow (rules E7 and E10).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._change import Change, Definition
@@ -22,14 +21,18 @@ if TYPE_CHECKING:
 Noted = dict[Hashable, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class Before:
     """A computed node as a transaction found it; keeps what it was computed from alive."""
 
-    definition: Definition
-    spec: Spec | None
-    value: Any  # of a pinned node; these are never written in place
-    held: list[Any]
+    __slots__ = ("definition", "held", "spec", "value")
+
+    def __init__(
+        self, definition: Definition, found: Spec | None, value: Any, held: list[Any]
+    ) -> None:
+        self.definition = definition
+        self.spec = found
+        self.value = value  # of a pinned node; these are never written in place
+        self.held = held
 
     @classmethod
     def of(cls, graph: Graph, slot: int) -> Before:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from math import prod
 from operator import itemgetter
 from typing import Any
@@ -24,7 +23,6 @@ from reactgrad.backend._registry import Kernel
 from reactgrad.backend._threads import for_each, get_num_threads
 
 
-@dataclass(frozen=True)
 class Settings:
     """When arrays are computed by blocks.
 
@@ -38,9 +36,14 @@ class Settings:
         Work that is worth waking a second thread, in elements times the cost of their kernels.
     """
 
-    block: int = 32768
-    threshold: int = 65536
-    effort: float = 1048576
+    __slots__ = ("block", "effort", "threshold")
+
+    def __init__(
+        self, block: int = 32768, threshold: int = 65536, effort: float = 1048576.0
+    ) -> None:
+        self.block = block
+        self.threshold = threshold
+        self.effort = effort
 
 
 settings = Settings()
@@ -58,8 +61,11 @@ def configured(
     """Other settings for graphs that live inside. For tests: the bits of sums depend on them."""
     global settings
     former = settings
-    given = {"block": block, "threshold": threshold, "effort": effort}
-    settings = replace(settings, **{name: n for name, n in given.items() if n is not None})
+    settings = Settings(
+        former.block if block is None else block,
+        former.threshold if threshold is None else threshold,
+        former.effort if effort is None else effort,
+    )
     try:
         yield
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reactgrad.backend import Spec
@@ -30,7 +29,6 @@ LINEAR: Final = Linear()
 OPS: Final[dict[str, Op]] = {}
 
 
-@dataclass(eq=False, slots=True)
 class Op:
     """One kind of computation on arrays.
 
@@ -69,19 +67,55 @@ class Op:
         What ``result`` has found, by ``(*specs, attrs)``.
     """
 
-    name: str
-    infer: Infer
-    vjps: tuple[Vjp | None, ...] | None = None
-    jvps: tuple[Jvp | Linear | None, ...] | None = None
-    variadic: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None
-    variadic_jvp: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None
-    elementwise: bool = False
-    broadcasts: bool = False
-    view: Callable[..., Any] | None = None
-    loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None
-    any_count: bool = False
-    any_number: bool = False
-    known: dict[tuple[Spec | Attrs | None, ...], Spec] = field(default_factory=dict, repr=False)
+    __slots__ = (
+        "any_count",
+        "any_number",
+        "broadcasts",
+        "elementwise",
+        "infer",
+        "jvps",
+        "known",
+        "loop_dtypes",
+        "name",
+        "variadic",
+        "variadic_jvp",
+        "view",
+        "vjps",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        infer: Infer,
+        vjps: tuple[Vjp | None, ...] | None = None,
+        jvps: tuple[Jvp | Linear | None, ...] | None = None,
+        variadic: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None,
+        variadic_jvp: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None,
+        elementwise: bool = False,
+        broadcasts: bool = False,
+        view: Callable[..., Any] | None = None,
+        loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None,
+        any_count: bool = False,
+        any_number: bool = False,
+    ) -> None:
+        self.name = name
+        self.infer = infer
+        self.vjps = vjps
+        self.jvps = jvps
+        self.variadic = variadic
+        self.variadic_jvp = variadic_jvp
+        self.elementwise = elementwise
+        self.broadcasts = broadcasts
+        self.view = view
+        self.loop_dtypes = loop_dtypes
+        self.any_count = any_count
+        self.any_number = any_number
+        self.known: dict[tuple[Spec | Attrs | None, ...], Spec] = {}
+        # The first one keeps the name: what a saved graph says must not change its meaning.
+        OPS.setdefault(name, self)
+
+    def __repr__(self) -> str:
+        return f"Op({self.name!r})"
 
     def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         """The spec of the result, remembered by the operands' specs."""
@@ -96,10 +130,6 @@ class Op:
                 self.known.clear()
             self.known[key] = found
         return found
-
-    def __post_init__(self) -> None:
-        # The first one keeps the name: what a saved graph says must not change its meaning.
-        OPS.setdefault(self.name, self)
 
     @property
     def has_rules(self) -> bool:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import cast
 
 
-@dataclass(eq=False, slots=True)
 class StoredError:
     """What a node raised, and what it had seen of its parents (see ``Scheduler.seen``)."""
 
-    error: Exception
-    versions: tuple[int, ...]
-    number: int  # of this error in its graph: what nodes that see it record
+    __slots__ = ("error", "number", "versions")
+
+    def __init__(self, error: Exception, versions: tuple[int, ...], number: int) -> None:
+        self.error = error
+        self.versions = versions
+        self.number = number  # of this error in its graph: what nodes that see it record
 
     def again(self) -> Exception:
         """A fresh object: raising it adds no frames to the stored one."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,12 +23,14 @@ if TYPE_CHECKING:
 Step = Callable[[], object]
 
 
-@dataclass(eq=False, slots=True)
 class Group:
     """Nodes that are read together, as long as all of them live; told apart by identity."""
 
-    slots: tuple[int, ...]
-    clean_in: int | None = None  # a state of the marks in which all of them are clean
+    __slots__ = ("clean_in", "slots")
+
+    def __init__(self, slots: tuple[int, ...]) -> None:
+        self.slots = slots
+        self.clean_in: int | None = None  # a state of the marks in which all of them are clean
 
 
 # A state of the marks, the changed leaves, and who is read: the serial of a node, or several nodes.
@@ -88,7 +89,6 @@ class Script(Protocol):
         ...
 
 
-@dataclass(eq=False, slots=True)
 class Plan:
     """The nodes that one read runs, in topological order; immutable but for its bound steps.
 
@@ -99,30 +99,66 @@ class Plan:
     run where a node reads it, directly before that node, is a plan of its own there.
     """
 
-    slots: tuple[int, ...]
-    certain: bool
-    members: frozenset[int]  # the same slots, for looking up
-    turns: tuple[int, ...] = ()  # those that have a turn of their own, if not all have
-    readings: dict[int, Reading] = field(default_factory=dict)
-    expected: Expected | None = None  # where there are readings
-    steps: list[Step] | None = None
-    # What is called to run them all: the same steps, or others, or fewer, that do the same together.
-    fused: list[Step] | None = None
-    step_slots: list[int] = field(default_factory=list)  # the slot that each step computes
-    places: dict[int, int] | None = (
-        None  # where the step of each slot is; known when one was bound anew
+    __slots__ = (
+        "call_slots",
+        "certain",
+        "expected",
+        "finished",
+        "fused",
+        "lends",
+        "members",
+        "moves_seen",
+        "places",
+        "promised",
+        "readings",
+        "repeats",
+        "rows",
+        "script",
+        "shared",
+        "slots",
+        "sources",
+        "step_slots",
+        "steps",
+        "tasks",
+        "turns",
     )
-    call_slots: list[int] = field(default_factory=list)  # the first slot of each of `fused`
-    repeats: bool = False  # whether it is stored, so that fusing its steps pays
-    lends: bool = False  # whether a step runs code of the user; known with the steps
-    script: Script | None = None
-    sources: frozenset[int] | None = None  # what they read of others; made when it is asked for
-    rows: list[Row] | None = None  # where versions decide; made of the steps when it is replayed
-    tasks: Tasks | None = None  # for several threads
-    shared: bool | None = None  # whether several threads run it, where that was asked for
-    promised: float = 0.0  # seconds up to which it is not asked again
-    moves_seen: int = 0  # how much of the log of moved storage the steps know
-    finished: Run = field(default_factory=Run)  # what a run of all its nodes records
+
+    def __init__(
+        self,
+        slots: tuple[int, ...],
+        certain: bool,
+        members: frozenset[int],
+        turns: tuple[int, ...] = (),
+        readings: dict[int, Reading] | None = None,
+        expected: Expected | None = None,
+        finished: Run | None = None,
+    ) -> None:
+        self.slots = slots
+        self.certain = certain
+        self.members: frozenset[int] = members  # the same slots, for looking up
+        self.turns = turns  # those that have a turn of their own, if not all have
+        self.readings: dict[int, Reading] = {} if readings is None else readings
+        self.expected = expected  # where there are readings
+        self.steps: list[Step] | None = None
+        # What is called to run them all: the same steps, or others, or fewer, that do the same together.
+        self.fused: list[Step] | None = None
+        self.step_slots: list[int] = []  # the slot that each step computes
+        # Where the step of each slot is; known when one was bound anew.
+        self.places: dict[int, int] | None = None
+        self.call_slots: list[int] = []  # the first slot of each of `fused`
+        self.repeats = False  # whether it is stored, so that fusing its steps pays
+        self.lends = False  # whether a step runs code of the user; known with the steps
+        self.script: Script | None = None
+        # What they read of others; made when it is asked for.
+        self.sources: frozenset[int] | None = None
+        self.rows: list[Row] | None = None  # where versions decide; made of the steps when replayed
+        self.tasks: Tasks | None = None  # for several threads
+        self.shared: bool | None = None  # whether several threads run it, where that was asked for
+        self.promised = 0.0  # seconds up to which it is not asked again
+        self.moves_seen = 0  # how much of the log of moved storage the steps know
+        self.finished = (
+            Run() if finished is None else finished
+        )  # what a run of all its nodes records
 
     @classmethod
     def of(cls, slots: Sequence[int], serial: Column[int], *, certain: bool) -> Plan:
@@ -157,7 +193,6 @@ class Plan:
                 pull.plan.unbind()
 
 
-@dataclass(eq=False, slots=True)
 class Expected:
     """How far a plan whose nodes read others is expected to be where.
 
@@ -169,11 +204,13 @@ class Expected:
         Nodes outside of it that the read leaves stale.
     """
 
-    order: dict[int, int]
-    left: frozenset[int]
+    __slots__ = ("left", "order")
+
+    def __init__(self, order: dict[int, int], left: frozenset[int]) -> None:
+        self.order = order
+        self.left = left
 
 
-@dataclass(eq=False, slots=True)
 class Reading:
     """What a node is expected to read while it runs.
 
@@ -191,29 +228,43 @@ class Reading:
         Those of all of these that have their value when it begins.
     """
 
-    slots: tuple[int, ...]
-    operands: tuple[int, ...]
-    begin: int
-    pulls: list[Pull]
-    ready: frozenset[int]
+    __slots__ = ("begin", "operands", "pulls", "ready", "slots")
+
+    def __init__(
+        self,
+        slots: tuple[int, ...],
+        operands: tuple[int, ...],
+        begin: int,
+        pulls: list[Pull],
+        ready: frozenset[int],
+    ) -> None:
+        self.slots = slots
+        self.operands = operands
+        self.begin = begin
+        self.pulls = pulls
+        self.ready = ready
 
 
-@dataclass(eq=False, slots=True)
 class Pull:
     """A node that was stale when it was read, and what a read of it runs, up to position `end`."""
 
-    target: int
-    plan: Plan
-    end: int
+    __slots__ = ("end", "plan", "target")
+
+    def __init__(self, target: int, plan: Plan, end: int) -> None:
+        self.target = target
+        self.plan = plan
+        self.end = end
 
 
-@dataclass(eq=False, slots=True)
 class Transition:
     """A plan, and what the read does to the marks."""
 
-    plan: Plan
-    state: int  # the state afterwards
-    marks: tuple[tuple[int, int], ...]  # (slot, mark afterwards) where it differs from before
+    __slots__ = ("marks", "plan", "state")
+
+    def __init__(self, plan: Plan, state: int, marks: tuple[tuple[int, int], ...]) -> None:
+        self.plan = plan
+        self.state = state  # the state afterwards
+        self.marks = marks  # (slot, mark afterwards) where it differs from before
 
 
 _random = Random(0)

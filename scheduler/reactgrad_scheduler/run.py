@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
 
 from reactgrad_scheduler.overlay import Column
 
 
-@dataclass(eq=False, slots=True)
 class Run:
     """What one read did, as slots in the order in which it happened.
 
@@ -20,17 +19,35 @@ class Run:
     ``sealed`` are the slots of all of these and the serials of the nodes that were in them then.
     """
 
-    # By `list`: one is made at many a read, and to call `list[int]` costs several times as much.
-    ran: list[int] = field(default_factory=list)
-    cut_off: list[int] = field(default_factory=list)
-    skipped: list[int] = field(default_factory=list)
-    rebuilt: list[int] = field(default_factory=list)
-    failed: dict[int, Exception] = field(default_factory=dict)
-    raised: dict[int, Exception] = field(default_factory=dict)
-    sealed: tuple[Sequence[int], Sequence[int]] = ((), ())
-    seconds: float = 0.0
-    retry: bool = False  # whether nodes that had raised were to run again
-    _serials: dict[int, int] | None = None
+    __slots__ = (
+        "_serials",
+        "cut_off",
+        "failed",
+        "raised",
+        "ran",
+        "rebuilt",
+        "retry",
+        "sealed",
+        "seconds",
+        "skipped",
+    )
+
+    def __init__(
+        self,
+        ran: list[int] | None = None,
+        cut_off: list[int] | None = None,
+        skipped: list[int] | None = None,
+    ) -> None:
+        self.ran = [] if ran is None else ran
+        self.cut_off = [] if cut_off is None else cut_off
+        self.skipped = [] if skipped is None else skipped
+        self.rebuilt: list[int] = []
+        self.failed: dict[int, Exception] = {}
+        self.raised: dict[int, Exception] = {}
+        self.sealed: tuple[Sequence[int], Sequence[int]] = ((), ())
+        self.seconds = 0.0
+        self.retry = False  # whether nodes that had raised were to run again
+        self._serials: dict[int, int] | None = None
 
     @property
     def serials(self) -> dict[int, int]:
@@ -61,19 +78,17 @@ class Run:
         self.sealed, self._serials = (slots, [*map(serial.__getitem__, slots)]), None
 
 
-@dataclass(slots=True)
 class Totals:
     """What many runs did together, counted in nodes; ``resolved`` runs found no cached plan.
 
     A plan that replays to its end is not added when it does: the journal counts it.
     """
 
-    runs: int = 0
-    resolved: int = 0
-    ran: int = 0
-    cut_off: int = 0
-    rebuilt: int = 0
-    failed: int = 0
+    __slots__ = ("cut_off", "failed", "ran", "rebuilt", "resolved", "runs")
+
+    def __init__(self) -> None:
+        self.runs = self.resolved = 0
+        self.ran = self.cut_off = self.rebuilt = self.failed = 0
 
     def add(self, run: Run, times: int = 1) -> None:
         """Count a run, or take it back."""
@@ -85,4 +100,7 @@ class Totals:
 
     def with_replays(self, runs: int, ran: int) -> Totals:
         """These and so many replays, of so many nodes in all."""
-        return replace(self, runs=self.runs + runs, ran=self.ran + ran)
+        both = copy(self)
+        both.runs += runs
+        both.ran += ran
+        return both

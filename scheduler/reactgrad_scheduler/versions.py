@@ -12,26 +12,28 @@ someone looks at them. All reads of the two columns come after a ``settle()``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from reactgrad_scheduler.overlay import Column, share
 from reactgrad_scheduler.plan import Plan
 from reactgrad_scheduler.topology import Topology
 
 
-@dataclass(eq=False, slots=True)
 class Leaves:
     """Leaves that are replaced together again and again; one event, however many they are."""
 
-    slots: dict[int, None]
+    __slots__ = ("slots",)
+
+    def __init__(self, slots: dict[int, None]) -> None:
+        self.slots = slots
 
 
-@dataclass(eq=False, slots=True)
 class Part:
     """A plan ran from its first to its last node and replaced all values but these."""
 
-    plan: Plan
-    kept: tuple[int, ...]
+    __slots__ = ("kept", "plan")
+
+    def __init__(self, plan: Plan, kept: tuple[int, ...]) -> None:
+        self.plan = plan
+        self.kept = kept
 
 
 # One event: a leaf was replaced, several leaves at once, or a plan ran from its first to its

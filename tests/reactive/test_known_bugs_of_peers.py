@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -454,29 +453,3 @@ def test_a_change_marks_each_node_of_stacked_diamonds_once(monkeypatch: pytest.M
     assert len(marked) == len(set(marked)) == 3 * 40
     assert len(g.last_run.ran) == 3 * 40
     assert told == [3 * (2**40 - 1), 3 * (2**40 - 1) + 2**40]
-
-
-async def _awaited(n: float) -> float:
-    return n
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda n: (i for i in range(int(n))),
-        lambda n: map(abs, [n]),
-        lambda n: zip([n], [n], strict=True),
-        lambda n: enumerate([n]),
-        _awaited,
-    ],
-)
-def test_a_result_that_its_first_reader_would_use_up_is_refused(g: rg.Graph, function: Any) -> None:
-    x = g.input(3.0)
-    y = rg.lift(function)(x)
-    first, second = rg.lift(list)(y), rg.lift(list)(y)
-    for node in (y, first, second):
-        with pytest.raises(rg.DTypeError, match="gives what is in it to its first reader alone"):
-            node.value
-    with pytest.raises(rg.DTypeError, match="first reader alone"):
-        rg.lift(lambda n: (1.0, iter(map(abs, [n]))), outputs=2)(x)[1].value
-    assert rg.lift(lambda n: list(range(int(n))))(x).value == [0, 1, 2]

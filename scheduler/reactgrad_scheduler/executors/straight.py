@@ -99,7 +99,8 @@ def split(scheduler: Scheduler, plan: Plan) -> Tasks:
                 task.waits_for += 1
     for task in tasks:
         slots = tuple(task.slots)
-        task.plan = Plan(slots, True, frozenset(slots), step_slots=task.step_slots)
+        plan = task.plan = Plan(slots, True, frozenset(slots))
+        plan.step_slots = task.step_slots
     return Tasks(plan.step_slots, tasks)
 
 
