@@ -155,7 +155,7 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
             return _reused(graph, reuse, op, attrs, slots, result, constants, detached)
         for i, one, value in constants:
             slots[i] = _constant(graph, one, value)
-        return graph._add_computed(op, attrs, result, slots, detached)
+        return graph._add_computed(op, attrs, result, tuple(slots), detached)
     finally:
         if not lock.gates or lock.leave_gate():
             lock.release()
@@ -203,7 +203,7 @@ def _reused(
         return var
     for i, found, value in constants:
         slots[i] = _constant(graph, found, value)
-    var = graph._add_computed(op, attrs, result, slots, detached)
+    var = graph._add_computed(op, attrs, result, tuple(slots), detached)
     reuse.add(graph, reuse.key(graph, op, attrs, slots, detached), var)
     return var
 
@@ -238,7 +238,7 @@ def call_lifted(
             if operand._graph is not graph:
                 raise _foreign(graph, operand, op.name)
         detached = [i for i, o in enumerate(operands) if type(o) is DetachedVar]
-        slots = [operand._slot for operand in operands]
+        slots = tuple([operand._slot for operand in operands])
         several = op.outputs is not None
         reuse, key = graph._reuse, None
         if reuse is not None and shared and slots:  # without operands it asks the world
@@ -270,7 +270,7 @@ def output(graph: Graph, node: Var, index: int) -> Var:
             return graph._handle(child)
     function = host.ops[slot]
     found = function.promised(index, [host.specs[p] for p in graph._scheduler.operands(slot)])
-    return graph._add_computed(function.output(index), (), found, [slot], [])
+    return graph._add_computed(function.output(index), (), found, (slot,), ())
 
 
 def call_switch(graph: Graph, op: Any, condition: Any) -> Var:
@@ -306,11 +306,11 @@ def add_computed(
     op: Any,
     attrs: Attrs,
     found: Spec | None,
-    slots: Sequence[int],
+    slots: tuple[int, ...],
     detached: Sequence[int],
 ) -> Var:
     host = graph._host
-    slot = graph._scheduler.add(tuple(slots))
+    slot = graph._scheduler.add(slots)
     try:
         # As `host.add_node` and `graph._new_var`: their calls would be a tenth of the cost of a node.
         host.ops[slot] = op
@@ -342,8 +342,8 @@ def add_computed(
 def copy(graph: Graph, slot: int) -> Var:
     """Another node that computes the same."""
     host = graph._host
-    operands = list(graph._scheduler.operands(slot))
-    var = graph._add_computed(host.ops[slot], host.attrs[slot], host.specs[slot], operands, [])
+    operands = graph._scheduler.operands(slot)
+    var = graph._add_computed(host.ops[slot], host.attrs[slot], host.specs[slot], operands, ())
     if slot in host.closed:
         host.closed[var._slot] = host.closed[slot]
     if slot in host.branches:

@@ -83,7 +83,7 @@ def pack(parts: dict[int, Any]) -> Any:
     """A node for the tuple that has these nodes at these places."""
     graph = next(iter(parts.values()))._graph
     slots = [part._slot for part in parts.values()]
-    return graph._add_computed(Pack(tuple(parts)), (), None, slots, [])
+    return graph._add_computed(Pack(tuple(parts)), (), None, tuple(slots), ())
 
 
 def shares(var: Any) -> dict[int, Any]:
