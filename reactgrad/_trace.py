@@ -89,8 +89,8 @@ class TracedGraph(Graph):
     def _value(self, slot: int) -> Any:
         self.looked_at = True
         found = self._host.specs[slot]
-        if found is None or found.dtype.kind == "f":
-            self.taken.setdefault(slot, self._host.anchor(slot))
+        if slot not in self.taken and (found is None or found.dtype.kind == "f"):
+            self.taken[slot] = self._host.anchor(slot)
         return super()._value(slot)
 
     def _value_for_rule(self, slot: int) -> Any:
@@ -126,6 +126,7 @@ class Trace:
         ]
         with called_in(graph):
             self.result = arguments.call(build, operands)
+        graph.taken.clear()
         self.reusable = graph.follows
         self.bytes: int | None = None
         self._large = False

@@ -579,7 +579,6 @@ def _check_taken(what: str, xs: Sequence[Any], args: Sequence[Any], *result: int
         return
     topology = graph._scheduler.topology
     lost = topology.ancestors(graph.taken) - topology.ancestors(result)
-    graph.taken.clear()
     for x in xs:
         if x._slot in lost:
             i = next(i for i, arg in enumerate(args) if arg is x)

@@ -741,6 +741,10 @@ def test_numbers_taken_out_of_other_arguments_are_constants() -> None:
     assert rg.grad(lambda x: scaled(x, 4.0))(3.0) == 4.0
     with pytest.raises(rg.GradientError, match="argument 1 out"):
         rg.grad(scaled, argnums=(0, 1))(3.0, 4.0)
+    with pytest.raises(rg.GradientError, match="argument 0 out"):
+        rg.grad(lambda w: rg.grad(lambda x: x * x)(2.0) * float(w) * rg.grad(rg.sin)(1.0))(3.0)
+    inner = rg.grad(lambda w: rg.grad(lambda x: x * x * float(w))(2.0) * w)
+    assert inner(3.0) == 12.0
     # A condition decides, and is no number: where it chooses constants, the gradient is zero.
     assert rg.grad(lambda x: 1.0 if x > 0 else 0.0)(3.0) == 0.0
     assert rg.grad(lambda x: 5.0)(3.0) == 0.0
