@@ -58,9 +58,12 @@ class Passed(tuple[Any, ...]):
     ----------
     attributes : dict
         What forward has set on ``ctx``.
+    op
+        What has computed it.
     """
 
     attributes: dict[str, Any]
+    op: Any
 
 
 class Context:
@@ -268,8 +271,18 @@ class Rule:
         ]
 
 
-def _guarded(part: Any, node: Any, read: dict[str, Any], operands: Sequence[Any], like: Any) -> Any:
-    """`part`, or zeros in the shape of `like`, as long as what a rule has read is so."""
+def _guarded(
+    part: Any,
+    node: Any,
+    read: dict[str, Any],
+    operands: Sequence[Any],
+    like: Any,
+    beside: int | None = None,
+) -> Any:
+    """`part`, or zeros in the shape of `like`, as long as what a rule has read is so.
+
+    With `beside`, also only if that does not follow from this operand.
+    """
     graph = node._graph
     if part is None:
         part = spread(graph.const(0.0), like)
@@ -278,16 +291,19 @@ def _guarded(part: Any, node: Any, read: dict[str, Any], operands: Sequence[Any]
     declared = graph._host.specs[part._slot]
     if declared is not None and (declared.weak is not None or not declared.known):
         declared = None
-    layout = (OPERAND, OPERAND, read, *[OPERAND] * len(operands))
+    layout = (OPERAND, OPERAND, read, beside, *[OPERAND] * len(operands))
     op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
     return graph._call_lifted(op, [part, node.detach(), *operands], None)
 
 
-def as_built(part: Any, passed: Any, read: dict[str, Any], *operands: Any) -> Any:
+def as_built(
+    part: Any, passed: Any, read: dict[str, Any], beside: int | None, *operands: Any
+) -> Any:
     """`part`, if forward has left on ctx what its rule was built with.
 
     What is derived from it is so, too: zero by the function's `operands` where `part` does not
-    depend on them.
+    depend on them. That is right as long as what was read does not follow from them, either, near
+    their values: a sign or a count does not, a norm does.
     """
     if not unchanged(passed, read):
         raise OutdatedRuleError(
@@ -296,65 +312,89 @@ def as_built(part: Any, passed: Any, read: dict[str, Any], *operands: Any) -> An
             "that was taken out of a rule or a hook is not: build on what rg.grad(y, x) returns. A rule "
             "that only uses saved arrays always follows: ctx.save_for_backward(...)."
         )
+    if beside is not None:
+        nearby = [moved(one) if i == beside else one for i, one in enumerate(operands)]
+        follows = unlike(passed.op.call(nearby), read)
+        if follows:
+            places = [i for i, fixed in enumerate(passed.op.layout) if fixed is OPERAND]
+            raise GradientError(
+                f"{passed.op.name}: its rule uses ctx.{follows[0]}, which forward computes of argument "
+                f"{places[beside] + 1}. No gradient passes what is set on ctx, so what is built "
+                "with it cannot be differentiated again: it would be wrong without a word. Save arguments "
+                "and results with ctx.save_for_backward(...), and compute the rest of them in the rule."
+            )
     return part
 
 
 remember(as_built)
 
 
+_STEP = float(np.sqrt(np.finfo(float).eps))
+
+
+def moved(value: Any) -> Any:
+    """A number or array of floats that is nearby, each element a little more than the one before."""
+    device = owner(value)
+    if device is None:
+        return value + (1 + abs(value)) * _STEP if isinstance(value, float | complex) else value
+    if value.dtype.kind not in "fc":
+        return value
+    step = np.sqrt(np.finfo(value.dtype).eps)
+    steps = np.linspace(step, 2 * step, value.size).reshape(value.shape)
+    return value + (1 + abs(value)) * device.asarray(steps, abs(value).dtype)
+
+
 def unchanged(passed: Passed, read: dict[str, Any]) -> bool:
     """Whether forward has left these attributes on ctx."""
+    return not unlike(passed, read)
+
+
+def unlike(passed: Passed, read: dict[str, Any]) -> list[str]:
+    """Those of these attributes that forward has not left so on ctx."""
     now = passed.attributes
-    return all(
-        name in now
-        and (now[name] is value or (type(now[name]) is type(value) and equal(now[name], value)))
+    return [
+        name
         for name, value in read.items()
-    )
+        if name not in now
+        or not (now[name] is value or (type(now[name]) is type(value) and equal(now[name], value)))
+    ]
 
 
-def _as_built_vjp(g: Any, ans: Any, part: Any, passed: Any, read: Any, *operands: Any) -> Any:
-    by_part = _guarded(g, passed.base, read, operands, part)
-    if _computed(read):
-        return by_part, None, None, *[_unknown(passed.base, read, one) for one in operands]
-    zeros = [_guarded(None, passed.base, read, operands, one) for one in operands]
-    return by_part, None, None, *zeros
+def _as_built_vjp(
+    g: Any, ans: Any, part: Any, passed: Any, read: Any, beside: Any, *operands: Any
+) -> Any:
+    node = passed.base
+    by_part = _guarded(g, node, read, operands, part)
+    zeros = [
+        _guarded(None, node, read, operands, one, _doubted(read, i))
+        for i, one in enumerate(operands)
+    ]
+    return by_part, None, None, None, *zeros
 
 
-def _as_built_jvp(ts: Any, ans: Any, part: Any, passed: Any, read: Any, *operands: Any) -> Any:
-    if _computed(read) and any(t is not None for t in ts[3:]):
-        return _unknown(passed.base, read, ans)
-    return _guarded(ts[0], passed.base, read, operands, ans)
+def _as_built_jvp(
+    ts: Any, ans: Any, part: Any, passed: Any, read: Any, beside: Any, *operands: Any
+) -> Any:
+    node = passed.base
+    found = _guarded(ts[0], node, read, operands, ans)
+    for i, tangent in enumerate(ts[4:]):
+        if tangent is not None and _doubted(read, i) is not None:
+            found = _guarded(found, node, read, operands, ans, i)
+    return found
 
 
-def _computed(read: dict[str, Any]) -> list[str]:
-    """What forward has computed of arrays: how that depends on the operands, nobody knows.
-
-    Numbers of Python are taken for constants between their changes: counts, signs, steps.
-    """
-    return [name for name, value in read.items() if isinstance(value, np.inexact)]
+def _doubted(read: dict[str, Any], operand: int) -> int | None:
+    """The operand, if what was read may follow from it little by little."""
+    steady = all(isinstance(value, _IN_STEPS) for value in read.values())
+    return None if steady else operand
 
 
-def _unknown(node: Any, read: dict[str, Any], like: Any) -> Any:
-    """In place of a derivative by what `read` was computed from."""
-    declared = node._graph._host.specs[like._slot]
-    op = Lifted(refuse_second, declared, None, (OPERAND, read), ())
-    return node._graph._call_lifted(op, [node.detach()], None)
-
-
-def refuse_second(passed: Any, read: dict[str, Any]) -> None:
-    name = _computed(read)[0]
-    raise GradientError(
-        f"a rule uses ctx.{name}, a number that forward has computed of its arguments. No gradient passes "
-        "it, so what is built with it cannot be differentiated again: it would be wrong without a word. "
-        "Save arguments and results with ctx.save_for_backward(...), and compute the rest of them in the "
-        f"rule. If it is a constant, say so by a number of Python: ctx.{name} = float({name})."
-    )
-
-
-for _rule in (_as_built_vjp, _as_built_jvp, refuse_second):
+for _rule in (_as_built_vjp, _as_built_jvp):
     remember(_rule)
 del _rule
 
+# What changes by jumps, if at all.
+_IN_STEPS = (int, bool, str, bytes, np.integer, np.bool_, type(None))
 _NUMBERS = (int, float, complex, bool)
 # Numbers of which Python keeps one object each: the same one may come from anywhere.
 _SHARED = (int, bool)

@@ -39,9 +39,9 @@ class Function:
     arrays that ``forward`` gets are read-only; rules run when a gradient is built, not when it is
     computed, so what else they do (printing, or calling ``y.backward()``) is done then, and once;
     ``ctx.saved_tensors`` are nodes, so that what is computed from them follows and higher orders are
-    right, or refused where something was saved that is neither argument nor output, or a number of
-    NumPy set as an attribute (one of Python counts as a constant); and what is saved must be of the
-    same kind at every run.
+    right, or refused where something was saved that is neither argument nor output, or an attribute
+    was set that follows from an argument (second orders run forward once more, on arguments nearby);
+    and what is saved must be of the same kind at every run.
 
     Examples
     --------
@@ -260,6 +260,7 @@ class Applied(Lifted):
         del result, saved  # what nobody else has, only `parts` has now
         passed = Passed(self.keep_each(parts, arguments))
         passed.attributes = vars(ctx)
+        passed.op = self
         return passed
 
     def gradients(

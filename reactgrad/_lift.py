@@ -12,7 +12,6 @@ from types import (
     CoroutineType,
     EllipsisType,
     FunctionType,
-    GeneratorType,
     MethodType,
     NoneType,
 )
@@ -148,17 +147,18 @@ class Lifted:
         DTypeError
             If it is a Var, an iterator that its first reader would use up, or a coroutine.
         """
-        if isinstance(result, _USED_UP):
+        kind = type(result)
+        if kind not in _USUAL and (hasattr(kind, "__next__") or kind in _AWAITED):
+            if kind is CoroutineType:
+                result.close()  # else Python says that nobody has awaited it
             instead = (
                 "write def instead of async def, and asyncio.run(...) in it"
-                if isinstance(result, CoroutineType)
+                if kind in _AWAITED
                 else "return a list"
             )
-            if isinstance(result, CoroutineType):
-                result.close()
             raise DTypeError(
-                f"function {self.name!r} returned a {type(result).__name__}, which gives what is in it to "
-                f"its first reader alone, and a value may have many: {instead}."
+                f"function {self.name!r} returned a {kind.__name__}, which gives what is in it to its "
+                f"first reader alone, and a value may have many: {instead}."
             )
         if isinstance(result, Handle):
             raise DTypeError(
@@ -261,8 +261,12 @@ def refuse_hidden(function: Any, value: Any) -> None:
 
 OPERAND = object()
 
-# Results that only one reader could use.
-_USED_UP = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip, enumerate, reversed)
+# Types that any number of readers can use; to ask others whether they are iterators takes longer.
+_USUAL = frozenset(
+    (NoneType, str, bytes, tuple, list, dict, set, frozenset, np.float64, np.float32)
+)
+# Besides iterators what only one reader could use.
+_AWAITED = frozenset((CoroutineType, AsyncGeneratorType))
 
 _NUMBERS = (bool, int, float, complex)
 _CONSTANTS = (str, bytes, NoneType, EllipsisType)

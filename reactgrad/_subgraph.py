@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -271,8 +271,8 @@ class Subgraph(Generic[P, R]):
 
         args, kwargs = _mapped((args, kwargs), stand_in)
         try:
-            with graph, graph._subgraphs.building(feeds, arguments), _unread(graph, numbers):
-                result = self._function(*args, **kwargs)
+            with graph, graph._subgraphs.building(feeds, arguments):
+                result = _called(graph, numbers, lambda: self._function(*args, **kwargs))
                 if graph._programs.waiting:  # so that what is built now is what stays
                     graph._follow_rules()
         except GraphError as error:
@@ -515,16 +515,16 @@ def _read(graph: Graph, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], 
     return tuple(specs), taken
 
 
-def _unread(graph: Graph, slots: set[int]) -> AbstractContextManager[None]:
-    """Refuse to read these nodes, and what is computed from them, for a block."""
-    if not slots:
-        return nullcontext()
+def _called(graph: Graph, unread: set[int], function: Callable[[], Any]) -> Any:
+    """What a function returns that may not read these nodes, nor what is computed from them."""
+    if not unread:
+        return function()
 
     def check(slot: int) -> None:
-        if not slots.isdisjoint(graph._scheduler.topology.ancestors([slot])):
+        if not unread.isdisjoint(graph._scheduler.topology.ancestors([slot])):
             raise UnsetError(FEED.missing)
 
-    return asked_before_reads(graph, check)
+    return asked_before_reads(graph, check, function)
 
 
 # --- feeds ---------------------------------------------------------------------------------------

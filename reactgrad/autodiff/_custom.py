@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError, ShapeError
@@ -24,8 +23,7 @@ def custom_gradients(
         needed[places[i]] = True
     if op.outputs is not None:
         g = _of_outputs(graph, slot, op, g)
-    with _asking(program, slot):
-        parts = op.gradients(graph._handle(slot), g, arguments, needed, program)
+    parts = _asked(program, slot, op.gradients, graph._handle(slot), g, arguments, needed, program)
     name = graph._host.name(slot)
     parts = _one_for_each(op, name, parts, len(arguments))
     return {
@@ -51,8 +49,7 @@ def custom_tangents(
     moving: list[Any] = [None] * len(arguments)
     for i, tangent in tangents.items():
         moving[places[i]] = tangent
-    with _asking(program, slot):
-        parts = op.tangents(node, moving, arguments, program)
+    parts = _asked(program, slot, op.tangents, node, moving, arguments, program)
     who = f"the jvp of node {node.name!r}"
     if op.outputs is None:
         if parts is not None:
@@ -70,12 +67,10 @@ def custom_tangents(
             yield Share(checked(part, y, f"{who} for output {i + 1}", TANGENT), i)
 
 
-@contextmanager
-def _asking(program: Any, slot: int) -> Iterator[None]:
-    """Ask the rule of a user, which may not read values."""
+def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -> Any:
+    """What the rule of a user says, which may not read values."""
     graph = program._graph
     asking = graph._programs.asking
-    asking.append((program, slot))
 
     def refuse(read: int) -> None:
         host = graph._host
@@ -90,15 +85,16 @@ def _asking(program: Any, slot: int) -> Iterator[None]:
         )
 
     try:
-        with asked_before_reads(graph, refuse):
-            yield
+        asking.append((program, slot))
+        return asked_before_reads(graph, refuse, rule, *arguments)
     finally:
         asking.pop()
 
 
-@contextmanager
-def asked_before_reads(graph: Any, check: Callable[[int], None]) -> Iterator[None]:
-    """Ask before each value that this thread reads outside of nodes that run."""
+def asked_before_reads(
+    graph: Any, check: Callable[[int], None], function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Call a function, and `check` before each value that its thread reads outside of nodes that run."""
     thread, former = threading.get_ident(), graph._may_read
 
     def may_read(slot: int) -> None:
@@ -107,13 +103,30 @@ def asked_before_reads(graph: Any, check: Callable[[int], None]) -> Iterator[Non
         if former is not None:
             former(slot)
 
-    graph._may_read = may_read
-    graph._handed = {}  # no value is found without asking
-    try:
-        yield
+    try:  # all of it in one frame: an interrupt leaves nothing behind
+        graph._may_read = may_read
+        graph._handed = _OnlyAsked(graph._host.handed)
+        return function(*arguments)
     finally:
         graph._may_read = former
-        graph._handed = graph._host.handed if former is None else {}
+        handed = graph._host.handed
+        graph._handed = handed if former is None else _OnlyAsked(handed)
+
+
+class _OnlyAsked(dict[int, Any]):
+    """What callers were given: nothing is in it, so that reads ask, who find it then."""
+
+    __slots__ = ("_handed",)
+
+    def __init__(self, handed: dict[int, Any]) -> None:
+        super().__init__()
+        self._handed = handed
+
+    def get(self, slot: int, default: Any = None) -> Any:  # type: ignore[override]
+        return self._handed.get(slot, default)
+
+    def setdefault(self, slot: int, value: Any) -> Any:  # type: ignore[override]
+        return self._handed.setdefault(slot, value)
 
 
 def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:

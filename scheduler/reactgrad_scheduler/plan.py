@@ -339,8 +339,6 @@ class PlanCache:
             self._groups.clear()
             self._groups_of.clear()
             self._members = 0
-        self._groups[slots] = group  # first: an interrupt leaves none that is not found
-        self._members += len(slots)
         groups_of, alone = self._groups_of, (group,)
         for slot in slots:
             others = groups_of.setdefault(slot, alone)
@@ -348,6 +346,9 @@ class PlanCache:
                 others.add(group)
             elif others is not alone:
                 groups_of[slot] = {*others, group}
+        # Last: an interrupt leaves none that is found and does not know all of its members.
+        self._groups[slots] = group
+        self._members += len(slots)
         return group
 
     def of_group(self, group: Group, slots: Iterable[int]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import pickle
 import subprocess
 import sys
@@ -380,6 +381,9 @@ async def _awaited(n: float) -> float:
         lambda n: map(abs, [n]),
         lambda n: zip([n], [n], strict=True),
         lambda n: enumerate([n]),
+        lambda n: iter([n]),
+        lambda n: reversed([n]),
+        lambda n: itertools.chain([n]),
         _awaited,
     ],
 )

@@ -1061,17 +1061,29 @@ def test_transform_follows_what_a_rule_has_read_of_forward() -> None:
     assert calls == 1
 
 
-def test_second_order_of_a_number_computed_on_ctx_is_refused(g: rg.Graph) -> None:
+LEFT: dict[str, tuple[Any, Any]] = {
+    "of NumPy": (lambda n: n, lambda n: n),
+    "of Python": (float, lambda n: n),
+    "in a tuple": (lambda n: (n, 1), lambda n: n[0]),
+    "in a dict": (lambda n: {"n": n}, lambda n: n["n"]),
+}
+
+
+@pytest.mark.parametrize("how", LEFT)
+def test_second_order_of_a_number_computed_on_ctx_is_refused(g: rg.Graph, how: str) -> None:
+    leave, take = LEFT[how]
+
     class Norm(rg.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             ctx.save_for_backward(x)
-            ctx.norm = np.linalg.norm(x)
-            return ctx.norm.copy()
+            norm = np.linalg.norm(x)
+            ctx.norm = leave(norm)
+            return norm.copy()
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
-            return g * ctx.saved_tensors[0] / ctx.norm
+            return g * ctx.saved_tensors[0] / take(ctx.norm)
 
     x, w = g.input([3.0, 4.0]), g.param(2.0)
     y = Norm.apply(x)
@@ -1081,14 +1093,50 @@ def test_second_order_of_a_number_computed_on_ctx_is_refused(g: rg.Graph) -> Non
     w.set(1.0)
     assert np.allclose(dx.value, [0.6, 0.8])
     assert np.allclose(rg.jacobian(dx, w).value, [1.2, 1.6])  # does not pass the rule's operands
-    for second in (
-        rg.grad(dx.sum(), x),
-        rg.hessian(y, x),
-    ):
-        with pytest.raises(rg.GradientError, match="ctx.norm, a number that forward has computed"):
+    ones = np.ones(2)
+    for second in (rg.grad(dx.sum(), x), rg.hessian(y, x), rg.jvp(rg.grad(y, x), x, ones)):
+        with pytest.raises(
+            rg.GradientError, match="ctx.norm, which forward computes of argument 1"
+        ):
             second.value
-    with pytest.raises(rg.GradientError, match="ctx.norm = float"):
+    with pytest.raises(rg.GradientError, match="ctx.norm, which forward computes"):
         rg.hessian(Norm.apply)(np.array([3.0, 4.0]))
+
+
+def test_second_order_past_what_does_not_follow_from_an_operand(g: rg.Graph) -> None:
+    """Constants, signs and counts; and what another operand decides."""
+    ran = []
+
+    class Scaled(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any) -> Any:
+            ran.append(x)
+            ctx.save_for_backward(x, w)
+            ctx.sign, ctx.half, ctx.most = float(np.sign(x.sum())), np.sqrt(0.25), np.abs(x).max()
+            return (x * x).sum() * ctx.sign * w * w * ctx.half * ctx.most
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, w = ctx.saved_tensors
+            part = g * ctx.sign * ctx.half
+            if not ctx.needs_input_grad[1]:
+                return part * 2.0 * x * w * w, None
+            return part * 2.0 * x * w * w, part * (x * x).sum() * 2.0 * w * ctx.most
+
+    x, w = g.input([1.0, 2.0]), g.param(3.0)
+    y = Scaled.apply(x, w)
+    second = rg.hessian(y, w)
+    assert second.value == 5.0 * 2.0 * 0.5 * 2.0
+    x.set([-1.0, -2.0])
+    assert second.value == -5.0 * 2.0 * 0.5 * 2.0
+    first = rg.grad(y, x)  # which reads the sign and a constant alone
+    assert np.array_equal(rg.jacobian(first, x).value, -9.0 * np.eye(2))
+    crossed = rg.grad(rg.grad(y, w), x)
+    with pytest.raises(rg.GradientError, match="ctx.most, which forward computes of argument 1"):
+        crossed.value
+    count = len(ran)
+    assert second.value == -10.0
+    assert len(ran) == count, "nothing has changed"
 
 
 def test_subgraph_asks_for_inferred_shapes_and_says_where_there_are_none(g: rg.Graph) -> None:
