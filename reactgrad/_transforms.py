@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from reactgrad._context import moved
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._trace import Arguments, TracedGraph, called_in, outer_graph, traced, values
 from reactgrad.autodiff import _transforms as of_nodes
@@ -77,7 +78,7 @@ def grad(
     but slower. ``rg.where`` and ``rg.switch`` choose without looking. A number or array that it
     takes out (``float(x)``, ``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient
     passes: write ``rg.exp(x)``, ``rg.stack([x])``. An argument whose only part in the result is
-    such a constant is refused.
+    such a constant is refused: the function is called once more then, with one nearby.
 
     What was built is kept as long as the function, with its values: of the latest kinds of
     arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay
@@ -560,34 +561,40 @@ def _result(
 ) -> Any:
     """The Var that a function returns."""
     y = fn(*args, **kwargs)
-    if isinstance(y, Handle):
-        _check_taken(what, xs, args, y._slot)
-        return y
-    _check_taken(what, xs, args)
     if y is None or isinstance(y, tuple | list | dict):
         raise DTypeError(
             f"{what}: the function returned {type(y).__name__}; it must return one Var. Return "
             "the one to differentiate, or rg.stack or rg.concatenate several."
         )
-    return xs[0]._graph.const(y)
-
-
-def _check_taken(what: str, xs: Sequence[Any], args: Sequence[Any], *result: int) -> None:
-    """Refuse zeros for an argument of which a number was taken out and nothing else is used."""
-    graph = xs[0]._graph
-    if not isinstance(graph, TracedGraph) or not graph.taken:
-        return
-    topology = graph._scheduler.topology
-    lost = topology.ancestors(graph.taken) - topology.ancestors(result)
-    for x in xs:
-        if x._slot in lost:
+    result = y if isinstance(y, Handle) else xs[0]._graph.const(y)
+    for x in _taken_out(xs, result):
+        if _follows(fn, x, result, args, kwargs):
             i = next(i for i, arg in enumerate(args) if arg is x)
             raise GradientError(
-                f"{what}: the function takes argument {i} out of the graph as a number, by float(x), "
-                "x.value, np.asarray(x) or a function of math, and its result depends on it by that "
-                "alone: no gradient passes a number. Compute with x itself, rg.exp(x) instead of "
-                "math.exp(x). If it is a constant, leave it out: differentiate lambda x: fn(x, c)."
+                f"{what}: the result follows from argument {i} by numbers alone that the function takes out of "
+                "the graph, by float(x), x.value, np.asarray(x) or a function of math, and no gradient "
+                "passes a number. Compute with x itself, rg.exp(x) instead of math.exp(x). If it is a "
+                "constant, leave it out: differentiate lambda x: fn(x, c)."
             )
+    return result
+
+
+def _taken_out(xs: Sequence[Any], y: Any) -> list[Any]:
+    """The arguments of which numbers were taken out, and on which the result does not depend."""
+    graph = xs[0]._graph
+    if not isinstance(graph, TracedGraph) or not graph.taken:
+        return []
+    topology = graph._scheduler.topology
+    lost = topology.ancestors(graph.taken) - topology.ancestors([y._slot])
+    return [x for x in xs if x._slot in lost]
+
+
+def _follows(fn: Callable[..., Any], x: Any, y: Any, args: Sequence[Any], kwargs: Any) -> bool:
+    """Whether a function has another result for an argument nearby: not where it only chooses by it."""
+    nearby = x._graph.const(moved(x.value))
+    other: Any = fn(*[nearby if arg is x else arg for arg in args], **kwargs)
+    other = other.value if isinstance(other, Handle) else other
+    return not np.array_equal(y.value, other, equal_nan=True)
 
 
 def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[Any]:
