@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ WINDOW = 64
 
 
 class Tape:
-    """A random sequence of ``a*b`` and ``a+b`` on earlier values, which stays near the first ones."""
+    """A random sequence of ``a+b``, ``a*0.5`` and ``tanh(a)`` on earlier values, which stay small."""
 
     def __init__(self, nodes: int, permuted: bool) -> None:
         pick = Random(41 if permuted else 31)
@@ -29,14 +30,16 @@ class Tape:
             for i in range(2, nodes + 2)
         ]
 
-    def run(self, first: Any, second: Any, half: Any) -> list[Any]:
-        """All values; every third node halves, so that sums do not grow."""
+    def run(self, first: Any, second: Any, tanh: Callable[[Any], Any]) -> list[Any]:
+        """All values: a third sums of two, a third halves, a third of one function."""
         values = [first, second]
         for i, (a, b) in enumerate(self.pairs):
             if i % 3 == 0:
                 values.append(values[a] + values[b])
+            elif i % 3 == 1:
+                values.append(values[a] * 0.5)
             else:
-                values.append(values[a] * half)
+                values.append(tanh(values[a]))
         return values
 
 
@@ -47,7 +50,7 @@ class Built:
         self.graph = rg.Graph()
         first, second = (self.graph.param(number) for number in numbers)
         self.first = first
-        self.values = tape.run(first, second, self.graph.param(0.5))
+        self.values = tape.run(first, second, rg.tanh)
 
 
 def build(tape: Tape) -> Step:
@@ -57,7 +60,7 @@ def build(tape: Tape) -> Step:
 def build_and_read(tape: Tape) -> Step:
     def step(numbers: Any) -> Any:
         built = Built(tape, numbers)
-        built.graph.forward(*built.values[-WINDOW:])
+        built.graph.forward(*built.values)
         return built
 
     return step
@@ -67,8 +70,8 @@ def in_torch(tape: Tape) -> Step:
     torch = load("torch")
 
     def step(numbers: Any) -> Any:
-        leaves = [torch.tensor(n, dtype=torch.float64, requires_grad=True) for n in (*numbers, 0.5)]
-        return tape.run(*leaves)
+        first, second = (torch.tensor(n, dtype=torch.float64, requires_grad=True) for n in numbers)
+        return tape.run(first, second, torch.tanh)
 
     return step
 

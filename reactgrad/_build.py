@@ -103,14 +103,30 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         if host.dropped and graph._programs.building is None:  # else it stays as it is
             graph._tidy()
         specs = host.specs
-        if len(operands) == 2 and not attrs and graph._reuse is None:
-            # What most ops are: two Vars, whose result is known, need none of the lists below.
-            x, y = operands
-            if type(x) is Var is type(y) and x._graph is y._graph is graph:
-                pair = i, j = x._slot, y._slot
-                result = op.known.get((specs[i], specs[j], ()))
+        count = len(operands)
+        if 0 < count < 3 and not attrs and graph._reuse is None and type(x := operands[0]) is Var:
+            # What most ops are: of one or two Vars, or a Var and a number that was written before. Where
+            # their result is known, the lists below would be a fifth of the cost of a node.
+            quick: tuple[int, ...] = ()
+            kinds: Any = None
+            if x._graph is not graph:
+                raise _foreign(graph, x, op.name)
+            if count == 1:
+                quick = (i := x._slot,)
+                kinds = (specs[i], ())
+            elif type(y := operands[1]) is Var:
+                if y._graph is graph:
+                    quick = i, j = x._slot, y._slot
+                    kinds = (specs[i], specs[j], ())
+            elif (weak := WEAK_SPECS.get(type(y))) is not None:
+                known = host.numbers.get(number_key(y))
+                if known is not None:
+                    quick = (i := x._slot, known)
+                    kinds = (specs[i], weak, ())
+            if quick:
+                result = op.known.get(kinds)
                 if result is not None:
-                    return graph._add_computed(op, (), result, pair, ())
+                    return graph._add_computed(op, (), result, quick, ())
         slots: list[int] = []
         found: list[Any] = []
         # Most operands are Vars: lists for others are made when there is one.

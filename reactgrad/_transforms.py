@@ -593,7 +593,7 @@ def _follows(fn: Callable[..., Any], x: Any, y: Any, args: Sequence[Any], kwargs
     """Whether a function has another result for an argument nearby: not where it only chooses by it."""
     nearby = x._graph.const(moved(x.value))
     other: Any = fn(*[nearby if arg is x else arg for arg in args], **kwargs)
-    other = other.value if isinstance(other, Handle) else other
+    other = getattr(other, "value", other)
     return not np.array_equal(y.value, other, equal_nan=True)
 
 
