@@ -50,7 +50,10 @@ _latest = Places(compile("", "", "exec"))
 def user_site(above: int = 2) -> Site | None:
     """The innermost place on the stack that is not reactgrad's; so many calls up are known to be."""
     global _latest
-    frame = _getframe(above)
+    try:
+        frame = _getframe(above)
+    except ValueError:  # a thread that begins with an op of ours
+        return None
     if frame.f_code is (latest := _latest).code:
         return latest[frame.f_lasti]
     while frame is not None:
