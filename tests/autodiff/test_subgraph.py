@@ -470,6 +470,39 @@ def test_the_function_cannot_read_inputs_that_hold_a_number(g: rg.Graph, look: A
     assert scale.value is value
 
 
+def test_what_a_function_reads_beside_its_arguments_is_the_value_of_now(g: rg.Graph) -> None:
+    scale, pair, number = g.input(2.0), g.input([1.0, 2.0]), g.input(3.0)
+    double = scale * 2.0
+    seen: list[float] = []
+
+    @rg.subgraph
+    def f(x: Any) -> Any:
+        seen.extend([double.value, pair.value.sum()])
+        scale.set(10.0)
+        pair.set([5.0, 5.0])
+        seen.extend([double.value, pair.value.sum()])
+        return x * float(double)
+
+    assert f(number).value == 60.0
+    assert seen == [4.0, 3.0, 20.0, 10.0]
+    value = pair.value
+    assert f(number).value == 60.0
+    assert pair.value is value
+
+
+def test_a_function_that_raises_leaves_the_graph_readable(g: rg.Graph) -> None:
+    number = g.input(3.0)
+
+    @rg.subgraph
+    def f(x: Any) -> Any:
+        raise LookupError("in the middle")
+
+    for _ in range(2):
+        with pytest.raises(LookupError):
+            f(number)
+        assert number.value == 3.0
+
+
 def test_a_function_that_raises_leaves_nothing(g: rg.Graph) -> None:
     fail = [True]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -43,6 +45,36 @@ def test_a_plan_that_is_stored_again_takes_the_place_of_the_former_one() -> None
     assert not cache._keys_of
     assert not cache._groups
     assert not cache.nodes
+
+
+@pytest.mark.parametrize("calls", range(1, 30))
+def test_an_interrupt_while_a_group_is_made_hides_no_stale_node(calls: int) -> None:
+    g = rg.Graph()
+    xs = [g.input(float(i)) for i in range(6)]
+    ys = [x * 2.0 for x in xs]
+    left = calls
+
+    def stop(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal left
+        if frame.f_code is plans.PlanCache.group.__code__ and event == "c_call":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+
+    former = sys.getprofile()
+    sys.setprofile(stop)
+    try:
+        g.forward(*ys)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(former)
+    for _ in range(3):
+        g.forward(*ys)
+    for k, x in enumerate(xs):
+        x.set(100.0 + k)
+        assert [node.name for node in g.forward(*ys).ran] == [ys[k].name]
+        assert ys[k].value == 200.0 + 2 * k
 
 
 def test_a_plan_is_stored_at_the_second_sight_and_replayed_from_the_third() -> None:
