@@ -104,13 +104,17 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
             graph._tidy()
         specs = host.specs
         count = len(operands)
-        if 0 < count < 3 and not attrs and graph._reuse is None and type(x := operands[0]) is Var:
+        if (
+            0 < count < 3
+            and not attrs
+            and graph._reuse is None
+            and type(x := operands[0]) is Var
+            and x._graph is graph
+        ):
             # What most ops are: of one or two Vars, or a Var and a number that was written before. Where
             # their result is known, the lists below would be a fifth of the cost of a node.
             quick: tuple[int, ...] = ()
             kinds: Any = None
-            if x._graph is not graph:
-                raise _foreign(graph, x, op.name)
             if count == 1:
                 quick = (i := x._slot,)
                 kinds = (specs[i], ())

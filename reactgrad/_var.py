@@ -234,7 +234,7 @@ class Value(Handle):
         """Where the value lives, such as ``"cpu"``; of a Python function's result it is computed."""
         found = self._graph._host.specs[self._slot]
         if found is None:
-            found = read_value(self.value, self.name)[0]
+            found = read_value(self._present(), self.name)[0]
         return "cpu" if found is None else found.device
 
     @property

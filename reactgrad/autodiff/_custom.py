@@ -70,7 +70,7 @@ def custom_tangents(
 def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -> Any:
     """What the rule of a user says, which may not read values."""
     graph = program._graph
-    asking = graph._programs.asking
+    asking, asked = graph._programs.asking, (program, slot)
 
     def refuse(read: int) -> None:
         host = graph._host
@@ -85,10 +85,11 @@ def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -
         )
 
     try:
-        asking.append((program, slot))
+        asking.append(asked)
         return asked_before_reads(graph, refuse, rule, *arguments)
     finally:
-        asking.pop()
+        if asking[-1:] == [asked]:
+            asking.pop()
 
 
 def asked_before_reads(

@@ -157,8 +157,7 @@ class Scheduler:
         topology.next_serial = serial + 1
         slot = free[-1]
         topology.rank[slot] = serial * RANK_GAP
-        topology.serial[slot] = serial
-        del free[-1]  # in one step with that: no call between, see `Topology.remove`
+        topology.serial[slot], free[-1:] = serial, ()  # in one step, see `Topology.remove`
         try:
             if parents:
                 topology.parents[slot] = parents
