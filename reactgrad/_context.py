@@ -313,8 +313,10 @@ def as_built(
             "that only uses saved arrays always follows: ctx.save_for_backward(...)."
         )
     if beside is not None:
-        nearby = [moved(one) if i == beside else one for i, one in enumerate(operands)]
-        follows = unlike(passed.op.call(nearby), read)
+        above, below = [
+            unlike(passed.op.call(_beside(operands, beside, way)), read) for way in (1, -1)
+        ]
+        follows = [name for name in above if name in below]  # one of them may be across a jump
         if follows:
             places = [i for i, fixed in enumerate(passed.op.layout) if fixed is OPERAND]
             raise GradientError(
@@ -329,19 +331,28 @@ def as_built(
 remember(as_built)
 
 
+def _beside(operands: Sequence[Any], which: int, way: int) -> list[Any]:
+    """These values with one of them moved."""
+    return [moved(one, way) if i == which else one for i, one in enumerate(operands)]
+
+
 _STEP = float(np.sqrt(np.finfo(float).eps))
 
 
-def moved(value: Any) -> Any:
-    """A number or array of floats that is nearby, each element a little more than the one before."""
+def moved(value: Any, way: int) -> Any:
+    """A number or array of floats that is nearby, this way, each element farther than the one before.
+
+    None of them crosses zero, where most that jumps does.
+    """
     device = owner(value)
     if device is None:
-        return value + (1 + abs(value)) * _STEP if isinstance(value, float | complex) else value
+        step = way * _STEP
+        return value + (abs(value) or 1.0) * step if isinstance(value, float | complex) else value
     if value.dtype.kind not in "fc":
         return value
-    step = np.sqrt(np.finfo(value.dtype).eps)
+    step = way * np.sqrt(np.finfo(value.dtype).eps)
     steps = np.linspace(step, 2 * step, value.size).reshape(value.shape)
-    return value + (1 + abs(value)) * device.asarray(steps, abs(value).dtype)
+    return value + (abs(value) + (value == 0)) * device.asarray(steps, abs(value).dtype)
 
 
 def unchanged(passed: Passed, read: dict[str, Any]) -> bool:

@@ -40,7 +40,7 @@ class Function:
     computed, so what else they do (printing, or calling ``y.backward()``) is done then, and once;
     ``ctx.saved_tensors`` are nodes, so that what is computed from them follows and higher orders are
     right, or refused where something was saved that is neither argument nor output, or an attribute
-    was set that follows from an argument (second orders run forward once more, on arguments nearby);
+    was set that follows from an argument (second orders run forward again, on arguments nearby);
     and what is saved must be of the same kind at every run.
 
     Examples

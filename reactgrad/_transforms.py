@@ -78,7 +78,7 @@ def grad(
     but slower. ``rg.where`` and ``rg.switch`` choose without looking. A number or array that it
     takes out (``float(x)``, ``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient
     passes: write ``rg.exp(x)``, ``rg.stack([x])``. An argument whose only part in the result is
-    such a constant is refused: the function is called once more then, with one nearby.
+    such a constant is refused: the function is called again then, with others nearby.
 
     What was built is kept as long as the function, with its values: of the latest kinds of
     arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay
@@ -590,11 +590,14 @@ def _taken_out(xs: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _follows(fn: Callable[..., Any], x: Any, y: Any, args: Sequence[Any], kwargs: Any) -> bool:
-    """Whether a function has another result for an argument nearby: not where it only chooses by it."""
-    nearby = x._graph.const(moved(x.value))
-    other: Any = fn(*[nearby if arg is x else arg for arg in args], **kwargs)
-    other = getattr(other, "value", other)
-    return not np.array_equal(y.value, other, equal_nan=True)
+    """Whether a function has other results for arguments nearby: not where it only chooses by it."""
+    for way in (1, -1):
+        nearby = x._graph.const(moved(x.value, way))
+        other: Any = fn(*[nearby if arg is x else arg for arg in args], **kwargs)
+        other = getattr(other, "value", other)
+        if np.array_equal(y.value, other, equal_nan=True):  # else it may be across a jump
+            return False
+    return True
 
 
 def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[Any]:

@@ -1134,9 +1134,31 @@ def test_second_order_past_what_does_not_follow_from_an_operand(g: rg.Graph) -> 
     crossed = rg.grad(rg.grad(y, w), x)
     with pytest.raises(rg.GradientError, match="ctx.most, which forward computes of argument 1"):
         crossed.value
+    x.set([-1.0, 0.0])  # where np.sign would jump, were it of an element
+    assert second.value == -1.0 * 2.0 * 0.5 * 1.0
+    x.set([-1.0, -2.0])
+    assert second.value == -10.0
     count = len(ran)
     assert second.value == -10.0
     assert len(ran) == count, "nothing has changed"
+
+
+def test_second_order_at_a_jump_of_what_forward_counts(g: rg.Graph) -> None:
+    """At zero a count of positive elements is another one a little above, and not a little below."""
+
+    class Share(rg.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.share = float((x > 0).mean())
+            ctx.save_for_backward(x)
+            return x * x * ctx.share
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2.0 * ctx.saved_tensors[0] * ctx.share
+
+    x = g.input([0.0, 1.0, -1.0, 2.0])
+    assert np.array_equal(rg.hessian(Share.apply(x).sum(), x).value, np.eye(4))
 
 
 def test_subgraph_asks_for_inferred_shapes_and_says_where_there_are_none(g: rg.Graph) -> None:
