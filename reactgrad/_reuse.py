@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # as between training and evaluation.
 ROUNDS = 4
 
+_NO_EDGES: frozenset[int] = frozenset()
+
 # Nodes that are asked for to be nodes of their own.
 _OWN = (ALIAS, DETACH)
 
@@ -73,7 +75,10 @@ class Reuse:
         cutoff: Any = None,
     ) -> Any:
         """What such a node is found by; ``None``: it is built anew in any case."""
-        if not any(one is self and began in self.blocks for one, began in _open.get()):
+        for one, began in _open.get():
+            if one is self and began in self.blocks:
+                break
+        else:
             return None
         if op in _OWN or graph._programs.building is not None:
             return None
@@ -84,14 +89,18 @@ class Reuse:
         named = op if isinstance(op, Op) else op.definition()
         if named is None:
             return None
-        closed = frozenset(detached) if is_grad_enabled(graph) else None
+        closed = None
+        if is_grad_enabled(graph):
+            closed = frozenset(detached) if detached else _NO_EDGES
         # 1, 1.0 and True are equal, and not the same attribute.
         named_attrs = (attrs, repr(attrs)) if attrs else ()
-        key = (named, tuple(slots), closed, named_attrs, in_checkpoint(), as_itself(cutoff))
-        try:
-            hash(key)
-        except TypeError:  # attributes that hold arrays, or a function that has no hash
-            return None
+        rule = None if cutoff is None else as_itself(cutoff)
+        key = (named, tuple(slots), closed, named_attrs, in_checkpoint(), rule)
+        if attrs or named is not op:
+            try:
+                hash(key)
+            except TypeError:  # attributes that hold arrays, or a function that has no hash
+                return None
         return key
 
     def find(self, graph: Graph, key: Any) -> Var | None:
@@ -157,15 +166,16 @@ def _intact(graph: Graph, var: Var, key: Any, attrs: Attrs) -> bool:
     host, slot = graph._host, var._slot
     op = host.ops[slot]
     several = isinstance(op, Lifted) and op.outputs is not None
-    shown = outputs_of(graph, slot) if several else [slot]  # what callers were given
-    for at in {slot, *shown}:
-        for added in (host.hooks, host.pins, host.retained, host.kept):
-            if added and at in added:
-                return False
-    if any(as_itself(host.cutoffs.get(at)) != cutoff for at in shown):
-        return False
-    if any(at in host.former_cutoffs for at in shown):  # which may have kept a value of before
-        return False
+    shown = outputs_of(graph, slot) if several else (slot,)  # what callers were given
+    for at in (slot, *shown) if several else shown:
+        if at in host.hooks or at in host.pins or at in host.retained or at in host.kept:
+            return False
+    for at in shown:
+        rule = host.cutoffs.get(at)
+        if (rule is not None or cutoff is not None) and as_itself(rule) != cutoff:
+            return False
+        if at in host.former_cutoffs:  # which may have kept a value of before
+            return False
     if (
         several and cutoff is not None and len(shown) < len(op.outputs or ())
     ):  # others would have none
@@ -176,7 +186,7 @@ def _intact(graph: Graph, var: Var, key: Any, attrs: Attrs) -> bool:
     return (
         (op is named or (isinstance(op, Lifted) and op.definition() == named))
         and operands == slots
-        and host.closed.get(slot, frozenset()) == closed
+        and host.closed.get(slot, _NO_EDGES) == closed
         and host.attrs[slot] is attrs
     )
 
