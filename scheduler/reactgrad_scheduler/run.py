@@ -8,6 +8,27 @@ from copy import copy
 from reactgrad_scheduler.overlay import Column
 
 
+class Sealed:
+    """Which nodes were in which slots."""
+
+    __slots__ = ("_serials", "_slots", "_stamps")
+
+    def __init__(self, slots: Sequence[int], stamps: Sequence[int]) -> None:
+        self._slots = slots
+        self._stamps = stamps
+        self._serials: dict[int, int] | None = None
+
+    @property
+    def serials(self) -> dict[int, int]:
+        """The serial of the node by slot; made when somebody asks, a dict takes much memory."""
+        if self._serials is None:
+            self._serials = dict(zip(self._slots, self._stamps))
+        return self._serials
+
+
+_NOTHING = Sealed((), ())
+
+
 class Run:
     """What one read did, as slots in the order in which it happened.
 
@@ -16,11 +37,10 @@ class Run:
     kept without frames (or had raised them before, with the same parents).
     ``raised`` are errors as they were raised, by number, until they are passed on, inside of a node
     until it has ended.
-    ``sealed`` are the slots of all of these and the serials of the nodes that were in them then.
+    ``sealed`` tells the nodes of all of these from later ones in the same slots.
     """
 
     __slots__ = (
-        "_serials",
         "cut_off",
         "failed",
         "raised",
@@ -44,17 +64,14 @@ class Run:
         self.rebuilt: list[int] = []
         self.failed: dict[int, Exception] = {}
         self.raised: dict[int, Exception] = {}
-        self.sealed: tuple[Sequence[int], Sequence[int]] = ((), ())
+        self.sealed = _NOTHING
         self.seconds = 0.0
         self.retry = False  # whether nodes that had raised were to run again
-        self._serials: dict[int, int] | None = None
 
     @property
     def serials(self) -> dict[int, int]:
-        """By slot what tells the nodes of this run from later ones; made when somebody asks."""
-        if self._serials is None:
-            self._serials = dict(zip(*self.sealed))
-        return self._serials
+        """By slot what tells the nodes of this run from later ones."""
+        return self.sealed.serials
 
     @property
     def errors(self) -> list[Exception]:
@@ -75,7 +92,7 @@ class Run:
         """Remember which nodes these slots are."""
         more = self.skipped or self.rebuilt or self.failed
         slots = [*self.ran, *self.skipped, *self.rebuilt, *self.failed] if more else self.ran
-        self.sealed, self._serials = (slots, [*map(serial.__getitem__, slots)]), None
+        self.sealed = Sealed(slots, [*map(serial.__getitem__, slots)])
 
 
 class Totals:
