@@ -24,6 +24,7 @@ from reactgrad._errors import (
 )
 from reactgrad._lift import OPERAND, Lifted
 from reactgrad._names import remember
+from reactgrad._nearby import nearby
 from reactgrad.backend import owner
 from reactgrad.ops import Handle, spread
 
@@ -333,26 +334,7 @@ remember(as_built)
 
 def _beside(operands: Sequence[Any], which: int, way: int) -> list[Any]:
     """These values with one of them moved."""
-    return [moved(one, way) if i == which else one for i, one in enumerate(operands)]
-
-
-_STEP = float(np.sqrt(np.finfo(float).eps))
-
-
-def moved(value: Any, way: int) -> Any:
-    """A number or array of floats that is nearby, this way, each element farther than the one before.
-
-    None of them crosses zero, where most that jumps does.
-    """
-    device = owner(value)
-    if device is None:
-        step = way * _STEP
-        return value + (abs(value) or 1.0) * step if isinstance(value, float | complex) else value
-    if value.dtype.kind not in "fc":
-        return value
-    step = way * np.sqrt(np.finfo(value.dtype).eps)
-    steps = np.linspace(step, 2 * step, value.size).reshape(value.shape)
-    return value + (abs(value) + (value == 0)) * device.asarray(steps, abs(value).dtype)
+    return [nearby(one, way) if i == which else one for i, one in enumerate(operands)]
 
 
 def unchanged(passed: Passed, read: dict[str, Any]) -> bool:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reactgrad._context import moved
 from reactgrad._errors import DTypeError, GradientError, ShapeError
+from reactgrad._nearby import nearby
 from reactgrad._trace import Arguments, TracedGraph, called_in, outer_graph, traced, values
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff import grad as grad_of_nodes
@@ -592,8 +592,8 @@ def _taken_out(xs: Sequence[Any], y: Any) -> list[Any]:
 def _follows(fn: Callable[..., Any], x: Any, y: Any, args: Sequence[Any], kwargs: Any) -> bool:
     """Whether a function has other results for arguments nearby: not where it only chooses by it."""
     for way in (1, -1):
-        nearby = x._graph.const(moved(x.value, way))
-        other: Any = fn(*[nearby if arg is x else arg for arg in args], **kwargs)
+        instead = x._graph.const(nearby(x.value, way))
+        other: Any = fn(*[instead if arg is x else arg for arg in args], **kwargs)
         other = getattr(other, "value", other)
         if np.array_equal(y.value, other, equal_nan=True):  # else it may be across a jump
             return False

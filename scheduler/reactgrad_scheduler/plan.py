@@ -156,9 +156,8 @@ class Plan:
         self.shared: bool | None = None  # whether several threads run it, where that was asked for
         self.promised = 0.0  # seconds up to which it is not asked again
         self.moves_seen = 0  # how much of the log of moved storage the steps know
-        self.finished = (
-            Run() if finished is None else finished
-        )  # what a run of all its nodes records
+        # What a run of all its nodes records.
+        self.finished = Run() if finished is None else finished
 
     @classmethod
     def of(cls, slots: Sequence[int], serial: Column[int], *, certain: bool) -> Plan:

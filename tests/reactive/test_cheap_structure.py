@@ -38,21 +38,50 @@ def test_building_and_reading_a_node_for_the_first_time_makes_few_calls() -> Non
     assert read <= 13
 
 
-@pytest.mark.trusting  # records that a plan leaves are shared, those of single nodes are not
-@pytest.mark.whole
-def test_a_node_that_was_built_and_read_takes_less_than_a_kilobyte() -> None:
+def test_a_node_that_is_there_already_is_found_with_few_calls() -> None:
+    def calls(length: int) -> int:
+        g = rg.Graph()
+        x, w = g.input(np.ones(4)), g.param(np.ones(4))
+
+        def step() -> rg.Var:
+            with g.reuse():
+                return chain(x, w, length)[-1]
+
+        kept = step()
+        count = python_calls(lambda: step() is kept)
+        assert step() is kept
+        return count
+
+    calls(10)
+    assert (calls(600) - calls(200)) / 400 <= 9
+
+
+def bytes_a_node(length: int, *, together: bool) -> float:
     gc.collect()
     tracemalloc.start()
     try:
         g = rg.Graph()
-        nodes = chain(g.param(1.0), g.param(2.0), 5000)
-        g.forward(nodes[-1])
+        nodes = chain(g.param(1.0), g.param(2.0), length)
+        g.forward(*nodes[1:] if together else nodes[-1:])
         assert nodes[-1].value_version == 1  # from now on all versions and records are there
         gc.collect()
-        taken = tracemalloc.get_traced_memory()[0]
+        return tracemalloc.get_traced_memory()[0] / length
     finally:
         tracemalloc.stop()
-    assert taken / 5000 <= 1024
+
+
+@pytest.mark.trusting  # records that a plan leaves are shared, those of single nodes are not
+@pytest.mark.whole
+def test_a_node_that_was_built_and_read_takes_less_than_a_kilobyte() -> None:
+    assert bytes_a_node(5000, together=False) <= 1024
+
+
+@pytest.mark.trusting
+@pytest.mark.whole
+def test_what_is_read_together_knows_of_it_in_few_bytes() -> None:
+    """One entry in each of two tables, whose sizes are powers of two."""
+    alone, together = (bytes_a_node(5000, together=together) for together in (False, True))
+    assert together - alone <= 128
 
 
 @pytest.mark.trusting

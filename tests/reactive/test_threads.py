@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import faulthandler
 import sys
 import threading
@@ -867,3 +868,17 @@ def test_a_time_limit_stops_no_later_read(g: rg.Graph, monkeypatch: pytest.Monke
     end = rg.lift(slowly)(x) + 1
     assert end.value == 1
     assert not g._scheduler.cancelled
+
+
+def test_a_thread_may_begin_with_an_op(g: rg.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no code of the user on its stack to say where the node was built."""
+    raised: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    x = g.input([1.0, 2.0])
+    begun = g._scheduler.topology.next_serial
+    _thread.start_new_thread(rg.add, (x, x))
+    end = time.monotonic() + PATIENCE
+    while g._scheduler.topology.next_serial == begun and not raised and time.monotonic() < end:
+        time.sleep(0.001)
+    assert g._scheduler.topology.next_serial == begun + 1
+    assert not raised
