@@ -15,7 +15,8 @@
 - ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
 - ``_strips``      steps that are computed by blocks, and several of them together
 - ``_blocks``, ``_threads``, ``_jobs``  parts of arrays; the threads that compute them
-- ``_erf``         error function and normal distribution, accurate in the tails
+- ``_erf``         error function and normal distribution, accurate in the tails; ``_erf_loops`` the same
+                   as compiled loops, for ``_compiled`` ops
 - ``_array_api``   any namespace of the array API standard as a device
 - ``_store``       the values of the nodes of one graph
 """

@@ -91,7 +91,7 @@ class _Upper(NamedTuple):
 
 # exp(z^2/2) norm_cdf(-z) for 0 <= z <= 7.01: ripple from 1.5e-16 at 0 to 4.4e-16 for z > 1, where
 # norm_cdf(-z) is small; no error at 0, so that norm_cdf(0) is exactly 1/2.
-_NORM_NEAR = _ratio(
+NORM_NEAR = _ratio(
     """
     0.39894216286333134 8.89510789247146 93.43009436420927 594.4032826394871 2469.9337129932624
     6739.508851984676 11340.512602217797 9520.612024540264
@@ -102,7 +102,7 @@ _NORM_NEAR = _ratio(
     """,
 )
 # exp(x^2) erfc(x): twice the same function at z = sqrt(2) x.
-_ERFC_NEAR = _ratio(
+ERFC_NEAR = _ratio(
     """
     0.5641894173237794 8.89510789247146 66.0650532918314 297.20164131974354 873.2534387694018
     1684.877212996169 2004.738340789926 1190.076503067533
@@ -113,7 +113,7 @@ _ERFC_NEAR = _ratio(
     """,
 )
 # sqrt(2 pi) z exp(z^2/2) norm_cdf(-z) as a function of z^2, for z^2 >= 48.95: ripple 2.2e-16.
-_FAR = _ratio(
+FAR = _ratio(
     """
     0.9999999999999998 30.40719810018316 258.4811485387254 621.8028009356532 203.0199264169359
     """,
@@ -122,7 +122,7 @@ _FAR = _ratio(
     """,
 )
 # erf(x)/x as a function of x^2, for x^2 <= 10.01: ripple 4.4e-17.
-_ERF_NEAR = _ratio(
+ERF_NEAR = _ratio(
     """
     23.756912053856812 1908.4135919413047 79619.8544228726 1581351.9149829815 31422083.763827022
     279395056.39203256 3159281379.7629747 10644719187.939472 59851233734.15548
@@ -135,23 +135,23 @@ _ERF_NEAR = _ratio(
 
 # How far the bulk formulas go, in x^2 and in the exponent. Up to there a rounding error of the
 # exponent costs at most 1.8e-15 of the result.
-_ERF_REACH = 10.0
-_EXPONENT_REACH = -24.5
+ERF_REACH = 10.0
+EXPONENT_REACH = -24.5
 _SIGN_BIT = np.array(np.iinfo(np.int64).min, dtype=np.int64)
 _NOWHERE = np.empty(0, dtype=np.intp)
 
-_ERFC = _Upper(
+ERFC = _Upper(
     rate=_constant(-1.0),
-    near=_ERFC_NEAR,
+    near=ERFC_NEAR,
     far_scale=float(np.sqrt(np.pi)),
     middle=_constant(1.0),
     middle_bits=_constant(1.0).view(np.int64),
     step=np.subtract,
     join=np.add,
 )
-_NORM = _Upper(
+NORM = _Upper(
     rate=_constant(-0.5),
-    near=_NORM_NEAR,
+    near=NORM_NEAR,
     far_scale=float(np.sqrt(2.0 * np.pi)),
     middle=_constant(0.5),
     middle_bits=_constant(0.5).view(np.int64),
@@ -167,12 +167,12 @@ def erf(x: _Floats, out: _Floats) -> None:
 
 def erfc(x: _Floats, out: _Floats) -> None:
     """Write the complementary error function ``1 - erf(x)`` of ``x`` into ``out``."""
-    _apply(x, out, partial(_upper_bulk, _ERFC), partial(_upper_tail, _ERFC))
+    _apply(x, out, partial(_upper_bulk, ERFC), partial(_upper_tail, ERFC))
 
 
 def norm_cdf(x: _Floats, out: _Floats) -> None:
     """Write the standard normal distribution function of ``x`` into ``out``."""
-    _apply(x, out, partial(_upper_bulk, _NORM), partial(_upper_tail, _NORM))
+    _apply(x, out, partial(_upper_bulk, NORM), partial(_upper_tail, NORM))
 
 
 def _apply(x: _Floats, out: _Floats, bulk: _BulkKernel, tail: _TailKernel) -> None:
@@ -234,10 +234,10 @@ def _divide(ratio: _Ratio, z: _Doubles, value: _Doubles, scratch: _Doubles) -> N
 def _erf_bulk(x: _Doubles, out: _Doubles, work: _Doubles) -> _Indices | None:
     square, value, scratch = work[0], work[1], work[2]
     np.multiply(x, x, square)
-    _divide(_ERF_NEAR, square, value, scratch)
+    _divide(ERF_NEAR, square, value, scratch)
     np.multiply(x, value, out)
     # A nan fails the comparison, so it costs a look at its block and stays as it is.
-    return None if square.max() < _ERF_REACH else np.flatnonzero(square >= _ERF_REACH)
+    return None if square.max() < ERF_REACH else np.flatnonzero(square >= ERF_REACH)
 
 
 def _erf_tail(x: _Doubles) -> _Doubles:
@@ -245,7 +245,7 @@ def _erf_tail(x: _Doubles) -> _Doubles:
     # there, below 1e-11, is relative to an erfc below 1e-11.
     z = np.minimum(np.abs(x), 6.5)
     small, scratch = np.empty_like(z), np.empty_like(z)
-    _divide(_ERFC_NEAR, z, small, scratch)
+    _divide(ERFC_NEAR, z, small, scratch)
     return np.copysign(1.0 - np.exp(-z * z) * small, x)
 
 
@@ -254,7 +254,7 @@ def _upper_bulk(kind: _Upper, x: _Doubles, out: _Doubles, work: _Doubles) -> _In
     np.absolute(x, z)
     np.multiply(x, kind.rate, exponent)
     np.multiply(exponent, x, exponent)
-    left = None if exponent.min() > _EXPONENT_REACH else np.flatnonzero(exponent <= _EXPONENT_REACH)
+    left = None if exponent.min() > EXPONENT_REACH else np.flatnonzero(exponent <= EXPONENT_REACH)
     _divide(kind.near, z, small, scratch)
     np.exp(exponent, exponent)
     np.multiply(small, exponent, small)
@@ -270,7 +270,7 @@ def _upper_tail(kind: _Upper, x: _Doubles) -> _Doubles:
     exponential = np.exp(kind.rate * high * high) * np.exp(kind.rate * (z - high) * (z + high))
     square = z * z * (-2.0 * kind.rate)
     small, scratch = np.empty_like(z), np.empty_like(z)
-    _divide(_FAR, square, small, scratch)
+    _divide(FAR, square, small, scratch)
     small *= exponential
     small /= z * kind.far_scale
     out = np.empty_like(z)

@@ -20,7 +20,9 @@ LOOP, DATA, SIZE, ADDRESSES = 8 * _code.LOOP, 8 * _code.DATA, 8 * _code.SIZE, 8 
 
 
 @intrinsic
-def _call(context: Any, function: Any, args: Any, dimensions: Any, steps: Any, data: Any) -> Any:
+def call_loop(
+    context: Any, function: Any, args: Any, dimensions: Any, steps: Any, data: Any
+) -> Any:
     """Call a loop of NumPy's; all arguments are addresses."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -55,7 +57,7 @@ def _writer(of: Any, bits: int) -> Any:
     return write
 
 
-_read_8, _read_32, _read_64 = (
+_read_8, _read_32, read_64 = (
     _reader(types.int8, 8),
     _reader(types.int32, 32),
     _reader(types.int64, 64),
@@ -69,12 +71,12 @@ _write_8, _write_32, _write_64 = (
 
 @njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
 def _copy_masked(args: int, steps: int, size: int, width: int) -> None:
-    source, mask, out = _read_64(args), _read_64(args + 8), _read_64(args + 16)
-    source_step, mask_step, out_step = _read_64(steps), _read_64(steps + 8), _read_64(steps + 16)
+    source, mask, out = read_64(args), read_64(args + 8), read_64(args + 16)
+    source_step, mask_step, out_step = read_64(steps), read_64(steps + 8), read_64(steps + 16)
     for _ in range(size):
         if _read_8(mask):
             if width == 8:
-                _write_64(out, _read_64(source))
+                _write_64(out, read_64(source))
             elif width == 4:
                 _write_32(out, _read_32(source))
             else:
@@ -88,13 +90,13 @@ def _copy_masked(args: int, steps: int, size: int, width: int) -> None:
 def play(row: int, end: int) -> None:
     """Do the instructions from the address `row` to the address `end`."""
     while row < end:
-        count, loop, data = _read_64(row), _read_64(row + LOOP), _read_64(row + DATA)
+        count, loop, data = read_64(row), read_64(row + LOOP), read_64(row + DATA)
         args = row + ADDRESSES
         steps = args + 8 * count
         if loop != MASKED_COPY:
-            _call(loop, args, row + SIZE, steps, data)  # pyright: ignore[reportCallIssue]
+            call_loop(loop, args, row + SIZE, steps, data)  # pyright: ignore[reportCallIssue]
         else:
-            _copy_masked(args, steps, _read_64(row + SIZE), data)
+            _copy_masked(args, steps, read_64(row + SIZE), data)
         row = steps + 8 * count
 
 
@@ -104,17 +106,17 @@ def play_part(row: int, end: int, first: int, last: int) -> None:
     room = 8
     own = np.empty(room + 1, np.int64)
     while row < end:
-        count, loop, data = _read_64(row), _read_64(row + LOOP), _read_64(row + DATA)
+        count, loop, data = read_64(row), read_64(row + LOOP), read_64(row + DATA)
         if count > room:
             room = count
             own = np.empty(room + 1, np.int64)
         steps = row + ADDRESSES + 8 * count
         for i in range(count):
-            own[i] = _read_64(row + ADDRESSES + 8 * i) + first * _read_64(steps + 8 * i)
+            own[i] = read_64(row + ADDRESSES + 8 * i) + first * read_64(steps + 8 * i)
         own[room] = last - first
         args = own.ctypes.data
         if loop != MASKED_COPY:
-            _call(loop, args, args + 8 * room, steps, data)  # pyright: ignore[reportCallIssue]
+            call_loop(loop, args, args + 8 * room, steps, data)  # pyright: ignore[reportCallIssue]
         else:
             _copy_masked(args, steps, last - first, data)
         row = steps + 8 * count

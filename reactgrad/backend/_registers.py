@@ -123,6 +123,7 @@ def find_machine() -> Machine | None:
 
 @cache
 def _imported() -> Machine:
+    from reactgrad.backend import _compiled as _compiled  # registers ops' own loops
     from reactgrad.backend import _machine
 
     return _machine

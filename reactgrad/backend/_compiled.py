@@ -1,0 +1,61 @@
+"""Ops that have compiled loops of their own (``_erf_loops``), which graphs with ``jit`` use.
+
+A loop gives the bits of the kernel in whose place it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad.backend._loop_call import LoopCall, loop_call
+from reactgrad.backend._loops import address_of, find_loop
+from reactgrad.backend._registry import find_binder, register_binder
+from reactgrad.backend._strips import Elementwise, is_large
+
+# Of one element, beside that of an addition in the cache.
+_COST: Final = 8.0
+
+
+def _bind(
+    name: str, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> Callable[[], object] | None:
+    (x,) = inputs
+    call = _loop_call(name, x, out)
+    if call is None or not is_large(out):
+        return call
+    return Elementwise(partial(_compute, name), [x, out], _COST)
+
+
+def _loop_call(name: str, x: Any, out: Any) -> LoopCall | None:
+    """The call of the loop; ``None`` for arrays that do not lie as it takes them."""
+    from reactgrad.backend._erf_loops import address  # here, since it needs numba
+
+    loop, exp = address(name, out.dtype.char), _exp_loop()
+    if loop is None or exp is None or type(x) is not np.ndarray or x.shape != out.shape:
+        return None
+    if x.size > 1 and not any(x.strides):  # one element in memory, which a loop would go beyond
+        return None
+    return loop_call(loop, [x, out], address_of(exp))
+
+
+def _compute(name: str, x: Any, out: Any) -> None:
+    call = _loop_call(name, x, out)
+    if call is None:
+        find_binder(name, "cpu")((x,), out, ())()
+    else:
+        call()
+
+
+@cache
+def _exp_loop() -> np.ndarray[Any, Any] | None:
+    """Where NumPy's loop for exponentials lies, and the last of its arguments."""
+    loop = find_loop(np.exp, "dd")
+    return None if loop is None else np.array(loop, np.int64)
+
+
+for _name in ("erf", "erfc", "norm_cdf"):
+    register_binder(_name, "jit", partial(_bind, _name))
