@@ -1,12 +1,14 @@
 """B8: a book of 10,000 options on 500 underlyings; one quote moves, its value and Greeks are read.
 
 Deltas and vegas of every underlying, and one rho. Sums over underlyings are trees of additions, as someone
-writes them who wants one quote to reach few nodes.
+writes them who wants one quote to reach few nodes. The book has been open for a while: each quote has moved
+before. What a first and a second move cost, which no plan is kept for yet, is a row of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
 from bench._peers import load
 from bench.b07_options import call_value, call_value_permuted
+
+# After so many moves of a quote the plan for it is there.
+MOVES = 3
 
 
 class Terms:
@@ -53,8 +58,8 @@ def summed(nodes: Sequence[Any]) -> Any:
 class Ours:
     """The book as a graph with live Greeks."""
 
-    def __init__(self, terms: Terms) -> None:
-        g = self.graph = rg.Graph()
+    def __init__(self, terms: Terms, jit: bool = False) -> None:
+        g = self.graph = rg.Graph(jit=jit)
         self.quotes = [g.input(spot) for spot in terms.spots.tolist()]
         volatilities = [g.input(v) for v in terms.volatilities.tolist()]
         rate = g.input(terms.rate)
@@ -68,7 +73,8 @@ class Ours:
         self.wanted = [self.value, *greeks]
         self.present = terms.spots.tolist()
 
-    def one_quote(self) -> Step:
+    def one_quote(self, moves: int = MOVES) -> Step:
+        """The step, after each quote has moved so often."""
         quotes, wanted, forward = self.quotes, self.wanted, self.graph.forward
 
         def step(move: tuple[int, float]) -> Any:
@@ -77,6 +83,9 @@ class Ours:
             forward(*wanted)
             return wanted
 
+        for _ in range(moves):
+            for u, quote in enumerate(self.present):
+                step((u, quote))
         return step
 
     def all_quotes(self) -> Step:
@@ -91,6 +100,34 @@ class Ours:
             return wanted
 
         return step
+
+
+def timed(step: Step) -> Step:
+    """The same step, which tells the seconds that it takes."""
+
+    def reporting(move: Any) -> float:
+        began = perf_counter()
+        step(move)
+        return perf_counter() - began
+
+    return reporting
+
+
+def first_moves(terms: Terms, book: Callable[[], Ours]) -> Step:
+    """Steps in which a quote moves for the first or second time, each timed; books open as needed."""
+    left: list[int] = []
+    step: Step | None = None
+
+    def reporting(move: tuple[int, float]) -> float:
+        nonlocal step
+        if step is None or not left:
+            step = timed(book().one_quote(0))
+            left.extend([*range(terms.underlyings)] * 2)
+        u, quote = move
+        other = left.pop()
+        return step((other, quote / terms.spots[u] * terms.spots[other]))
+
+    return reporting
 
 
 def values(wanted: Any) -> Any:
@@ -165,28 +202,50 @@ def cases(setting: Setting) -> list[Case]:
     def torch_side(name: str, build: Callable[[], Step]) -> Side:
         return Side(name, build, show=in_order, needs="torch", apart=True)
 
-    return [
-        Contest(
-            f"{terms.underlyings * terms.each:,} options, one of {terms.underlyings} quotes moves",
-            terms.draw,
-            Side("reactgrad", lambda: Ours(terms).one_quote(), show=values),
-            (
-                Peer(
-                    Side("itself, all quotes", lambda: Ours(terms).all_quotes(), show=values),
-                    faster(150.0),
+    moves = f"{terms.underlyings * terms.each:,} options, one of {terms.underlyings} quotes moves"
+    found: list[Case] = []
+    for jit in (False, True):
+
+        def book(jit: bool = jit) -> Ours:
+            return Ours(terms, jit)
+
+        def ours(name: str, build: Callable[[], Step], jit: bool = jit) -> Side:
+            return Side(name, build, show=values, needs="numba" if jit else None)
+
+        all_quotes = ours("itself, all quotes", lambda book=book: book().all_quotes())
+        per_underlying = torch_side("PyTorch per underlying", lambda: Torch(terms).per_underlying())
+        as_one = torch_side("PyTorch as one tensor", lambda: Torch(terms).as_one())
+        found.append(
+            Contest(
+                f"jit: {moves}" if jit else moves,
+                terms.draw,
+                ours("reactgrad", lambda book=book: book().one_quote()),
+                (
+                    Peer(all_quotes, faster(150.0)),
+                    Peer(per_underlying, faster(1000.0)),
+                    Peer(as_one, faster(12.0)),
                 ),
-                Peer(
-                    torch_side("PyTorch per underlying", lambda: Torch(terms).per_underlying()),
-                    faster(1000.0),
-                ),
-                Peer(
-                    torch_side("PyTorch as one tensor", lambda: Torch(terms).as_one()),
-                    faster(12.0),
-                ),
-            ),
-            rtol=1e-8,
+                rtol=1e-8,
+            )
         )
-    ]
+        found.append(
+            Contest(
+                f"{found[-1].name} for the first or second time",
+                terms.draw,
+                Side("reactgrad", lambda book=book: first_moves(terms, book), reports=True),
+                (
+                    Peer(
+                        Side(
+                            "known quotes",
+                            lambda book=book: timed(book().one_quote()),
+                            reports=True,
+                        )
+                    ),
+                ),
+                alike=False,
+            )
+        )
+    return found
 
 
 WORKLOAD = Workload("B8", "book", cases)
