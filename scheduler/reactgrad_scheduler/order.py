@@ -11,7 +11,8 @@ is used up are the nodes between both ends reordered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
 from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.topology import RANK_GAP, Consumers, Topology
@@ -92,11 +93,36 @@ def admit(
         after = after or topology.descendants([child], lambda slot: rank[slot] <= high)
         moved = topology.sort(before) + topology.sort(after)
         ranks = sorted(rank[slot] for slot in moved)
+    former = {} if former is None else former
     for slot, new in zip(moved, ranks):
-        if former is not None:
-            former.setdefault(slot, rank[slot])
+        former.setdefault(slot, rank[slot])
         rank[slot] = new
+    if not step:
+        _part(topology, parent, child, moved, former)
     return []
+
+
+def _part(
+    topology: Topology, parent: int, child: int, moved: Iterable[int], former: dict[int, int]
+) -> None:
+    """Raise what is not above its parents among nodes that have got pooled ranks, and what depends on it.
+
+    Nodes between which there was no path may have had one rank: then the pool holds it twice.
+    """
+    rank, children = topology.rank, topology.children
+    todo = [(rank[slot], slot) for slot in moved]
+    heapify(todo)
+    while todo:
+        own, slot = heappop(todo)
+        if own != rank[slot]:  # it was raised since
+            continue
+        for other in (*children[slot], child) if slot == parent else children[slot]:
+            if rank[other] <= own:
+                former.setdefault(other, rank[other])
+                rank[other] = own + 1
+                heappush(todo, (own + 1, other))
+        if own >= topology.next_serial * RANK_GAP:  # new nodes come above all
+            topology.next_serial += 1
 
 
 def _between(topology: Topology, parent: int, child: int) -> tuple[set[int], set[int]] | None:

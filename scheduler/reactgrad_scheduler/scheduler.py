@@ -1135,11 +1135,29 @@ class Scheduler:
         raise self.cycle_error(path, "read")
 
     def _way(self, start: int, goals: Iterable[int]) -> list[int]:
-        """A path along the data from `start` to the first goal to which there is one."""
+        """A path along the data from `start` to the first goal that waits for it.
+
+        Against the data it goes as runs do: to an operand, or, where all of these are settled, to the
+        first read that is not. What was read before that one is settled, and so does not need `start`.
+        """
+        parents, mark = self.topology.parents, self.staleness.mark
         for goal in goals:
-            path = find_path(self.topology, start, goal, below=self.topology.rank[goal])
-            if path:
-                return path
+            came = {goal: -1}
+            stack = [goal]
+            while stack:
+                slot = stack.pop()
+                if slot == start:
+                    path = [slot]
+                    while came[path[-1]] >= 0:
+                        path.append(came[path[-1]])
+                    return path
+                needed = [one for one in self.operands(slot) if mark[one] in UNSETTLED]
+                if not needed:
+                    needed = [one for one in parents[slot] if mark[one] in UNSETTLED][:1]
+                for one in needed:
+                    if one not in came:
+                        came[one] = slot
+                        stack.append(one)
         return [start]
 
     # --- the truth -------------------------------------------------------------------------
@@ -1266,7 +1284,7 @@ class Scheduler:
         """What its parents make of a node: which mark it gets where nothing runs.
 
         ``CLEAN`` or ``FAILED``: it is as they left it. ``STALE``: it has to run. ``MAYBE``: that
-        depends on a parent that is not settled, and all that it saw before is as it was.
+        depends on a parent that is not settled, and all others are as it saw them.
         """
         mark, errors, dynamic = self.staleness.mark, self.errors, self.dynamic
         parents, version = self.topology.parents[slot], self.versions.version
@@ -1295,11 +1313,14 @@ class Scheduler:
         else:
             if known[: len(now)] != tuple(now) or len(known) != len(now) + len(reads):
                 return STALE
+            doubtful = False
             for parent, old in zip(reads, known[len(now) :], strict=True):
                 if mark[parent] in UNSETTLED:
-                    return MAYBE
-                if self.seen(parent) != old:
+                    doubtful = True
+                elif self.seen(parent) != old:
                     return STALE
+            if doubtful:
+                return MAYBE
         if stored is None:
             if self.raises:
                 self.raises.pop(slot, None)

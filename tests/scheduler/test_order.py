@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import networkx as nx
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import reactgrad as rg
 from reactgrad_scheduler import CycleError, Former, Link, check_invariants
 from reactgrad_scheduler.order import admit, any_cycle
+from reactgrad_scheduler.topology import RANK_GAP
 from tests.laws.random_program import Code
 from tests.scheduler.two_engines import Definition, IntegerHost
 
@@ -41,10 +43,28 @@ def tables(host: IntegerHost) -> tuple[object, ...]:
     )
 
 
-@given(size=st.integers(2, 20), edits=st.lists(CODES, max_size=40))
+@given(
+    size=st.integers(2, 20),
+    edits=st.lists(CODES, max_size=40),
+    gap=st.sampled_from([1, 2, 5, RANK_GAP]),
+)
 def test_random_edits_keep_the_ranks_in_order_and_refuse_exactly_the_cycles(
-    size: int, edits: list[int]
+    size: int, edits: list[int], gap: int
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("order", "scheduler"):
+            patch.setattr(f"reactgrad_scheduler.{module}.RANK_GAP", gap)
+        edit_at_random(size, edits)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nodes_of_one_rank_stay_in_order_where_their_gap_is_used_up(seed: int) -> None:
+    """Nodes between which there is no path may have one rank, also when they are edited for long."""
+    random = Random(seed)
+    edit_at_random(random.randrange(5, 20), [random.getrandbits(32) for _ in range(300)])
+
+
+def edit_at_random(size: int, edits: list[int]) -> None:
     host = IntegerHost()
     nodes = [host.leaf(1)]
     nodes += [host.node(Definition((nodes[0],))) for _ in range(size)]
@@ -135,6 +155,17 @@ def test_many_insertions_on_one_edge_use_up_its_gap_and_go_on() -> None:
         host.definitions[child] = Definition((new,))
         check_invariants(host.scheduler)
     assert len(host.read(y)) == 71
+
+
+def test_edits_one_after_the_other_that_found_nodes_of_one_rank(g: rg.Graph) -> None:
+    x = g.input(1.0)
+    cells = [rg.maximum(x, x) for _ in range(12)]
+    edits = [(5, 1, 11), (7, 0, 1), (9, 1, 5), (10, 1, 9), (4, 0, 9), (1, 0, 4), (2, 0, 1)]
+    for node, place, source in [*edits, (1, 0, 0), (2, 0, 9), (9, 1, 7)]:
+        cells[node].replace_parent(place, cells[source])
+        x.set(x.value + 1.0)
+        assert [cell.value for cell in cells] == 12 * [x.value]
+        g.check_invariants()
 
 
 def test_nodes_are_relinked_together_or_not_at_all() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -228,3 +229,119 @@ def test_a_loaded_graph_does_not_take_a_handled_refusal_for_the_last_word(
     after = node + 1.0
     node.value
     assert restore(capture(g))["node"].is_stale
+
+
+class Sheet:
+    """Cells that read each other by name, and what a plain walk over their formulas finds."""
+
+    def __init__(self, g: rg.Graph, cells: int, cutoff: str | None = None) -> None:
+        self.graph = g
+        self.formulas: dict[str, Formula] = {f"c{i}": (1,) for i in range(cells)}
+        self.inputs = {
+            name: g.input({"formula": formula}, name=f"f_{name}")
+            for name, formula in self.formulas.items()
+        }
+
+        def cell(given: dict[str, Formula]) -> int:
+            return computed(given["formula"], lambda name: self.cells[name].value)
+
+        run = rg.lift(cell, cutoff=cutoff)
+        self.cells = {name: run(one) for name, one in self.inputs.items()}
+        for name, one in self.cells.items():
+            one.name = name
+
+    def set(self, **formulas: Formula) -> None:
+        self.formulas |= formulas
+        self.graph.set({self.inputs[name]: {"formula": f} for name, f in formulas.items()})
+
+    def expected(self, name: str, way: tuple[str, ...] = ()) -> int:
+        if name in way:
+            raise rg.CycleError("found by hand")
+        return computed(self.formulas[name], lambda one: self.expected(one, (*way, name)))
+
+    def check(self, name: str) -> None:
+        found = [outcome(lambda: self.expected(name)), outcome(lambda: self.cells[name].value)]
+        assert found[0] == found[1], (name, self.formulas)
+        self.graph.check_invariants()
+
+
+# A number; one or two names to add; or a name, and those to read where it is positive and where not.
+Formula = tuple[int] | tuple[str, ...]
+
+
+def computed(formula: Formula, read: Callable[[str], int]) -> int:
+    first, *others = formula
+    if isinstance(first, int):
+        return first
+    if len(others) == 2:
+        return read(str(others[0])) if read(first) > 0 else read(str(others[1]))
+    return (read(first) + sum(read(str(one)) for one in others)) % 7 - 3
+
+
+def outcome(call: Callable[[], int]) -> int | str:
+    try:
+        return call()
+    except rg.CycleError:
+        return "a cycle"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_formulas_that_change_over_time(seed: int) -> None:
+    """Whatever formulas were before, cells have their value, or the error of a cycle that is there now."""
+    random = Random(seed)
+    g = rg.Graph(executor=rg.Threads(3) if seed % 6 == 5 else None)
+    sheet = Sheet(g, random.choice([5, 8, 14]), random.choice([None, "equal"]))
+    names = [*sheet.cells]
+
+    def formula() -> Formula:
+        if random.random() < 0.4:
+            return (random.randrange(-3, 4),)
+        return tuple(random.choices(names, k=random.randrange(1, 4)))
+
+    for _ in range(60):
+        changed = random.sample(names, random.choice([1, 1, 3]))
+        sheet.set(**{name: formula() for name in changed})
+        for name in random.sample(names, 4):
+            sheet.check(name)
+
+
+def test_an_error_depends_on_no_cell_that_waited_for_it(g: rg.Graph) -> None:
+    """``c8`` had read ``c0`` and ``c10``; what refused ``c4`` came over ``c0``."""
+    sheet = Sheet(g, 14)
+    sheet.set(c0=("c10",))
+    sheet.set(c7=("c8",))
+    sheet.set(c8=("c0", "c8", "c10"))
+    sheet.set(c13=("c3",))
+    sheet.set(c10=("c4",), c4=("c13",))
+    sheet.check("c8")
+    sheet.set(c3=("c7",))
+    sheet.check("c13")
+
+
+def test_who_is_only_in_doubt_is_not_refused_for_others(g: rg.Graph) -> None:
+    """The error of ``c5`` was computed from ``c11``, which now needs ``c2``, which reads ``c5``."""
+    sheet = Sheet(g, 14)
+    sheet.set(c7=("c11", "c0"))
+    sheet.set(c4=("c12",), c3=("c7",), c0=("c5",), c12=("c7",), c5=("c4",))
+    sheet.check("c7")
+    sheet.set(c11=("c2",))
+    sheet.check("c0")
+    sheet.set(c12=("c3",))
+    sheet.check("c5")
+    sheet.set(c2=("c5",))
+    sheet.set(c4=(-1,))
+    sheet.check("c3")
+
+
+def test_a_cycle_that_is_gone_is_gone_for_those_behind_it(g: rg.Graph) -> None:
+    sheet = Sheet(g, 14, "equal")
+    sheet.set(c11=("c10", "c0"))
+    sheet.set(c0=("c1",))
+    sheet.check("c11")
+    sheet.set(c1=("c11",), c10=("c6",))
+    sheet.check("c0")
+    sheet.set(c6=("c0",))
+    sheet.set(c9=("c11",))
+    sheet.set(c1=(2,))
+    for name in ("c9", "c11", "c9"):
+        sheet.check(name)

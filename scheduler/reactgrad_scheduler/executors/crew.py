@@ -428,11 +428,8 @@ class Crew:
                 asked = self._asked.setdefault(slot, set())
                 if read is not None and read not in asked:
                     asked.add(read)
-                    needed = scheduler.stale_ancestors([read])
-                    if scheduler.under_way(needed) is None:
-                        self._postpone(slot, read, needed)
-                        return
-                    standing = STALE  # it would be refused that read now
+                    self._postpone(slot, read, scheduler.stale_ancestors([read]))
+                    return
             if standing == CLEAN:
                 put(slot, CLEAN)
                 run.skipped.append(slot)

@@ -395,11 +395,16 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
 
     `slots` are in topological order; marks, versions and records are up to date. What has an
     unsettled parent when its turn comes is left unsettled: it was cancelled, or marks were erased.
+
+    A node in doubt waits for what it had read the last time, which may be in doubt itself. Where that
+    ends at a node under way, the first of those that wait has to run: only it is asked for by somebody,
+    and it may not ask the others again.
     """
     run = run if run is not None else Run()
     mark, put = scheduler.staleness.mark, scheduler.staleness.put
     errors, dynamic = scheduler.errors, scheduler.dynamic
     asked: set[tuple[int, int]] = set()
+    waiting: list[tuple[int, int]] = []  # nodes in doubt, and how much of `todo` comes after them
     stopwatch = scheduler.stopwatch
     compute = run_node if stopwatch is None else stopwatch.run_node
     began = perf_counter()
@@ -408,6 +413,8 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
         if scheduler.cancelled:
             break
         slot = todo.pop()
+        if waiting and waiting[-1][1] == len(todo):
+            waiting.pop()
         if mark[slot] == CLEAN:  # a node of this plan read it on the way
             continue
         standing = scheduler.standing(slot)
@@ -418,9 +425,14 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
             asked.add((slot, read))
             needed = scheduler.stale_ancestors([read])
             if scheduler.under_way(needed) is None:
+                waiting.append((slot, len(todo)))
                 todo.append(slot)
                 todo.extend(reversed(needed))
                 continue
+            if waiting:
+                slot, left = waiting[0]
+                del todo[left:]
+                waiting.clear()
             standing = STALE  # it would be refused that read now
         if standing == CLEAN:
             put(slot, CLEAN)
