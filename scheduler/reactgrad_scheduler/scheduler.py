@@ -785,6 +785,7 @@ class Scheduler:
         if needed is not None:
             self._refuse(needed, targets)
         surely = self._surely_run(slots)
+        read_nothing = self.dynamic.keys().isdisjoint(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped] if self.dropped else ()
         executor = self.executor
@@ -811,12 +812,10 @@ class Scheduler:
             return (
                 run  # it was cancelled, or marks were erased: it does not show what the read leaves
             )
-        # What a node reads is decided anew at every run, and what it reads may be cut off.
-        if (
-            repeats
-            and self.cycles.keys().isdisjoint(slots)
-            and self.dynamic.keys().isdisjoint(slots)
-        ):
+        # What a node reads is decided anew at every run, and what it reads may be cut off. Who replays a
+        # plan sees neither who reads for the first time nor who does not read any more.
+        read_nothing = read_nothing and self.dynamic.keys().isdisjoint(slots)
+        if repeats and read_nothing and self.cycles.keys().isdisjoint(slots):
             marks = self._moved(trace)
             if course is None:
                 certain = surely and run.ran == slots and not (run.cut_off or run.rebuilt)

@@ -112,7 +112,7 @@ def note_read(scheduler: Scheduler, slot: int) -> bool:
             node = computing[frame.level - 1]
             if node == UNKNOWN:
                 node = frame.under_way()
-            operand = slot in scheduler.topology.parents[node]
+            operand = slot in scheduler.operands(node)
             return operand and frame.stopping is None  # else it may be at another node
         at = frame.order.get(slot, -1)
         if at >= frame.done:
