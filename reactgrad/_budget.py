@@ -319,6 +319,13 @@ class BudgetedHost(Host):
         self._settle()
         return buffer
 
+    def _other_buffer(self, slot: int, found: Spec) -> None:
+        if self._by_itself(slot):
+            super()._other_buffer(slot, found)
+        else:  # in the middle of a plan nothing can go: room is made when it has ended
+            super()._new_buffer(slot, found, new=False)
+            self._dirty.add(slot)
+
     def _by_itself(self, slot: int) -> bool:
         """Whether the node is being computed now, not bound together with others."""
         computing = self.scheduler.computing

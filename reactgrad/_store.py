@@ -543,14 +543,17 @@ class Store:
         found = self.specs[slot]
         if slot in self._view_of and found is not None:
             value, shown = self.data[slot], self._view_of.pop(slot)
-            # After a later run of its parent that memory shows something else.
-            same = self.scheduler.versions.matches(slot)
-            there = same and shown is self.data[self.scheduler.topology.parents[slot][0]]
+            # That memory shows something else after a later run of its parent, and as soon as a leaf was
+            # set whose memory it is, over whatever views between.
+            scheduler = self.scheduler
+            same = scheduler.versions.matches(slot)
+            lies = shown is self.data[scheduler.topology.parents[slot][0]]
+            there = same and lies and not scheduler.is_stale(slot)
             self.data[slot] = own_copy(found, value) if there else MISSING
             self.footprint.add(self.data[slot])
             self.moved(slot)
             if same and not there:
-                self.scheduler.drop((slot,))
+                scheduler.drop((slot,))
 
     def plain_writes(self, slots: Sequence[int], values: Iterable[Any]) -> bool:
         """Whether all of these are ``plain_write``; that is asked only of those that are not arrays both."""
@@ -845,6 +848,10 @@ class Store:
         view = op.view(_shaped(buffer, operand), *self.attrs[slot])
         return view if view is None or found.shape else view.reshape(1)
 
+    def _other_buffer(self, slot: int, found: Spec) -> None:
+        """Give a node another buffer while it runs."""
+        self._new_buffer(slot, found, new=False)
+
     def _new_buffer(self, slot: int, found: Spec, *, new: bool) -> Any:
         """Memory for the value of a node; `new`: no step knows where that lay before."""
         buffer = self.data[slot] = self._new_memory(found)
@@ -1040,7 +1047,7 @@ class Store:
                 return UNCHANGED
         self.overwrite((slot,))
         if self.data[slot] is MISSING:
-            self._new_buffer(slot, found, new=False)
+            self._other_buffer(slot, found)
         device_of_kind(found.kind).assign(self.data[slot], scratch)
         return None
 

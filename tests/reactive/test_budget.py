@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import warnings
 import weakref
 from collections.abc import Iterator
 from random import Random
@@ -940,3 +941,23 @@ def test_forks_of_a_graph_with_a_limit_count_each_value_once() -> None:
         fork.forward(fork[e], fork[r])
         fork.check_invariants()
         g.check_invariants()
+
+
+@pytest.mark.parametrize("holder", ["caller", "fork"])
+def test_a_value_that_somebody_holds_is_replaced_in_the_middle_of_a_plan(holder: str) -> None:
+    """A cutoff decides while the plan runs; then nothing can go, and room is made afterwards."""
+    size = 50_000  # handed out as a view, not as a copy
+    g = rg.Graph(max_bytes=20 * size)
+    x = g.input(np.ones(size))
+    a = rg.sin(x)
+    a.cutoff = "equal"
+    y = a * 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rg.BudgetWarning)
+        for k in range(12):
+            held = a.value if holder == "caller" else g.fork()
+            x.set(np.full(size, k + 0.5))
+            assert np.array_equal(y.value, np.sin(x.value) * 2.0)
+            assert not y.is_stale
+            g.check_invariants()
+            del held

@@ -425,3 +425,34 @@ def test_a_thread_that_nobody_waits_for_is_given_nothing_of_a_run_under_way() ->
     assert reader.parents == [inner, far]
     assert reader.value == 26
     g.check_invariants()
+
+
+@pytest.mark.parametrize("cutoff", ["equal", None])
+def test_who_reads_another_only_sometimes_gets_its_present_value(
+    g: rg.Graph, cutoff: str | None
+) -> None:
+    """A plan of a run in which it read nothing does not do for one in which it reads."""
+    x = g.input(0.0)
+    halves = rg.floor(x * 0.5)
+    halves.cutoff = cutoff
+    read = rg.lift(lambda v: float(halves.value) if v % 2 == 0 else -1.0)(x)
+    pick = Random(7)
+    for value in [2, -2, -3, 4, -4, *[pick.randint(-4, 4) for _ in range(300)]]:
+        x.set(float(value))
+        assert read.value == (value // 2 if value % 2 == 0 else -1.0)
+        assert read.parents == ([x, halves] if value % 2 == 0 else [x])
+        g.check_invariants()
+
+
+def test_who_reads_another_no_more_does_not_run_for_it(g: rg.Graph) -> None:
+    x, z = g.input(1.0), g.input(1.0)
+    cut = rg.floor(x * 0.5)
+    cut.cutoff = "equal"
+    first = rg.lift(lambda v: v - 1.0 if v <= 0 else v + z.value - 2.0)(x)
+    second = rg.lift(lambda v: v + (cut.value if v > 0 else 0.0))(first)
+    for value in [3.0, 4.0, -2.0, 3.0, 1.0] * 4:
+        x.set(value)
+        inner = value - 1.0
+        assert second.value == inner + (value // 2 if inner > 0 else 0.0)
+        assert second.parents == ([first, cut] if inner > 0 else [first])
+        assert first.parents == ([x, z] if value > 0 else [x])

@@ -362,3 +362,27 @@ def test_below_a_cutoff_of_a_stale_node_versions_decide_and_without_it_they_need
     assert [mark[v._slot] for v in (y, z, both)] == [STALE, STALE, STALE]
     y.cutoff = lambda old, new: True
     assert graph.forward(both).ran == [y, both]
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [lambda x: x[::-1][::2], lambda x: x.T.T[1:], lambda x: x.reshape(9)[1:].reshape(2, 4)],
+    ids=["slices", "transposed", "reshaped"],
+)
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_cutoff_set_on_a_stale_view_of_a_view(
+    g: rg.Graph, twice: Callable[[rg.Var], rg.Var], computed: bool
+) -> None:
+    """Its former value went when the leaf was set in whose memory it lay."""
+    x = g.input(np.arange(9.0).reshape(3, 3))
+    view = twice(x + 0.0 if computed else x)
+    y = view * 10.0
+    y.value
+    x.set(np.arange(9.0, 18.0).reshape(3, 3))
+    view.cutoff = "equal"
+    for k in range(3):
+        wanted = twice(x.snapshot()).value
+        assert np.array_equal(view.value, wanted)
+        assert np.array_equal(y.value, wanted * 10.0)
+        g.check_invariants()
+        x.set(x.value + k)
