@@ -96,6 +96,7 @@ class Model:
         return step
 
     def gradient(self) -> Step:
+        """Gradients lie where the graph keeps them, as those by hand do."""
         total = self.output.sum()
         gradients = rg.grad(total, self.flat_weights)
         forward = self.graph.forward
@@ -106,6 +107,16 @@ class Model:
             return total, gradients
 
         return step
+
+    def gradient_kept(self) -> Step:
+        """Each gradient is handed out, and stays as it is."""
+        step = self.gradient()
+
+        def kept(rows: Any) -> Any:
+            total, gradients = step(rows)
+            return total.value, [gradient.value for gradient in gradients]
+
+        return kept
 
 
 def built(dag: Dag, inputs: Any, weights: Any, tanh: Callable[[Any], Any]) -> Any:
@@ -231,6 +242,15 @@ class ByHand:
 
         return step
 
+    def gradient_kept(self) -> Step:
+        step = self.gradient()
+
+        def kept(rows: Any) -> Any:
+            total, gradients = step(rows)
+            return total[()], list(gradients.reshape(-1))  # a new number each
+
+        return kept
+
 
 def draw_inputs(batch: int) -> Callable[[np.random.Generator], Any]:
     """New values for the inputs, one row each."""
@@ -268,6 +288,12 @@ def cases(setting: Setting) -> list[Case]:
                         at_most(1.15),
                     ),
                 ),
+            ),
+            Contest(
+                f"forward + gradient of all weights, each handed out, batch {batch}",
+                draw,
+                Side("reactgrad", lambda batch=batch: Model(dag, batch).gradient_kept()),
+                (Peer(Side("by hand", lambda batch=batch: ByHand(dag, batch).gradient_kept())),),
             ),
             Contest(
                 f"all weights set, forward, batch {batch}",

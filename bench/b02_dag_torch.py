@@ -1,5 +1,6 @@
 """B2: the random DAG of B1 beside PyTorch eager; also by the register machine, and defined anew at
-every step, as PyTorch does."""
+every step, as PyTorch does. Values and gradients are handed out one by one, as PyTorch's are.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import reactgrad as rg
 from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
 from bench._peers import load
-from bench.b01_dag import Dag, Model, built, draw_inputs, first_weights, random_dag, read
+from bench.b01_dag import Dag, Model, built, draw_inputs, first_weights, random_dag
 
 
 class Torch:
@@ -73,7 +74,7 @@ def redefined(dag: Dag, batch: int) -> Step:
             total = output.sum()
             gradients = rg.grad(total, model.flat_weights)
         model.graph.forward(total, *gradients)
-        return total, gradients
+        return total.value, [gradient.value for gradient in gradients]
 
     return step
 
@@ -106,8 +107,7 @@ def cases(setting: Setting) -> list[Case]:
                     draw,
                     Side(
                         "reactgrad",
-                        lambda batch=batch, jit=jit: Model(dag, batch, jit).gradient(),
-                        show=read,
+                        lambda batch=batch, jit=jit: Model(dag, batch, jit).gradient_kept(),
                     ),
                     (_torch(lambda: Torch(dag).gradient(), goals[1], read_torch),),
                 ),
@@ -116,7 +116,7 @@ def cases(setting: Setting) -> list[Case]:
         Contest(
             "model redefined every step (g.reuse())",
             draw_inputs(1),
-            Side("reactgrad", lambda: redefined(dag, 1), show=read),
+            Side("reactgrad", lambda: redefined(dag, 1)),
             (_torch(lambda: Torch(dag).gradient(), 1.8, read_torch),),
         )
     )

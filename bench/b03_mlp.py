@@ -45,6 +45,12 @@ def first_params(sizes: Sizes) -> list[np.ndarray]:
     ]
 
 
+def moved(sizes: Sizes) -> Callable[[Any], Any]:
+    """The loss, and how far each param has gone from where it started, for comparing."""
+    start = first_params(sizes)
+    return lambda found: (found[0], [(w - at) / RATE for w, at in zip(found[1], start)])
+
+
 def drawn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
     """A new batch: samples, and the number of each one's class."""
     batch, inputs, _, outputs = sizes
@@ -89,8 +95,9 @@ def ours(sizes: Sizes) -> Step:
             change({x: samples, labels: wanted})
         forward(loss, *new)
         reached = loss.value
-        change({w: after.value for w, after in zip(params, new)})
-        return reached
+        after = [w.value for w in new]
+        change(dict(zip(params, after)))
+        return reached, after
 
     return step
 
@@ -113,8 +120,9 @@ def ours_in_turn(sizes: Sizes) -> Step:
         g.set({x: samples, labels: wanted})
         g.forward(loss, *new)
         reached = loss.value
-        g.set({w: after.value for w, after in zip(params, new)})
-        return reached
+        after = [w.value for w in new]
+        g.set(dict(zip(params, after)))
+        return reached, after
 
     return step
 
@@ -168,7 +176,7 @@ def by_hand(sizes: Sizes) -> Step:
         for w, dw in ((w1, dw1), (b1, db1), (w2, dw2), (b2, db2)):
             multiply(dw, rate, dw)
             subtract(w, dw, w)
-        return loss
+        return loss, (w1, b1, w2, b2)
 
     return step
 
@@ -188,7 +196,7 @@ def in_torch(sizes: Sizes) -> Step:
         with no_grad():
             for w, dw in zip(params, gradients):
                 w.sub_(dw, alpha=RATE)
-        return loss
+        return loss, params
 
     return step
 
@@ -203,7 +211,7 @@ def torch_side(sizes: Sizes) -> Side:
         "PyTorch eager",
         lambda: in_torch(sizes),
         take=tensors,
-        show=lambda loss: loss.item(),
+        show=lambda found: moved(sizes)((found[0].item(), [w.detach().numpy() for w in found[1]])),
         needs="torch",
         apart=True,
     )
@@ -217,7 +225,7 @@ def in_turn(setting: Setting) -> Contest:
     return Contest(
         f"training step {sizes[1:]}, batches of {', '.join(map(str, LENGTHS))} in any order",
         drawn_in_turn(sizes),
-        Side("reactgrad", lambda: ours_in_turn(sizes), take=one_hot(sizes)),
+        Side("reactgrad", lambda: ours_in_turn(sizes), take=one_hot(sizes), show=moved(sizes)),
         (Peer(torch_side(sizes)),),
         rtol=1e-4,
         atol=1e-5,
@@ -236,10 +244,20 @@ def cases(setting: Setting) -> list[Case]:
             Contest(
                 f"training step {sizes}",
                 drawn(sizes),
-                Side("reactgrad", lambda sizes=sizes: ours(sizes), take=one_hot(sizes)),
+                Side(
+                    "reactgrad",
+                    lambda sizes=sizes: ours(sizes),
+                    take=one_hot(sizes),
+                    show=moved(sizes),
+                ),
                 (
                     Peer(
-                        Side("by hand", lambda sizes=sizes: by_hand(sizes), take=one_hot(sizes)),
+                        Side(
+                            "by hand",
+                            lambda sizes=sizes: by_hand(sizes),
+                            take=one_hot(sizes),
+                            show=moved(sizes),
+                        ),
                         at_most(hand_goal),
                     ),
                     Peer(

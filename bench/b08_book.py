@@ -2,7 +2,8 @@
 
 Deltas and vegas of every underlying, and one rho. Sums over underlyings are trees of additions, as someone
 writes them who wants one quote to reach few nodes. The book has been open for a while: each quote has moved
-before. What a first and a second move cost, which no plan is kept for yet, is a row of its own.
+before. What a first and a second move cost, which no plan is kept for yet, is a row of its own. Values
+that a step has changed are handed out; the others are as they were.
 """
 
 from __future__ import annotations
@@ -76,12 +77,15 @@ class Ours:
     def one_quote(self, moves: int = MOVES) -> Step:
         """The step, after each quote has moved so often."""
         quotes, wanted, forward = self.quotes, self.wanted, self.graph.forward
+        deltas, vegas = wanted[1 : len(quotes) + 1], wanted[len(quotes) + 1 : -1]
+        value, rho = wanted[0], wanted[-1]
 
         def step(move: tuple[int, float]) -> Any:
             u, quote = move
             quotes[u].set(quote)
             forward(*wanted)
-            return wanted
+            moved = [one.value for one in (value, deltas[u], vegas[u], rho)]
+            return wanted, moved
 
         for _ in range(moves):
             for u, quote in enumerate(self.present):
@@ -97,7 +101,8 @@ class Ours:
             self.present[u] = quote
             change(dict(zip(self.quotes, self.present)))
             forward(*wanted)
-            return wanted
+            moved = [one.value for one in wanted]
+            return wanted, moved
 
         return step
 
@@ -130,7 +135,8 @@ def first_moves(terms: Terms, book: Callable[[], Ours]) -> Step:
     return reporting
 
 
-def values(wanted: Any) -> Any:
+def values(found: Any) -> Any:
+    wanted, _ = found
     return np.array([one.value for one in wanted])
 
 

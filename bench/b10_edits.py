@@ -6,6 +6,7 @@ constant taken from another node (an edge added), then the constant again (the e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from bench._goal import Goal, at_most, faster, within
 SIZES = (1_000, 10_000, 100_000)
 EVERY = 4  # one node in so many has a free operand
 EDITS = 2  # in a step
+NEW = 1_000_000  # more than there are nodes
 
 
 class Edges:
@@ -43,6 +45,13 @@ class Edges:
         return child, child - 1 - int(rng.integers(min(child, self.window)))
 
 
+Look = Callable[[int], object]
+
+
+def unseen(child: int) -> None:
+    """Nobody looks between an edit and the one that takes it back."""
+
+
 class Ours:
     """The DAG as a graph."""
 
@@ -59,27 +68,29 @@ class Ours:
             self.index[self.values[i]] = i
         self.fixed, self.open = (1, 0) if edges.swapped else (0, 1)  # which operand edits replace
 
-    def split(self) -> Step:
+    def split(self, look: Look = unseen) -> Step:
         values, at = self.values, self.fixed
 
         def step(drawn: tuple[int, int]) -> Any:
             var = values[drawn[0]]
             parent = var.parents[at]
             var.replace_parent(at, rg.tanh(parent))
+            look(drawn[0])
             var.replace_parent(at, parent)
-            return var
+            return drawn
 
         return step
 
-    def add(self) -> Step:
+    def add(self, look: Look = unseen) -> Step:
         values, at, zero = self.values, self.open, self.zero
 
         def step(drawn: tuple[int, int]) -> Any:
             child, parent = drawn
             var = values[child]
             var.replace_parent(at, values[parent])
+            look(drawn[0])
             var.replace_parent(at, zero)
-            return var
+            return drawn
 
         return step
 
@@ -95,10 +106,13 @@ class Ours:
 
         return held
 
-    def show(self, var: Any) -> Any:
-        """Which nodes an edited one adds in the end."""
+    def added(self, child: int) -> set[int]:
         self.graph.check_invariants()
-        return sorted(self.index[parent] for parent in var.parents if parent is not self.zero)
+        parents = {parent for parent in self.values[child].parents if parent is not self.zero}
+        known = {self.index[one] for one in parents if one in self.index}
+        return known | {
+            NEW + self.index[one.parents[0]] for one in parents if one not in self.index
+        }
 
 
 class InNetworkx:
@@ -114,7 +128,7 @@ class InNetworkx:
     def _order(self) -> list[Any]:
         return list(networkx.topological_sort(self.graph))  # raises where there is a cycle
 
-    def split(self) -> Step:
+    def split(self, look: Look = unseen) -> Step:
         graph = self.graph
 
         def step(drawn: tuple[int, int]) -> Any:
@@ -124,29 +138,44 @@ class InNetworkx:
             graph.add_edge(parent, "new")
             graph.add_edge("new", child)
             self._order()
+            look(drawn[0])
             graph.remove_node("new")
             graph.add_edge(parent, child)
             self._order()
-            return child
+            return drawn
 
         return step
 
-    def add(self) -> Step:
+    def add(self, look: Look = unseen) -> Step:
         graph = self.graph
 
         def step(drawn: tuple[int, int]) -> Any:
             child, parent = drawn
             graph.add_edge(parent, child)
             self._order()
+            look(drawn[0])
             if parent != self.first[child]:
                 graph.remove_edge(parent, child)
             self._order()
-            return child
+            return drawn
 
         return step
 
-    def show(self, child: int) -> Any:
-        return sorted(self.graph.predecessors(child))
+    def added(self, child: int) -> set[int]:
+        before = self.graph.predecessors
+        return {NEW + next(before(one)) if one == "new" else one for one in before(child)}
+
+
+def seen(graph: Ours | InNetworkx, how: str, drawn: tuple[int, int]) -> Any:
+    """Which nodes an edited one adds, in the middle of the same step and after it.
+
+    A new node counts as the one before it, and ``NEW``.
+    """
+    found: list[set[int]] = []
+    step = graph.split if how == "split" else graph.add
+    step(lambda child: found.append(graph.added(child)))(drawn)
+    found.append(graph.added(drawn[0]))
+    return [sorted(one) for one in found]
 
 
 def cases(setting: Setting) -> list[Case]:
@@ -160,7 +189,7 @@ def cases(setting: Setting) -> list[Case]:
             made.append(kind(Edges(nodes, setting.permuted)))
             return getattr(made[-1], how)()
 
-        return Side(name, build, show=lambda result: made[-1].show(result))
+        return Side(name, build, show=lambda drawn: seen(made[-1], how, drawn))
 
     def contest(name: str, nodes: int, how: str, *peers: Peer, goal: Goal | None = None) -> None:
         found.append(
