@@ -324,3 +324,16 @@ def test_an_interrupt_while_a_shape_comes_back_leaves_the_former_or_the_new_valu
                 np.testing.assert_allclose(one.value, other.value)
         layers.g.check_invariants()
     assert at > 100
+
+
+@pytest.mark.trusting
+def test_a_shape_that_comes_back_in_time_is_never_the_one_that_goes() -> None:
+    """The one that was not used for the longest time goes, not the one that came first."""
+    layers = Layers(gradients=False)
+    x = layers.x._slot
+    for batch in range(3, 3 + 3 * MOST):
+        layers.step(2, batch)
+        layers.step(max(2, batch - 1))
+        layers.step(batch)
+        forms = layers.g._shapes._forms.values()
+        assert {2, batch} <= {form.specs[x].shape[0] for form in forms}

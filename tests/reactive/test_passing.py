@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad._store import MISSING
-from reactgrad.backend import _strips
+from reactgrad.backend import _strips, device_of_kind
 from tests.interrupts import interrupted
 
 SIDE = (
@@ -343,3 +343,31 @@ def test_an_interrupt_while_values_are_let_go_leaves_them_there_or_gone() -> Non
         assert loss.value == pytest.approx(SMALL * SMALL * (0.7 * 0.5**8) ** 2)
         g.check_invariants()
     assert at > 50
+
+
+@pytest.mark.trusting
+def test_values_lie_where_others_lay_that_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the first steps: memory that the system gives anew costs a page fault a page."""
+    device = type(device_of_kind("cpu"))
+    given: list[int] = []
+    empty = device.empty
+
+    def counted(self: Any, *args: Any) -> Any:
+        array = empty(self, *args)
+        given.append(array.nbytes)
+        return array
+
+    monkeypatch.setattr(device, "empty", counted)
+    g = rg.Graph()
+    rng = np.random.default_rng(0)
+    y = x = g.input(np.zeros((200, 200)))
+    ws = [g.param(rng.normal(size=(200, 200)) / 14.0) for _ in range(4)]
+    for w in ws:
+        y = rg.tanh(y @ w)
+    loss = (y * y).sum()
+    for _ in range(5):
+        given.clear()
+        g.zero_grad()
+        x.set(rng.normal(size=(200, 200)))
+        loss.backward(retain_graph=False)
+        assert sum(one == 8 * 200 * 200 for one in given) <= 2 * len(ws)

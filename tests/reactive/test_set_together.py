@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -275,3 +277,36 @@ def test_a_detached_view_is_refused(others: int) -> None:
         with pytest.raises(rg.SetError, match=r"base\.set"):
             g.set({**dict.fromkeys(leaves[1:others], number), leaves[0].detach(): number})
     assert [leaf.value_version for leaf in leaves] == [1] * MANY
+
+
+def calls_of(act: Callable[[], object]) -> int:
+    """How often functions are called, compiled ones among them."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.trusting
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_leaves_that_are_set_together_again_and_again_are_written_without_a_call_each(
+    shape: tuple[int, ...],
+) -> None:
+    counts = []
+    for many in (50, 500):
+        g = rg.Graph()
+        leaves = [g.param(np.zeros(shape)) for _ in range(many)]
+        rows = np.random.default_rng(0).normal(size=(many, *shape))
+        values = dict(zip(leaves, rows.tolist() if not shape else list(rows), strict=True))
+        for _ in range(4):
+            g.set(values)
+        counts.append(calls_of(lambda values=values, g=g: g.set(values)))
+    assert counts[1] <= counts[0] + 10

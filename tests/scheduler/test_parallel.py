@@ -269,6 +269,31 @@ def test_independent_nodes_run_at_the_same_time(g: rg.Graph, always: None, count
         g.check_invariants()
 
 
+def test_what_most_of_the_time_hangs_on_is_begun_first(g: rg.Graph) -> None:
+    begun: list[str] = []
+
+    def slow(name: str) -> Callable[..., int]:
+        def wait(*values: int) -> int:
+            begun.append(name)
+            time.sleep(0.01)
+            return sum(values)
+
+        return wait
+
+    x = g.input(1)
+    beside = [rg.lift(slow(f"beside {i}"))(x) for i in range(4)]
+    chain = [x]
+    for i in range(4):
+        chain.append(rg.lift(slow(f"chain {i}"))(chain[-1]))
+    end = rg.lift(lambda *values: sum(values))(*beside, chain[-1])
+    for value in (1, 2, 3):  # how long they take is known after the first time
+        begun.clear()
+        x.set(value)
+        g.forward(end, executor=rg.Threads(2))
+    assert begun[0] == "chain 0"
+    assert end.value == 5 * 3
+
+
 def test_so_do_those_that_only_a_function_reads(g: rg.Graph) -> None:
     x = g.input(1)
     both = rg.lift(lambda a, b: a + b)(*meeting(g, 2, x))
