@@ -566,7 +566,8 @@ class Graph:
         Reads inside see the new values; other threads see nothing before the end. An exception
         inside gives back the values of leaves, the topology, removed nodes, pins, names, cutoffs
         and what is frozen, with new versions, and is passed on. Nodes that were built inside stay,
-        without the names they got there. Transactions nest.
+        without the names they got there; what ``backward`` has added to ``.grad`` stays, too.
+        Transactions nest.
 
         What was given back counts as changed: what depends on it runs again. The block belongs to its
         thread and holds the graph: no ``await`` in it, which would let other tasks of the thread in, no
@@ -970,9 +971,9 @@ class Graph:
         for all graphs, so an edit compiles nothing, and it calls what NumPy itself would call, so
         values have the same bits; versions and what runs are the same, too. Other nodes, nodes behind a
         cutoff, and reads that happen once, run as ever. The first use in a process imports numba.
-        Ops that have compiled loops of their own (``rg.extend``), such as the neurons of
-        ``reactgrad.neat``, are computed by these, with any number of elements, whether the read repeats
-        or not; they say how far results agree with NumPy's.
+        Ops that have compiled loops of their own (``rg.extend``) are computed by these, with any number
+        of elements, whether the read repeats or not: ``rg.norm_cdf``, ``rg.erf`` and ``rg.erfc``, with the
+        same bits, and the neurons of ``reactgrad.neat``, which say how far they agree with NumPy's.
 
         ``True`` is 1: the thread that reads. A larger number: so many threads share the elements
         where this pays, from some 500,000 elements in a row of steps on; the bits stay the same.
