@@ -107,7 +107,7 @@ def apply(graph: Graph, op: Op, operands: Sequence[Any], attrs: Attrs) -> Var:
         if (
             0 < count < 3
             and not attrs
-            and graph._reuse is None
+            and ((reuse := graph._reuse) is None or not reuse.blocks)
             and type(x := operands[0]) is Var
             and x._graph is graph
         ):
