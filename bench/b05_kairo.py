@@ -36,9 +36,9 @@ class Ours:
     def effect(self, node: Any) -> None:
         self._observers.append(node.observe(lambda old, new: None))
 
-    def unstable(self, head: Any, double: Any, inverse: Any) -> Any:
+    def unstable(self, head: Any, double: Any, inverse: Any, reads: int) -> Any:
         def current(value: Any) -> Any:
-            return sum((double if value % 2 else inverse).value for _ in range(20))
+            return sum((double if value % 2 else inverse).value for _ in range(reads))
 
         return rg.lift(self.tally(current))(head)
 
@@ -75,10 +75,10 @@ class Reaktiv:
     def effect(self, node: Any) -> None:
         self._effects.append(self._reaktiv.Effect(lambda: node() and None))
 
-    def unstable(self, head: Any, double: Any, inverse: Any) -> Any:
+    def unstable(self, head: Any, double: Any, inverse: Any, reads: int) -> Any:
         def current() -> Any:
             value = head()
-            return sum((double if value % 2 else inverse)() for _ in range(20))
+            return sum((double if value % 2 else inverse)() for _ in range(reads))
 
         return self._reaktiv.Computed(self.tally(current))
 
@@ -177,7 +177,7 @@ def unstable(api: Any, size: int) -> tuple[list[Any], list[Any]]:
     head = api.signal(0)
     double = api.computed(lambda v: v * 2, head)
     inverse = api.computed(lambda v: -v, head)
-    current = api.unstable(head, double, inverse)
+    current = api.unstable(head, double, inverse, size)
     api.effect(current)
     return [head], [current]
 
@@ -190,7 +190,7 @@ SUITES = [
     Suite("mux", mux, lambda n: n + 2, 100),
     Suite("repeated", repeated, lambda n: 1, 30),
     Suite("triangle", triangle, lambda n: n, 10),
-    Suite("unstable", unstable, lambda n: 2, 0),
+    Suite("unstable", unstable, lambda n: 2, 20),
 ]
 
 
