@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import reactgrad as rg
 from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
@@ -59,7 +57,7 @@ def tensors(rows: Any) -> Any:
 def read_torch(outputs: Any) -> Any:
     """A total and its gradients, for comparing."""
     total, gradients = outputs
-    return total.item(), np.array([gradient.item() for gradient in gradients])
+    return total.item(), [gradient.item() for gradient in gradients]
 
 
 def redefined(dag: Dag, batch: int) -> Step:
