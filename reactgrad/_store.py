@@ -539,21 +539,34 @@ class Store:
         )
 
     def own_view(self, slot: int) -> None:
-        """Give a view memory of its own: its value must outlast its parent's next run."""
+        """Give a view memory of its own: its value must outlast its parent's next run.
+
+        The same to views of it: where its cutoff lets them be, they stay as they are.
+        """
+        below = [slot]
+        for one in below:
+            children = self.scheduler.topology.children[one]
+            value = self.data[one]
+            below += [child for child in children if self._view_of.get(child, MISSING) is value]
+        for one in reversed(below):
+            self._own_view(one)
+
+    def _own_view(self, slot: int) -> None:
         found = self.specs[slot]
-        if slot in self._view_of and found is not None:
-            value, shown = self.data[slot], self._view_of.pop(slot)
-            # That memory shows something else after a later run of its parent, and as soon as a leaf was
-            # set whose memory it is, over whatever views between.
-            scheduler = self.scheduler
-            same = scheduler.versions.matches(slot)
-            lies = shown is self.data[scheduler.topology.parents[slot][0]]
-            there = same and lies and not scheduler.is_stale(slot)
-            self.data[slot] = own_copy(found, value) if there else MISSING
-            self.footprint.add(self.data[slot])
-            self.moved(slot)
-            if same and not there:
-                scheduler.drop((slot,))
+        if slot not in self._view_of or found is None:
+            return
+        scheduler = self.scheduler
+        value, shown = self.data[slot], self._view_of.pop(slot)
+        # That memory shows something else after a later run of its parent, and as soon as a leaf was set
+        # whose memory it is, over whatever views between.
+        same = scheduler.versions.matches(slot)
+        lies = shown is self.data[scheduler.topology.parents[slot][0]]
+        there = same and lies and not scheduler.is_stale(slot)
+        self.data[slot] = own_copy(found, value) if there else MISSING
+        self.footprint.add(self.data[slot])
+        self.moved(slot)
+        if same and not there:
+            scheduler.drop((slot,))
 
     def plain_writes(self, slots: Sequence[int], values: Iterable[Any]) -> bool:
         """Whether all of these are ``plain_write``; that is asked only of those that are not arrays both."""
@@ -875,7 +888,8 @@ class Store:
             return True
         view = self.view_in(slot, buffer)
         if view is None:
-            self._view_of.pop(slot, None)
+            if self._view_of.pop(slot, None) is not None:
+                self.data[slot] = MISSING  # what it has shown is not its memory
             return False
         self._view_of[slot] = buffer
         self.data[slot] = view

@@ -729,7 +729,7 @@ class Var(Value):
             graph._scheduler.check_idle()
             scheduler, slot = graph._scheduler, self._slot
             if slot in scheduler.dropped and read is not None and not scheduler.is_stale(slot):
-                graph._clean_value(slot)  # the cutoff is to compare with it
+                graph._refresh((slot,))  # to have its value there, which the cutoff compares with
             note_cutoff(graph, self._slot)
             graph._set_cutoff(self._slot, read)
             graph._announce()

@@ -326,7 +326,7 @@ class PlanCache:
             self._seen.remove(mark)
             return True
         if len(self._seen) >= MAX_SEEN:  # by lot: of more keys in turn some come again in time
-            self._seen = {one for one in self._seen if _random.random() < 0.5}
+            self._seen = set(_random.sample([*self._seen], MAX_SEEN // 2))
         self._seen.add(mark)
         return False
 

@@ -309,6 +309,23 @@ def test_a_cutoff_compares_with_a_value_that_was_released_before_it_was_set() ->
     assert (y.value[0], y.value_version) == (2.0, 1)
 
 
+@pytest.mark.parametrize("rule", ["equal", rg.tolerance(atol=10.0), lambda old, new: True])
+def test_and_with_one_that_a_caller_has_kept(rule: Any) -> None:
+    """What callers hold is not what the graph has."""
+    g = rg.Graph()
+    x = g.input(np.ones(ROW))
+    y = x * 0.0 if rule == "equal" else x * 2.0
+    z = y + 1.0
+    held = y.value, z.value
+    squeeze(g)
+    y.cutoff = rule
+    x.set(np.full(ROW, 2.0))
+    run = g.forward(z)
+    assert list(run.cut_off) == list(run.ran) == [y]
+    assert (y.value == held[0]).all()
+    assert y.value_version == 1
+
+
 def test_an_observer_hears_of_the_value_that_was_released_before_it_came() -> None:
     g = rg.Graph()
     x = g.input(np.ones(ROW))

@@ -386,3 +386,55 @@ def test_a_cutoff_set_on_a_stale_view_of_a_view(
         assert np.array_equal(y.value, wanted * 10.0)
         g.check_invariants()
         x.set(x.value + k)
+
+
+@pytest.mark.parametrize("holder", ["fork", "caller"])
+def test_a_view_that_can_be_none_any_more_writes_into_no_memory_of_others(
+    g: rg.Graph, holder: str
+) -> None:
+    """A view in C order, as long as a cutoff gives the transposed array memory of its own."""
+    x = g.input(np.ones((120, 160)))
+    turned = x.T
+    turned.cutoff = "equal"
+    flat = turned.reshape(-1)
+    held = flat.value
+    fork = g.fork() if holder == "fork" else None
+    turned.cutoff = None
+    x.set(np.arange(120.0 * 160).reshape(120, 160))
+    assert np.array_equal(flat.value, x.value.T.reshape(-1))
+    assert np.array_equal(held, np.ones(120 * 160))
+    if fork is not None:
+        assert all((fork[one].value == 1.0).all() for one in (x, turned, flat))
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("size", [3, 50_000], ids=["copied", "shared"])
+def test_views_of_a_view_that_gets_a_cutoff_stay_as_it_is(g: rg.Graph, size: int) -> None:
+    x = g.input(np.full(size, 1.0))
+    a = x * 2.0
+    b = a[1:]
+    c = b[::-1]
+    d = c[1:]
+    c.value
+    b.cutoff = rg.tolerance(atol=0.5)
+    x.set(np.full(size, 1.1))
+    assert d.value.tolist() == [2.0] * (size - 2)
+    assert b.value.tolist() == c.value.tolist() == [2.0] * (size - 1)
+    x.set(np.full(size, 3.0))
+    assert d.value.tolist() == [6.0] * (size - 2)
+    assert c.value.tolist() == [6.0] * (size - 1)
+    x.set(np.full(size, 3.1))
+    b.cutoff = None
+    assert d.value.tolist() == [3.1 * 2.0] * (size - 2)
+    g.check_invariants()
+
+
+def test_a_long_row_of_views_gets_memory_of_its_own_without_recursion(g: rg.Graph) -> None:
+    x = g.input(np.arange(4000.0))
+    view = first = (x * 2.0)[1:]
+    for _ in range(3000):
+        view = view[1:]
+    assert view.value.shape == (999,)
+    first.cutoff = "equal"
+    x.set(np.zeros(4000))
+    assert not view.value.any()
