@@ -543,7 +543,7 @@ class Store:
 
         The same to views of it: where its cutoff lets them be, they stay as they are.
         """
-        below = [slot]
+        below = [slot] if slot in self._view_of else []
         for one in below:
             children = self.scheduler.topology.children[one]
             value = self.data[one]

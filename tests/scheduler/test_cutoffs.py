@@ -429,6 +429,19 @@ def test_views_of_a_view_that_gets_a_cutoff_stay_as_it_is(g: rg.Graph, size: int
     g.check_invariants()
 
 
+def test_views_of_a_node_that_gets_a_cutoff_stay_views(g: rg.Graph) -> None:
+    x = g.input(np.arange(50_000.0))
+    a = x * 2.0
+    b = a[1:]
+    b.value
+    bytes_before = g.stats().bytes
+    a.cutoff = "equal"
+    assert g.stats().bytes == bytes_before
+    x.set(x.value + 1.0)
+    assert b.value[0] == 4.0
+    assert g.stats().bytes == bytes_before
+
+
 def test_a_long_row_of_views_gets_memory_of_its_own_without_recursion(g: rg.Graph) -> None:
     x = g.input(np.arange(4000.0))
     view = first = (x * 2.0)[1:]
