@@ -2,7 +2,8 @@
 
 Imported only where it is used: it needs numba, which compiles what is used once and keeps that on disk.
 Formulas, ranges and the order of operations are those of ``_erf``; exponentials are computed by NumPy's
-own loop, a stretch of elements at a time.
+own loop, a stretch of elements at a time. On disk a loop belongs to this file: whoever changes coefficients in
+``_erf`` saves this one, too.
 """
 
 from __future__ import annotations
