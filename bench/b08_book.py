@@ -215,17 +215,26 @@ def cases(setting: Setting) -> list[Case]:
         def book(jit: bool = jit) -> Ours:
             return Ours(terms, jit)
 
-        def ours(name: str, build: Callable[[], Step], jit: bool = jit) -> Side:
-            return Side(name, build, show=values, needs="numba" if jit else None)
-
-        all_quotes = ours("itself, all quotes", lambda book=book: book().all_quotes())
+        needs = "numba" if jit else None
+        one_quote = Side(
+            "reactgrad", lambda book=book: book().one_quote(), show=values, needs=needs
+        )
+        all_quotes = Side(
+            "itself, all quotes", lambda book=book: book().all_quotes(), show=values, needs=needs
+        )
+        first = Side(
+            "reactgrad", lambda book=book: first_moves(terms, book), needs=needs, reports=True
+        )
+        known = Side(
+            "known quotes", lambda book=book: timed(book().one_quote()), needs=needs, reports=True
+        )
         per_underlying = torch_side("PyTorch per underlying", lambda: Torch(terms).per_underlying())
         as_one = torch_side("PyTorch as one tensor", lambda: Torch(terms).as_one())
         found.append(
             Contest(
                 f"jit: {moves}" if jit else moves,
                 terms.draw,
-                ours("reactgrad", lambda book=book: book().one_quote()),
+                one_quote,
                 (
                     Peer(all_quotes, faster(150.0)),
                     Peer(per_underlying, faster(1000.0)),
@@ -238,16 +247,8 @@ def cases(setting: Setting) -> list[Case]:
             Contest(
                 f"{found[-1].name} for the first or second time",
                 terms.draw,
-                Side("reactgrad", lambda book=book: first_moves(terms, book), reports=True),
-                (
-                    Peer(
-                        Side(
-                            "known quotes",
-                            lambda book=book: timed(book().one_quote()),
-                            reports=True,
-                        )
-                    ),
-                ),
+                first,
+                (Peer(known),),
                 alike=False,
             )
         )

@@ -39,15 +39,20 @@ def find_path(topology: Topology, start: int, goal: int, below: int | None = Non
     while stack:
         slot = stack.pop()
         if slot == goal:
-            path = [slot]
-            while came[path[-1]] >= 0:
-                path.append(came[path[-1]])
-            return path[::-1]
+            return way_back(came, slot)[::-1]
         for child in children[slot]:
             if child not in came and (below is None or rank[child] <= below):
                 came[child] = slot
                 stack.append(child)
     return []
+
+
+def way_back(came: Mapping[int, int], end: int) -> list[int]:
+    """The slots from `end` to where a search began, which came from -1."""
+    way = [end]
+    while came[way[-1]] >= 0:
+        way.append(came[way[-1]])
+    return way
 
 
 def cycle_through(topology: Topology, parent: int, child: int) -> list[int]:

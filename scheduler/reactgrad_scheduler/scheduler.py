@@ -22,7 +22,7 @@ from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Course, Host
 from reactgrad_scheduler.lock import GraphLock
-from reactgrad_scheduler.order import admit, cycle_through, find_path
+from reactgrad_scheduler.order import admit, cycle_through, find_path, way_back
 from reactgrad_scheduler.overlay import Blank, Column, share
 from reactgrad_scheduler.plan import Group, Key, Plan, PlanCache, Script, Transition
 from reactgrad_scheduler.run import Run, Totals
@@ -1146,14 +1146,10 @@ class Scheduler:
             while stack:
                 slot = stack.pop()
                 if slot == start:
-                    path = [slot]
-                    while came[path[-1]] >= 0:
-                        path.append(came[path[-1]])
-                    return path
-                needed = [one for one in self.operands(slot) if mark[one] in UNSETTLED]
-                if not needed:
-                    needed = [one for one in parents[slot] if mark[one] in UNSETTLED][:1]
-                for one in needed:
+                    return way_back(came, slot)
+                unsettled = [one for one in parents[slot] if mark[one] in UNSETTLED]
+                operands = self.operands(slot)
+                for one in [one for one in unsettled if one in operands] or unsettled[:1]:
                     if one not in came:
                         came[one] = slot
                         stack.append(one)

@@ -17,13 +17,13 @@ from reactgrad_scheduler import Scheduler
 from tests.explain.models import row_of_tanh
 
 
-def python_calls(act: Callable[[], object]) -> int:
-    """How many Python functions `act` calls."""
-    calls = 0
+def python_calls(act: Callable[[], object], *, compiled: bool = False) -> int:
+    """How many Python functions `act` calls; with `compiled`, also those written in C."""
+    calls, events = 0, {"call", "c_call"} if compiled else {"call"}
 
     def count(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
-        calls += event == "call"
+        calls += event in events
 
     gc.collect()
     gc.disable()  # graphs of other tests, which would die and be closed in between

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from tests.explain.test_free_when_off import python_calls
 
 MANY = 40
 
@@ -279,22 +278,6 @@ def test_a_detached_view_is_refused(others: int) -> None:
     assert [leaf.value_version for leaf in leaves] == [1] * MANY
 
 
-def calls_of(act: Callable[[], object]) -> int:
-    """How often functions are called, compiled ones among them."""
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 @pytest.mark.trusting
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_leaves_that_are_set_together_again_and_again_are_written_without_a_call_each(
@@ -308,5 +291,5 @@ def test_leaves_that_are_set_together_again_and_again_are_written_without_a_call
         values = dict(zip(leaves, rows.tolist() if not shape else list(rows), strict=True))
         for _ in range(4):
             g.set(values)
-        counts.append(calls_of(lambda values=values, g=g: g.set(values)))
+        counts.append(python_calls(lambda values=values, g=g: g.set(values), compiled=True))
     assert counts[1] <= counts[0] + 10
