@@ -337,7 +337,7 @@ def write_definition(graph: Graph, slot: int, definition: Definition) -> None:
         host.pins[slot] = definition.pin
 
 
-def respec(graph: Graph, sources: Specs, write: Callable[[], None]) -> None:
+def respec(graph: Graph, sources: Specs, write: Callable[..., None]) -> None:
     """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
     shapes = graph._shapes
     if shapes.come_back(graph, sources, write):
@@ -373,18 +373,28 @@ def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried:
     tried
         Outputs that were asked before to let go of their gradients.
     """
-    if isinstance(refused, SeedError) and _let_go(refused, tried):
+    if isinstance(refused, SeedError) and _let_go(graph, refused.output._slot, tried):
         return True
+    # The gradients of a former backward, which nobody has seen, refuse in words of their rules.
+    for slot, programs in graph._live_programs():
+        if "backward" in programs and _let_go(graph, slot, tried):
+            return True
     return graph._reuse is not None and graph._reuse.make_way(graph, slots)
 
 
-def _let_go(refused: SeedError, tried: set[int]) -> bool:
+def _let_go(graph: Graph, slot: int, tried: set[int]) -> bool:
     """Let an output go of the gradients that it keeps; whether that was new."""
-    slot, programs = refused.output._slot, refused.output._programs_dict()
-    kept = [key for key, entry in programs.items() if isinstance(entry, tuple)]
-    if slot in tried or not kept:
+    if slot in tried:
         return False
-    for key in kept:
-        programs.pop(key)[1].stay()  # as long as somebody uses what it has given out
+    keeping = (graph._handle(slot)._programs_dict(), graph._host.twin_programs.get(slot, {}))
+    gone = [
+        (key, programs.pop(key))
+        for programs in keeping
+        for key, entry in [*programs.items()]
+        if isinstance(entry, tuple)
+    ]
+    for key, entry in gone:
+        if key != "backward":  # which nobody has seen
+            entry[1].stay()  # as long as somebody uses what it has given out
     tried.add(slot)
-    return True
+    return bool(gone)

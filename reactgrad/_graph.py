@@ -925,9 +925,10 @@ class Graph:
         Above it, values that cost little to compute again for the memory they take, and have not been
         used for long, are released: before a node needs memory, and after a read. They keep their
         versions, and are computed again, at these versions, when something needs them
-        (``run.rebuilt``); what is read and what runs stays the same. Never released are leaves, pinned
-        and observed values, values with a cutoff, what ``backward(retain_graph=True)`` is to keep, and
-        what callers hold without a copy. Where these alone, with what one node is computed from, need
+        (``run.rebuilt``); what is read and what runs stays the same, but for gradients after leaves come
+        back to a shape, which run anew. Never released are leaves, pinned and observed values, values
+        with a cutoff, what ``backward(retain_graph=True)`` is to keep, and what callers hold without a
+        copy. Where these alone, with what one node is computed from, need
         more, reads go on and ``BudgetWarning`` tells once. May be set at any time; forks and saved
         graphs have the same limit, each for itself.
 

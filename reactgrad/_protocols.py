@@ -86,7 +86,10 @@ def _sum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False)
 
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    return ops.mean(a if dtype is None else ops.astype(a, dtype), axis, keepdims=keepdims)
+    if dtype is None:
+        return ops.mean(a, axis, keepdims=keepdims)
+    mean = ops.mean(ops.astype(a, dtype), axis, keepdims=keepdims)
+    return mean if mean.dtype == np.dtype(dtype) else ops.astype(mean, dtype)
 
 
 def _max(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

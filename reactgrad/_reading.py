@@ -85,11 +85,13 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         finally:
             as_before(before)
     except BaseException as error:
-        if not isinstance(error, Exception):  # interrupted in the middle
-            if not graph._computing and not isinstance(error, Later):
+        if not isinstance(error, Exception | Later):  # interrupted in the middle
+            if graph._computing:
+                graph._scheduler.break_read(error)
+            else:
                 graph._scheduler.forget()  # versions tell how far it got
-            if graph._observed:
-                collect(graph, graph._scheduler.last_run)
+        if not isinstance(error, Exception) and graph._observed:
+            collect(graph, graph._scheduler.last_run)
         raise
     if graph._observed:
         collect(graph, run)
@@ -173,12 +175,15 @@ def _check_cancelled(graph: Graph, slots: Sequence[int]) -> None:
 
 
 def raise_cancelled(graph: Graph, left: int) -> NoReturn:
-    if not graph._computing:
-        graph._scheduler.cancelled = False
-    raise Cancelled(
+    stopped = Cancelled(
         f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
         "had run is kept. Read again to go on."
     )
+    if graph._computing:
+        graph._scheduler.break_read(stopped)
+    else:
+        graph._scheduler.cancelled = False
+    raise stopped
 
 
 def left_to_run(graph: Graph, slots: Sequence[int], retry: bool) -> int:

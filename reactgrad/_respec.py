@@ -59,7 +59,7 @@ def check(
     last = -1
     while queue:
         _, slot = heappop(queue)
-        if slot == last or slot in sources or not parents[slot] or slot in host.removed:
+        if slot == last or slot in sources or not parents[slot]:
             continue
         last = slot
         op, function, choice = host.ops[slot], slot, False
@@ -90,7 +90,7 @@ def check(
                 else:
                     found = op.result(specs, host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
-                if not lenient:
+                if not lenient and slot not in host.removed:  # those refuse nothing
                     error.add_note(_reason(graph, slot, sources, edited))
                     if doubtful is None or not _may_fit_later(graph, slot, operands):
                         raise

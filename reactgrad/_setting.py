@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
     reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
     former = former_leaves(graph, [slot for slot, _, _ in ready])
     if reshaped:
-        respec(graph, reshaped, lambda: _write(graph, ready, reshaped, former, adopt))
+        respec(graph, reshaped, partial(_write, graph, ready, reshaped, former, adopt))
     else:
         _write(graph, ready, reshaped, former, adopt)
     if graph._observed:
@@ -129,8 +130,9 @@ def _write(
     reshaped: Collection[int],
     former: Mapping[int, Any],
     adopt: bool,
+    counted: Collection[int] = (),
 ) -> None:
-    """Write leaves whose specs are those of the values by now."""
+    """Write leaves whose specs are those of the values by now; of the `counted` it is known that they change."""
     for slot, before in former.items():
         note_leaf(graph, slot, before)
     mark, write = graph._scheduler.staleness.mark, graph._host.write_leaf
@@ -139,7 +141,7 @@ def _write(
         write(slot, found, new, adopt=adopt)
     later = [one for one in ready if not mark[one[0]]]
     held = {slot: graph._host.data[slot] for slot, _, _ in later if slot not in reshaped}
-    graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready]))
+    graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready if slot not in counted]))
     try:
         for slot, found, new in later:
             write(slot, found, new, adopt=adopt)

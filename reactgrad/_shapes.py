@@ -13,7 +13,7 @@ whatever these tables know nothing of, see ``_is_plain``.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -123,7 +123,7 @@ class Shapes:
     # --- coming back -------------------------------------------------------------------------
 
     def come_back(
-        self, graph: Graph, sources: Mapping[int, Any], write: Callable[[], None]
+        self, graph: Graph, sources: Mapping[int, Any], write: Callable[[Collection[int]], None]
     ) -> bool:
         """Put back what there was when the leaves had these specs, and `write` them; whether it was there."""
         now = self.now
@@ -140,7 +140,7 @@ class Shapes:
             # First: whatever happens, all that depends on them is stale.
             graph._scheduler.changed_together(tuple(sources))
             self._put_back(graph, form, programs)
-            write()
+            write(sources)
         except BaseException:
             self._put_back(graph, now, programs)
             graph._scheduler.forget()  # marks may be half moved: versions are the truth

@@ -12,6 +12,18 @@ from reactgrad.backend import Spec
 from reactgrad.ops import Handle, current_graph
 
 
+class _Choice:
+    """The function of a switch: it refers to the branches, and not to the op that refers to it."""
+
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: tuple[Any, Any]) -> None:
+        self.branches = branches
+
+    def __call__(self, condition: Any) -> Any:
+        return self.branches[0 if condition else 1].value
+
+
 class Switch(Lifted):
     """The op of a node that passes on the value of one of two others.
 
@@ -26,12 +38,9 @@ class Switch(Lifted):
 
     def __init__(self, branches: tuple[Any, Any]) -> None:
         declared = common([branch._graph._host.specs[branch._slot] for branch in branches])
-        super().__init__(self._choose, declared, _vjp, None, (), _jvp)
+        super().__init__(_Choice(branches), declared, _vjp, None, (), _jvp)
         self.branches = branches
         self.name = "switch"
-
-    def _choose(self, condition: Any) -> Any:
-        return self.branches[0 if condition else 1].value
 
     def definition(self) -> Any:
         return Switch  # all are the same but for their operands

@@ -25,7 +25,13 @@ PYTEST = ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
 FEW = ["--hypothesis-profile=few", "--deselect=tests/scheduler/test_deep.py"]
 CONFIGURATIONS: dict[str, list[str]] = {
     "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops"],
-    "no blocks, no fusion, no plans": ["--strips=never", "--no-plans", "tests/laws"],
+    "no blocks, no fusion, no plans": [
+        "--strips=never",
+        "--no-plans",
+        "--no-fusion",
+        "tests/laws",
+        "tests/ops",
+    ],
     "marks erased before each read": ["--distrust", "tests/reactive"],
 }
 

@@ -1,6 +1,6 @@
 """What all tests share: the configurations they run in; graphs tried with trust and without.
 
-Nothing may change with ``--distrust``, ``--jit``, ``--no-plans``, ``--strips``; what is about the very
+Nothing may change with ``--distrust``, ``--jit``, ``--no-plans``, ``--no-fusion``, ``--strips``; what is about the very
 thing that one of these takes away is marked so, and skipped there.
 """
 
@@ -9,12 +9,17 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 import reactgrad as rg
-from reactgrad.backend import _registers, _strips
+from reactgrad.backend import _array_api, _registers, _registry, _strips
+from reactgrad.backend._array_api_rows import register_rows
+from reactgrad.backend._device import cpu
 from reactgrad_scheduler import Scheduler
 
 # The same examples at every run; `--hypothesis-profile=few` takes the first ones of them,
@@ -42,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="no read finds or keeps a plan, so that no steps are fused; nothing else may change",
     )
     parser.addoption(
+        "--no-fusion",
+        action="store_true",
+        help="softmax, layer norm, linear, slopes of activations step by step, as in any array library",
+    )
+    parser.addoption(
         "--strips",
         choices=("always", "never"),
         help="computes arrays of any size, or of none, by blocks (always: of 7 elements, on 4 threads)",
@@ -63,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
         rg.set_num_threads(4)
     elif strips == "never":
         _strips.settings = _strips.Settings(threshold=sys.maxsize)
+    if config.getoption("--no-fusion"):
+        compose_kernels()
     config.addinivalue_line(
         "markers", "trusting: is about the marks and plans that --distrust and --no-plans erase"
     )
@@ -88,6 +100,43 @@ def pytest_configure(config: pytest.Config) -> None:
             open_graph(self, *args, **{"jit": True, **kwargs})  # type: ignore[arg-type]
 
         rg.Graph.__init__ = jitting  # type: ignore[method-assign]
+
+
+def compose_kernels() -> None:
+    """Put in place of each fused kernel the one that is made of plain functions of an array library."""
+    binders = _registry._binders
+    known = dict(binders)
+    _array_api._register_elementwise(np, "cpu", cpu)
+    register_rows(np, "cpu", cpu)
+    rows = [
+        f"{name}{end}"
+        for name in ("softmax", "log_softmax", "standardize")
+        for end in ("", "_grad")
+    ]
+    slopes = [f"{name}_grad" for name in ("tanh", "sigmoid", "relu")]
+    composed = {(name, "cpu"): binders[name, "cpu"] for name in (*rows, *slopes)}
+    binders.update(known)
+    for name in slopes:
+        binders[name, "cpu"] = composed[name, "cpu"]
+    for name in rows:
+        _registry.register_kernel(name, "cpu", partial(_in_single, composed[name, "cpu"].kernel))
+    _registry.register_kernel("linear", "cpu", _linear)
+
+
+def _in_single(kernel: Callable[..., None], *given: Any) -> None:
+    """Half floats are summed in float32, as NumPy does."""
+    arrays = [one for one in given if isinstance(one, np.ndarray)]
+    out, attrs = arrays[-1], given[len(arrays) :]
+    if out.dtype != np.float16:
+        kernel(*given)
+        return
+    wide = np.empty(out.shape, np.float32)
+    kernel(*[one.astype(np.float32) for one in arrays[:-1]], wide, *attrs)
+    out[...] = wide
+
+
+def _linear(x: Any, w: Any, b: Any, out: Any) -> None:
+    out[...] = np.matmul(x, w) + b
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -71,7 +71,7 @@ class Jacobian(Program):
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         # What x is computed from does not matter; what its gradient passes does.
-        if respecced or changed != {self._x} or self._graph._host.hooks:
+        if respecced or changed != {self._x} or self._hooks or self._graph._host.hooks:
             self._restart(redefine)
 
     def _restart(self, redefine: Redefine) -> None:
@@ -91,7 +91,7 @@ class Jacobian(Program):
         pattern = Tangents(y, [x], [seed]) if self._mode == "forward" else Program(y, seed)
         one = pattern.adjoints([self._target])[0]
         zero = one is None or pattern.adjoint.get(self._target) is ZERO
-        for name in ("observed", "seen"):
+        for name in ("observed", "seen", "_hooks"):
             self._note(self, name, getattr(self, name))
             setattr(self, name, getattr(pattern, name))
         self.reads |= pattern.reads

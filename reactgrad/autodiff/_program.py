@@ -447,6 +447,7 @@ class Program:
 
     def tables(self) -> dict[str, Any]:
         """What it knows, in tables that nobody writes any more if others take their places."""
+        self._part_tables()  # a fork that is left alone with them would
         return {name: getattr(self, name) for name in _TABLES}
 
     def take_tables(self, tables: dict[str, Any]) -> None:
@@ -612,6 +613,12 @@ class Program:
                 self._held.clear()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
+        specs = self._graph._host.specs
+        if any(
+            seed._slot in respecced and specs[seed._slot] is None for seed in self.seeds.values()
+        ):
+            self._restart(redefine)  # nothing that was built knows its shape any more
+            return
         edges = self._edges
         anew = changed & edges.keys()
         for slot in respecced:
@@ -1295,8 +1302,6 @@ class Program:
     def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
         """Nodes whose shape is not that of the derivative they were given, with both shapes."""
         for slot, given in self.seeds.items():
-            if slot in self._graph._host.removed:
-                continue  # nobody changes it any more
             var = self._graph._handle(slot)
             shape, seed = known_shape(var), known_shape(given)
             following = self._graph._programs.following  # else values may be of before the change

@@ -21,7 +21,7 @@ from reactgrad.autodiff._grad import (
 from reactgrad.autodiff._jacobian import Jacobian, Mode
 from reactgrad.autodiff._program import Program
 from reactgrad.backend import spec
-from reactgrad.ops import Handle, accumulate, alias, multiply
+from reactgrad.ops import DETACH, Handle, accumulate, alias, multiply
 from reactgrad.ops import sum as total
 
 
@@ -78,6 +78,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         )
     graph = y._graph
     with graph._lock:
+        given = [_still(v, wanted) for v in given]
         if _hooked(y, wanted):  # how the gradient moves that they leave, as in rg.hessian
             found = tuple(_moved(y, x, wanted, given, allow_unused) for x in wanted)
             return found[0] if single else found
@@ -92,6 +93,17 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             graph._programs.name(slope._slot, "hvp", program)
         found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
     return found[0] if single else found
+
+
+def _still(v: Any, xs: Sequence[Any]) -> Any:
+    """A direction that does not move with `xs`: the product is of derivatives of y alone."""
+    if not hasattr(v, "_programs_dict") or not (v.parents or any(v is x for x in xs)):
+        return v
+    host = v._graph._host
+    for child in v.children:  # the same as the last time, so that the product is
+        if host.ops[child._slot] is DETACH:
+            return child
+    return v.detach_node()
 
 
 class _Products(Program):

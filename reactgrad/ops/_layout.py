@@ -5,6 +5,7 @@ Where the memory allows it, their value is a view of the operand's and costs not
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,14 @@ TRANSPOSE = Op(
 )
 
 
-def transpose(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
+def transpose(x: Any, /, axes: tuple[int, ...] | int | None = None) -> Any:
     """`x` with its axes in another order.
 
     Parameters
     ----------
     x : Var or array_like
         Any shape.
-    axes : tuple of int, optional
+    axes : tuple of int, or int, optional
         The axes of `x` in their new order; by default reversed.
 
     Returns
@@ -79,7 +80,9 @@ def transpose(x: Any, /, axes: tuple[int, ...] | None = None) -> Any:
     >>> y.shape
     (3, 1)
     """
-    return apply(TRANSPOSE, (x,), (None if axes is None else tuple(axes),))
+    if axes is not None:
+        axes = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    return apply(TRANSPOSE, (x,), (axes,))
 
 
 def swap_last(x: Any) -> Any:

@@ -94,6 +94,9 @@ class Scheduler:
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
         self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
         self.inner: dict[int, list[Run]] = {}  # reads made by nodes being computed
+        self.broken: dict[
+            int, BaseException
+        ] = {}  # nodes being computed, of which a read was stopped
         self.turn = 0  # number of the run under way, or of the last one
         self.cancelled = False  # whether the run under way shall stop before its next node
         self.orphans: list[int] = []  # nodes that may have lost whoever could reach them
@@ -548,6 +551,7 @@ class Scheduler:
         """Nothing is computed any more, in whatever line around its steps a run was interrupted."""
         self.lock.abandon(gates)
         self.reader = None
+        self.broken.clear()
         self.frames.clear()
         self.computing.clear()
 
@@ -1024,6 +1028,18 @@ class Scheduler:
             self.reads.setdefault(self.computing[level - 1], {})[slot] = None
         if self.crew is not None:
             self.crew.depend(slot)
+
+    def break_read(self, error: BaseException) -> None:
+        """A read of the node being computed was stopped by this: whatever it makes of that is no value of it."""
+        self.attend()
+        for level in self.lock.levels(len(self.computing)):
+            self.broken[self.computing[level - 1]] = error
+
+    def raise_broken(self, slot: int) -> None:
+        """Raise what stopped a read of `slot`, which has been computed, if anything did."""
+        error = self.broken.pop(slot, None)
+        if error is not None:
+            raise error
 
     def adopt_reads(self, slot: int) -> None:
         """Make what a node read in the run that just ended its parents, behind the fixed ones."""

@@ -222,3 +222,90 @@ def test_gradient_that_a_rule_gives_as_a_number_follows_an_edit() -> None:
     end.replace_parent(0, y)
     assert d.value == dy.value == 4.0
     g.check_invariants()
+
+
+# --- outputs that are removed ----------------------------------------------------------------------------
+
+REMOVED = {
+    "a chain": (lambda x: [h := x * x, p := h * h, p.sum()], lambda v: 4.0 * v**3),
+    "exp": (lambda x: [h := x * 1.0, y := rg.exp(h), y.sum()], np.exp),
+    "sqrt": (lambda x: [y := rg.sqrt(x), y.sum()], lambda v: 0.5 / np.sqrt(v)),
+    "reversed": (lambda x: [h := x * 3.0, y := h[::-1], y.sum()], lambda v: np.full_like(v, 3.0)),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["", "in a transaction"])
+@pytest.mark.parametrize("name", REMOVED)
+def test_gradients_of_what_was_removed_follow_new_shapes(name: str, inside: bool) -> None:
+    build, slope = REMOVED[name]
+    g = rg.Graph()
+    x = g.param([1.0, 2.0, 3.0])
+    nodes = build(x)
+    gradient = rg.grad(nodes[-1], x)
+    _ = gradient.value
+    for values in ([2.0], [1.0, 4.0]):
+        if not nodes:
+            x.set(values)
+        elif inside:
+            with g.transaction():
+                g.remove(*nodes)
+                x.set(values)
+        else:
+            g.remove(*nodes)
+            x.set(values)
+        nodes = []
+        np.testing.assert_allclose(gradient.value, slope(np.array(values)))
+    g.check_invariants()
+
+
+def test_jacobians_of_what_was_removed_follow_new_shapes() -> None:
+    g = rg.Graph()
+    x = g.param(np.ones(3))
+    y = x * 2.0
+    slope = rg.jacobian(y, x)
+    g.remove(y)
+    x.set([1.0, 1.0])
+    np.testing.assert_array_equal(slope.value, 2.0 * np.eye(2))
+
+
+def test_a_removal_that_is_taken_back_gives_the_var_back() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, 2.0, 3.0])
+    y = rg.exp(x).sum()
+    gradient = rg.grad(y, x)
+    with pytest.raises(Abort), g.transaction():
+        g.remove(y)
+        x.set([1.0])
+        _ = gradient.value
+        raise Abort
+    (parent,) = y.parents
+    assert y in parent.children
+    assert parent.children[0] is y
+    assert rg.grad(y, x) is gradient
+    np.testing.assert_allclose(gradient.value, np.exp([1.0, 2.0, 3.0]))
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("ask", [lambda y, x, s: rg.grad(y, x, gradient=s), rg.jvp])
+def test_a_seed_whose_shape_is_no_more_known(ask: Any) -> None:
+    g = rg.Graph()
+    x, start = g.param(2.0), g.input(1.0)
+    seed = g.input(3.0) * 1.0
+    found = ask(x * 0.5, x, seed)
+    assert found.value == 1.5
+    seed.replace_parent(0, rg.lift(lambda v: v + 1.0)(start))
+    assert found.value == 1.0
+    start.set(5.0)
+    assert found.value == 3.0
+    seed.replace_parent(0, g.input(8.0))
+    assert found.value == 4.0
+
+
+def test_a_jacobian_follows_the_last_hook_that_goes() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, 2.0])
+    y = x * x
+    with x.register_hook(lambda gradient: gradient * 3.0):
+        slope = rg.jacobian(y, x)
+        np.testing.assert_array_equal(slope.value, np.diag([6.0, 12.0]))
+    np.testing.assert_array_equal(slope.value, np.diag([2.0, 4.0]))

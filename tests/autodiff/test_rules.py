@@ -348,3 +348,15 @@ def test_rule_that_returns_no_gradient_is_named() -> None:
         rg.grad(y.sum(), x)
     with pytest.raises(rg.DTypeError, match=r"jvp of node 'y' returned dict .*A tangent is a Var"):
         rg.jvp(y, x, np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(1.0, 0.1), (6.0, 0.2), (5.0, 0.05), (1.0, -np.inf), (-1.0, np.inf), (7.0, -2.0)]
+)
+def test_remainder_goes_as_often_into_its_gradient_as_into_its_value(a: float, b: float) -> None:
+    g = rg.Graph()
+    divisor = g.input(b)
+    y = a % divisor
+    wanted = -np.floor_divide(a, b)
+    assert rg.grad(y, divisor).value == wanted
+    assert rg.jvp(y, divisor, 1.0).value == wanted

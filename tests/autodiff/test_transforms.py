@@ -1247,3 +1247,28 @@ def test_nodes_to_differentiate_for_may_be_named() -> None:
     assert rg.hessian(y, "x") is rg.hessian(y, x)
     with pytest.raises(rg.UnknownNameError, match="z"):
         rg.grad(y, "z")
+
+
+# --- products along nodes of the same graph ------------------------------------------------------------
+
+
+def test_a_direction_that_is_computed_from_x_does_not_move_with_it() -> None:
+    g = rg.Graph()
+    w = g.param([1.0, 2.0])
+    y = (w**3).sum()
+    along = rg.grad(y, w)
+    product = rg.hvp(y, w, along)
+    assert rg.hvp(y, w, along) is product
+    for values in ([1.0, 2.0], [3.0, -1.0]):
+        w.set(values)
+        np.testing.assert_allclose(product.value, rg.hessian(y, w).value @ along.value)
+
+
+def test_x_as_its_own_direction() -> None:
+    g = rg.Graph()
+    x = g.param(3.0)
+    assert rg.hvp(x, x, x, allow_unused=True).value == 0.0
+    product = rg.hvp(x**3, x, x)
+    assert product.value == 54.0  # 6 x, times x
+    x.set(2.0)
+    assert product.value == 24.0

@@ -467,3 +467,22 @@ def test_a_gradient_of_a_number_is_none_of_an_array_that_it_becomes() -> None:
                     _ = one.value
         with pytest.raises(rg.ShapeError):
             y.backward()
+
+
+@pytest.mark.parametrize("forked", [False, True], ids=["", "in a fork"])
+@pytest.mark.parametrize("lifted", [False, True], ids=["op", "function"])
+def test_a_former_backward_refuses_no_shape(lifted: bool, forked: bool) -> None:
+    g = rg.Graph()
+    x = g.param(np.ones(3))
+    same = rg.lift(lambda a: a * 1.0, vjp=lambda grad, ans, a: (grad,))
+    y = same(x) if lifted else x * 1.0
+    y.backward(np.ones(3))
+    if forked:
+        h = g.fork()
+        x, y = h[x], h[y]
+    for length in (2, 4):
+        x.set(np.ones(length))
+        x.zero_grad()
+        y.backward(np.full(length, 5.0))
+        assert x.grad is not None
+        np.testing.assert_array_equal(x.grad, np.full(length, 5.0))

@@ -549,3 +549,27 @@ def test_what_had_a_cutoff_once_comes_back(what: str) -> None:
     h = there_and_back(g)
     assert_same_graph(g, h)
     assert h["y"].value == g["y"].value
+
+
+def test_a_model_with_a_choice_comes_back_after_batches_of_several_lengths(tmp_path: Path) -> None:
+    g = rg.Graph()
+    x = g.input(shape=(None,), dtype="f8", name="x")
+    w = g.param(1.0, name="w")
+    h = x * w
+    loss = g.keep((rg.switch(g.mode, h * 0.9, h) ** 2).sum())
+    loss.name = "loss"
+    for length in (4, 7, 4, 3):
+        x.set(np.ones(length))
+        if length != 3:
+            loss.backward()
+        g.save(tmp_path / "model")
+        other = rg.load(tmp_path / "model")
+        other["x"].set(np.ones(5))
+        assert other["loss"].value == pytest.approx(5 * 0.81)
+
+
+def test_nodes_of_a_choice_go_with_it() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    rg.switch(x > 0.0, x * 2.0, x * 3.0)  # nobody has it
+    assert g.nodes == [x]

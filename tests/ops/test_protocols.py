@@ -25,6 +25,13 @@ SUPPORTED = {
     "np.minimum.reduce": (lambda x: np.minimum.reduce(x), lambda a: a.min(axis=0)),
     "np.sum dtype": (lambda x: np.sum(x, dtype=np.float32), lambda a: np.sum(a, dtype=np.float32)),
     "np.sum int": (lambda x: np.sum(x, axis=0, dtype=int), lambda a: np.sum(a, axis=0, dtype=int)),
+    "np.mean int": (lambda x: np.mean(x, dtype=int), lambda a: np.mean(a, dtype=int)),
+    "np.mean bool": (lambda x: np.mean(x, dtype=bool), lambda a: np.mean(a, dtype=bool)),
+    "np.mean half": (lambda x: np.mean(x, dtype="f4"), lambda a: np.mean(a, dtype="f4")),
+    "np.transpose of a vector": (
+        lambda x: np.transpose(x[0], 0),
+        lambda a: np.transpose(a[0], 0),
+    ),
     "np.mean": (
         lambda x: np.mean(x, axis=1, keepdims=True),
         lambda a: np.mean(a, axis=1, keepdims=True),

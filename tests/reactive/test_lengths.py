@@ -337,3 +337,60 @@ def test_a_shape_that_comes_back_in_time_is_never_the_one_that_goes() -> None:
         layers.step(batch)
         forms = layers.g._shapes._forms.values()
         assert {2, batch} <= {form.specs[x].shape[0] for form in forms}
+
+
+# --- what is put aside, and forks ----------------------------------------------------------------------
+
+
+def squares() -> tuple[rg.Graph, rg.Var, rg.Var, list[rg.Var]]:
+    """Two params, and the gradients of the sum of their squares; the params have had two shapes."""
+    g = rg.Graph()
+    x, u = g.param(np.ones(7)), g.param(np.ones(7))
+    y = ((x * x).sum() + (u * u).sum()) * 1.0
+    asked = [y, *rg.grad(y, [x, u])]
+    g.forward(*asked)
+    g.set({x: np.ones(1), u: np.ones(1)})
+    g.forward(*asked)
+    return g, x, u, asked
+
+
+def come_and_go(g: rg.Graph, u: rg.Var, asked: list[rg.Var]) -> None:
+    for length in (7, 1):
+        u.set(np.ones(length))
+        g.forward(*asked)
+
+
+def test_an_edit_of_a_fork_is_not_seen_by_shapes_that_come_back() -> None:
+    g, x, u, asked = squares()
+    h = g.fork()
+    come_and_go(g, u, asked)
+    h[asked[0]].replace_parent(0, (h[x] * 3.0).sum())
+    h.forward(*[h[one] for one in asked])
+    x.set(np.full(7, 2.0))
+    for one, wanted in zip(asked, (29.0, np.full(7, 4.0), [2.0]), strict=True):
+        np.testing.assert_array_equal(one.value, wanted)
+
+
+def test_a_rolled_back_transaction_of_a_fork_is_not_seen_by_shapes_that_come_back() -> None:
+    g, x, u, asked = squares()
+    h = g.fork()
+    come_and_go(g, u, asked)
+    with pytest.raises(KeyError), h.transaction():
+        h[x].set(np.ones(20))
+        _ = h[asked[0]].value
+        raise KeyError
+    h.forward(*[h[one] for one in asked])
+    x.set(np.ones(7))
+    assert [one.value.shape for one in asked] == [(), (7,), (1,)]
+
+
+def test_to_come_back_is_one_change() -> None:
+    g = rg.Graph()
+    x = g.input(np.zeros(3))
+    y = x * 2.0
+    versions = []
+    for length in (3, 2, 3, 2, 3):
+        x.set(np.ones(length))
+        np.testing.assert_array_equal(y.value, np.full(length, 2.0))
+        versions.append(x.value_version)
+    assert versions == [2, 3, 4, 5, 6]

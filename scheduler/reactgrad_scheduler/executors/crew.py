@@ -307,6 +307,8 @@ class Crew:
                 del given
                 if gate is not None:
                     lock.close(gate)
+                if scheduler.broken:
+                    scheduler.raise_broken(computing[-1])
             if frame.position is None and frame.stopping is not None and frame.stopped:
                 straight.suspend()
         except BaseException as error:

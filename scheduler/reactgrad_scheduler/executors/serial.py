@@ -210,6 +210,8 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
+            if scheduler.broken:
+                scheduler.raise_broken(computing[-1])
     except BaseException as error:
         scheduler.suspend()
         assert frame.position is not None
@@ -465,12 +467,16 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         if slot not in scheduler.staleness.cutoffs:  # those see the old value first
             host.overwrite((slot,))
         step = host.bind(slot)
-        if scheduler.crew is not None:
-            outcome = scheduler.crew.call(slot, step)
-        elif not host.lends(slot):
-            outcome = step() if step is not None else None
-        else:
-            outcome = lent(scheduler, step)
+        try:
+            if scheduler.crew is not None:
+                outcome = scheduler.crew.call(slot, step)
+            elif not host.lends(slot):
+                outcome = step() if step is not None else None
+            else:
+                outcome = lent(scheduler, step)
+        finally:
+            if scheduler.broken:
+                scheduler.raise_broken(slot)
     except Exception as error:
         computing.pop()
         abandon(scheduler, (slot,))
