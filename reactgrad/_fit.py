@@ -55,9 +55,9 @@ def read_set(graph: Graph, slot: int, value: Any) -> tuple[Spec | None, Any]:
         # A number stays a Python number, also where NumPy's scalar types bring it.
         if found.weak is None and not found.shape and found.kind == "cpu":
             found, new = read_value(np.asarray(new).item(), what)
-        # In place of a float, and where gradients were asked for, an integer counts as the float that it stands for.
+        # Where gradients were asked for an integer counts as the float that it stands for.
         integer = found is not None and found.weak in (int, bool)
-        if integer and (old.weak is float or slot in host.floats):
+        if integer and slot in host.floats:
             return old, new
         return found, new
     if found.weak is int and abs(new) > 1 << 1023 and old.dtype.kind in "fc":

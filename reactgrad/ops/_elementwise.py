@@ -150,10 +150,15 @@ def raised(x: Any, exponent: Any) -> Any:
     """``x ** exponent``, by a cheaper op for the exponents for which NumPy's operator has one."""
     number = type(exponent)
     if number is int or (number is float and _is_float(x)):
-        cheaper = {2: square, 0.5: sqrt, -1: reciprocal} if _is_float(x) else {2: square}
+        cheaper = {2: square, 0.5: sqrt, -1: _inverse} if _is_float(x) else {2: square}
         if exponent in cheaper:
             return cheaper[exponent](x)
     return power(x, exponent)
+
+
+def _inverse(x: Any) -> Any:
+    # The bits of `reciprocal`, and where a number becomes a whole one not its integer, 0.
+    return reciprocal(x) if x._graph._dtype_kind(x._slot) == "c" else divide(1, x)
 
 
 def _is_float(x: Any) -> bool:
