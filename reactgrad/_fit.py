@@ -45,7 +45,7 @@ def read_set(graph: Graph, slot: int, value: Any) -> tuple[Spec | None, Any]:
     found, new = read_value(value, what)
     pattern = host.patterns.get(slot)
     if old is None:  # an input of any object
-        return None, value if found is None or found.weak is not None else frozen_copy(new)
+        return None, new if found is None or found.weak is not None else frozen_copy(new)
     if found is None:
         raise DTypeError(
             f"{what} holds {old!r} and was given {type(value).__name__} ({value!r:.60}), "

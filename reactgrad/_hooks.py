@@ -137,10 +137,10 @@ class GradientHook(Lifted):
         return at, result
 
 
-def _through(hook: Callable[[Any], Any], of: str, gradient: Any) -> Any:
-    """The node of a gradient that has passed a hook."""
+def _through(hook: Callable[[Any], Any], of: str, gradient: Any, known: bool) -> Any:
+    """The node of a gradient that has passed a hook; whether the shape of what it is for is known."""
     graph = gradient._graph
-    op = GradientHook(hook, of, graph._host.specs[gradient._slot])
+    op = GradientHook(hook, of, graph._host.specs[gradient._slot] if known else None)
     return graph._call_lifted(op, [gradient], equal)
 
 

@@ -994,7 +994,7 @@ class Program:
                 return False
             total = self._sum(slot, parts)
             for through in hooks:
-                total = through(total)
+                total = through(total, self._graph._host.specs[slot] is not None)
             return self._enter(slot, total._slot, True, own and not several, several, redefine)
         return self._enter(slot, adjoint, alone, own, False, redefine)
 

@@ -59,6 +59,8 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
     kind = type(value)
     if kind in WEAK_SPECS:
         return WEAK_SPECS[kind], value
+    if isinstance(value, np.str_ | np.bytes_):  # what is taken out of an array of them
+        return None, value.item()
     device = owner(value)
     if device is None:
         if isinstance(value, list | tuple):

@@ -526,3 +526,11 @@ def test_the_inverse_of_a_number_is_that_of_whole_numbers_too(number: Any, asked
     assert inverse.value == 0.4
     x.set(number)
     assert inverse.value == 1.0 / number
+
+
+def test_a_string_out_of_an_array_is_a_string() -> None:
+    g = rg.Graph()
+    region = g.input("eu")
+    region.set(np.array(["eu", "us"])[1])
+    assert (region.value, type(region.value)) == ("us", str)
+    assert type(g.input(np.bytes_(b"eu")).value) is bytes

@@ -486,3 +486,15 @@ def test_a_former_backward_refuses_no_shape(lifted: bool, forked: bool) -> None:
         y.backward(np.full(length, 5.0))
         assert x.grad is not None
         np.testing.assert_array_equal(x.grad, np.full(length, 5.0))
+
+
+@pytest.mark.parametrize("of", ["output", "leaf"])
+def test_hooks_of_nodes_of_unknown_shape_follow_it(of: str) -> None:
+    g = rg.Graph()
+    x = g.param(np.ones(3))
+    y = rg.lift(lambda a: a, vjp=lambda grad, ans, a: (grad,))(x)
+    y.register_hook(lambda grad: np.clip(grad, -1.0, 1.0))
+    gradient = rg.grad(y, y if of == "output" else x, gradient=x * 2.0)
+    for length in (3, 2, 4):
+        x.set(np.ones(length))
+        np.testing.assert_array_equal(gradient.value, np.ones(length))
