@@ -7,7 +7,7 @@ changed, whose own nodes change in the same way. See ``_undo`` for taking back w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -337,7 +337,7 @@ def write_definition(graph: Graph, slot: int, definition: Definition) -> None:
         host.pins[slot] = definition.pin
 
 
-def respec(graph: Graph, sources: Specs, write: Callable[..., None]) -> None:
+def respec(graph: Graph, sources: Specs, write: Callable[[Collection[int]], None]) -> None:
     """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
     shapes = graph._shapes
     if shapes.come_back(graph, sources, write):
@@ -353,7 +353,7 @@ def respec(graph: Graph, sources: Specs, write: Callable[..., None]) -> None:
                 change.define({}, sources)
                 with graph._programs.while_reshaping():
                     change.follow()
-                write()
+                write(())
             if departure is not None:
                 shapes.arrive(graph, departure)
             break
@@ -376,9 +376,13 @@ def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried:
     if isinstance(refused, SeedError) and _let_go(graph, refused.output._slot, tried):
         return True
     # The gradients of a former backward, which nobody has seen, refuse in words of their rules.
-    for slot, programs in graph._live_programs():
-        if "backward" in programs and _let_go(graph, slot, tried):
-            return True
+    went = [
+        _let_go(graph, slot, tried)
+        for slot, programs in graph._live_programs()
+        if "backward" in programs
+    ]
+    if any(went):
+        return True
     return graph._reuse is not None and graph._reuse.make_way(graph, slots)
 
 

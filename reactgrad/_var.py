@@ -515,10 +515,10 @@ class Var(Value):
         value : array_like or object
             Cast to the leaf's dtype if nothing but precision can be lost. In place of a Python number
             a number stays what it is, as where it stands in a formula: ops compute with integers
-            after ``x.set(2)`` (unless gradients were asked for), with floats after ``x.set(2.0)``. Another shape is
-            checked against all that depends on the leaf before anything changes. What followed
-            from the last shapes, four to sixteen of them, gradients and plans included, is kept for
-            when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,
+            after ``x.set(2)`` (unless gradients were asked for), with floats after ``x.set(2.0)``.
+            Another shape is checked against all that depends on the leaf before anything changes. What
+            followed from the last shapes, four to sixteen of them, gradients and plans included, is kept
+            for when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,
             a picture).
         copy : bool
             ``False`` adopts a contiguous array of the leaf's dtype that owns its memory, which

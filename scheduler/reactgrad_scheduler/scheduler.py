@@ -94,9 +94,8 @@ class Scheduler:
         self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
         self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
         self.inner: dict[int, list[Run]] = {}  # reads made by nodes being computed
-        self.broken: dict[
-            int, BaseException
-        ] = {}  # nodes being computed, of which a read was stopped
+        # What stopped a read of nodes that are being computed.
+        self.broken: dict[int, BaseException] = {}
         self.turn = 0  # number of the run under way, or of the last one
         self.cancelled = False  # whether the run under way shall stop before its next node
         self.orphans: list[int] = []  # nodes that may have lost whoever could reach them

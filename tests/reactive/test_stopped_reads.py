@@ -97,3 +97,29 @@ def test_a_cancelled_read_leaves_its_reader_stale_whatever_that_makes_of_it(
     one.x.set(2)
     assert (one.y.value, one.y.parents) == (2, [behind])
     one.g.check_invariants()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_value_that_is_computed_again_is_none_where_its_read_was_stopped(executor: Any) -> None:
+    stop = False
+
+    def inner(v: int) -> int:
+        if stop:
+            raise KeyboardInterrupt
+        return v
+
+    one = Reader(executor, inner, None)
+    one.warm(1)
+    slots = [one.inner._slot, one.y._slot]
+    for slot in slots:
+        one.g._host.discard(slot)
+    one.g._scheduler.drop(slots)
+    stop = True
+    with pytest.raises(KeyboardInterrupt):
+        _ = one.y.value
+    stop = False
+    assert one.y.value == 10
+    assert one.g.last_run.ran == []
+    one.x.set(2)
+    assert one.y.value == 2
+    one.g.check_invariants()

@@ -596,10 +596,14 @@ def rebuild_node(scheduler: Scheduler, slot: int, run: Run) -> None:
             rebuild(scheduler, wanted, run)
         explained = False
         step = scheduler.host.bind(slot)
-        if scheduler.host.lends(slot):
-            lent(scheduler, step)
-        elif step is not None:
-            step()
+        try:
+            if scheduler.host.lends(slot):
+                lent(scheduler, step)
+            elif step is not None:
+                step()
+        finally:
+            if scheduler.broken:
+                scheduler.raise_broken(slot)
     except BaseException as error:
         abandon(scheduler, (slot,))
         if not explained and isinstance(error, Exception) and not was_cancelled(scheduler, error):
