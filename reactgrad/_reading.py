@@ -85,11 +85,12 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         finally:
             as_before(before)
     except BaseException as error:
-        if not isinstance(error, Exception | Later):  # interrupted in the middle
-            if graph._computing:
+        interrupted = not isinstance(error, Exception | Later)  # in the middle
+        if graph._computing:
+            if interrupted or isinstance(error, Cancelled):
                 graph._scheduler.break_read(error)
-            else:
-                graph._scheduler.forget()  # versions tell how far it got
+        elif interrupted:
+            graph._scheduler.forget()  # versions tell how far it got
         if not isinstance(error, Exception) and graph._observed:
             collect(graph, graph._scheduler.last_run)
         raise
@@ -275,10 +276,13 @@ def clean_value(graph: Graph, slot: int) -> Any:
         graph._refresh((slot,))
         value = graph._host.hand_out(slot)
         if value is MISSING:
-            raise Cancelled(
+            stopped = Cancelled(
                 f"the run was cancelled while the released value of {graph._host.name(slot)!r} was "
                 "computed again. Read again to go on."
             )
+            if graph._computing:
+                graph._scheduler.break_read(stopped)
+            raise stopped
     return value
 
 

@@ -39,11 +39,10 @@ class Grave:
 class Removal:
     """A removed node that may still come back."""
 
-    __slots__ = ("handle", "kept", "programs", "var")
+    __slots__ = ("kept", "programs", "var")
 
-    def __init__(self, var: Var, handle: Any, programs: Any, kept: bool) -> None:
+    def __init__(self, var: Var, programs: Any, kept: bool) -> None:
         self.var = var
-        self.handle = handle
         self.programs = programs
         self.kept = kept
 
@@ -51,7 +50,6 @@ class Removal:
         """Let the Var be what it was; its name is given back by itself."""
         var = self.var
         graph._host.removed.discard(var._slot)
-        graph._host.handles[var._slot] = self.handle
         _point(var, graph)
         if self.programs is not None:
             var._programs = self.programs
@@ -108,7 +106,7 @@ def bury(graph: Graph, var: Var, change: Change) -> None:
     host, slot = graph._host, var._slot
     shown, name = host.name(slot), host.name_of.get(slot)
     programs = getattr(var, "_programs", None)
-    removal = Removal(var, host.handles[slot], programs, slot in host.kept)
+    removal = Removal(var, programs, slot in host.kept)
 
     def back() -> None:
         removal.revive(graph)
@@ -125,7 +123,6 @@ def bury(graph: Graph, var: Var, change: Change) -> None:
     host.removed.add(slot)
     host.part(slot)
     _point(var, Grave(shown))
-    host.handles[slot] = None  # gradients that go on have one of their own
     graph._removals.append(removal)
 
 
@@ -152,6 +149,7 @@ def settle(graph: Graph) -> None:
             removed(graph, slot)
     finally:
         for slot in gone:
+            host.handles[slot] = None
             for entry in host.twin_programs.pop(slot, {}).values():
                 if isinstance(entry, tuple):
                     entry[1].stay()  # in a fork only the output's node has held it so far

@@ -614,7 +614,7 @@ class Program:
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
         specs = self._graph._host.specs
-        if any(
+        if respecced and any(
             seed._slot in respecced and specs[seed._slot] is None for seed in self.seeds.values()
         ):
             self._restart(redefine)  # nothing that was built knows its shape any more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
@@ -21,7 +22,7 @@ from reactgrad.autodiff._grad import (
 from reactgrad.autodiff._jacobian import Jacobian, Mode
 from reactgrad.autodiff._program import Program
 from reactgrad.backend import spec
-from reactgrad.ops import DETACH, Handle, accumulate, alias, multiply
+from reactgrad.ops import Handle, accumulate, alias, multiply
 from reactgrad.ops import sum as total
 
 
@@ -99,11 +100,13 @@ def _still(v: Any, xs: Sequence[Any]) -> Any:
     """A direction that does not move with `xs`: the product is of derivatives of y alone."""
     if not hasattr(v, "_programs_dict") or not (v.parents or any(v is x for x in xs)):
         return v
-    host = v._graph._host
-    for child in v.children:  # the same as the last time, so that the product is
-        if host.ops[child._slot] is DETACH:
-            return child
-    return v.detach_node()
+    known = v._programs_dict()
+    ref = known.get("still")
+    still = None if ref is None else ref()
+    if still is None or still._graph is not v._graph or still.parents != [v]:
+        still = alias(v.detach())
+        known["still"] = weakref.ref(still)  # the same the next time, so that the product is
+    return still
 
 
 class _Products(Program):

@@ -503,6 +503,7 @@ class Scheduler:
             self.forget()
         self.turn += 1
         self.cancelled = False
+        self.broken.clear()
         if len(self.moves) > MAX_MOVES:
             self.moves.clear()
             self.plans.unbind()

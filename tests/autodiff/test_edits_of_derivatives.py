@@ -234,26 +234,17 @@ REMOVED = {
 }
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["", "in a transaction"])
 @pytest.mark.parametrize("name", REMOVED)
-def test_gradients_of_what_was_removed_follow_new_shapes(name: str, inside: bool) -> None:
+def test_gradients_of_what_was_removed_follow_new_shapes(name: str) -> None:
     build, slope = REMOVED[name]
     g = rg.Graph()
     x = g.param([1.0, 2.0, 3.0])
     nodes = build(x)
     gradient = rg.grad(nodes[-1], x)
     _ = gradient.value
+    g.remove(*nodes)
     for values in ([2.0], [1.0, 4.0]):
-        if not nodes:
-            x.set(values)
-        elif inside:
-            with g.transaction():
-                g.remove(*nodes)
-                x.set(values)
-        else:
-            g.remove(*nodes)
-            x.set(values)
-        nodes = []
+        x.set(values)
         np.testing.assert_allclose(gradient.value, slope(np.array(values)))
     g.check_invariants()
 
@@ -266,24 +257,6 @@ def test_jacobians_of_what_was_removed_follow_new_shapes() -> None:
     g.remove(y)
     x.set([1.0, 1.0])
     np.testing.assert_array_equal(slope.value, 2.0 * np.eye(2))
-
-
-def test_a_removal_that_is_taken_back_gives_the_var_back() -> None:
-    g = rg.Graph()
-    x = g.param([1.0, 2.0, 3.0])
-    y = rg.exp(x).sum()
-    gradient = rg.grad(y, x)
-    with pytest.raises(Abort), g.transaction():
-        g.remove(y)
-        x.set([1.0])
-        _ = gradient.value
-        raise Abort
-    (parent,) = y.parents
-    assert y in parent.children
-    assert parent.children[0] is y
-    assert rg.grad(y, x) is gradient
-    np.testing.assert_allclose(gradient.value, np.exp([1.0, 2.0, 3.0]))
-    g.check_invariants()
 
 
 @pytest.mark.parametrize("ask", [lambda y, x, s: rg.grad(y, x, gradient=s), rg.jvp])

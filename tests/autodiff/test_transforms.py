@@ -1272,3 +1272,16 @@ def test_x_as_its_own_direction() -> None:
     assert product.value == 54.0  # 6 x, times x
     x.set(2.0)
     assert product.value == 24.0
+
+
+def test_what_becomes_of_a_detached_node_of_the_direction_changes_no_product() -> None:
+    g = rg.Graph()
+    w = g.param([1.0, 2.0])
+    along = w * 1.0
+    detached = along.detach_node()
+    product = rg.hvp((w**3).sum(), w, along)
+    detached.replace_parent(0, g.input([100.0, 100.0]))
+    detached.cutoff = lambda old, new: True
+    np.testing.assert_array_equal(product.value, [6.0, 24.0])
+    w.set([3.0, 4.0])
+    np.testing.assert_array_equal(product.value, [54.0, 96.0])

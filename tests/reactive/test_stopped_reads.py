@@ -123,3 +123,70 @@ def test_a_value_that_is_computed_again_is_none_where_its_read_was_stopped(execu
     one.x.set(2)
     assert one.y.value == 2
     one.g.check_invariants()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_read_of_what_is_computed_again_is_cancelled(executor: Any) -> None:
+    cancelling = False
+
+    def slow(v: int) -> int:
+        if cancelling:
+            thread = threading.Thread(target=one.g.cancel)
+            thread.start()
+            thread.join()
+        return v
+
+    one = Reader(executor, slow, None)
+    slow_one = one.inner
+    one.inner = rg.lift(lambda v: v)(slow_one)
+    one.warm(2)
+    slots = [slow_one._slot, one.inner._slot]
+    for slot in slots:
+        one.g._host.discard(slot)
+    one.g._scheduler.drop(slots)
+    one.y.touch()
+    cancelling = True
+    with pytest.raises(rg.Cancelled):
+        _ = one.y.value
+    cancelling = False
+    assert one.y.is_stale
+    assert one.y.value == 11
+    one.g.check_invariants()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_stopped_read_behind_a_cutoff_leaves_nothing_behind(executor: Any) -> None:
+    stop = reading = False
+
+    def inner(v: int) -> int:
+        if stop:
+            raise KeyboardInterrupt
+        return v
+
+    g = rg.Graph(executor=executor)
+    x, z = g.input(0), g.input(7)
+    tens = rg.lift(lambda v: v // 10, cutoff="equal")(x)
+    read = rg.lift(inner)(z)
+
+    def reader(v: int) -> int:
+        if not reading:
+            return v
+        try:
+            return read.value
+        except BaseException:
+            return -1
+
+    y = rg.lift(reader)(tens)
+    last = rg.lift(lambda v: v)(y)
+    for k in range(12):
+        x.set(k * 10)
+        assert last.value == k
+    x.set(500)
+    reading = stop = True
+    with pytest.raises(KeyboardInterrupt):
+        _ = last.value
+    stop = False
+    for value in (600, 700):
+        x.set(value)
+        assert last.value == 7
+    g.check_invariants()

@@ -172,6 +172,8 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
+            if scheduler.broken:
+                scheduler.raise_broken(computing[-1])
     except BaseException as error:
         if frame.position is None:
             frame.suspend()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Later
-from reactgrad_scheduler.executors.serial import UNKNOWN, run_certain
+from reactgrad_scheduler.executors.serial import UNKNOWN, run_certain, was_cancelled
 from reactgrad_scheduler.order import find_path
 from reactgrad_scheduler.plan import Expected, Plan, Pull, Reading
 from reactgrad_scheduler.run import Run
@@ -157,10 +157,9 @@ def _pull(scheduler: Scheduler, slot: int) -> None:
             scheduler.reader = frame
         else:
             scheduler.read_inside((slot,), run)
-    except Later:
-        raise
     except BaseException as error:
-        scheduler.break_read(error)
+        if was_cancelled(scheduler, error) or not isinstance(error, Exception | Later):
+            scheduler.break_read(error)
         raise
     finally:
         scheduler.lock.leave_gate()
