@@ -375,7 +375,7 @@ def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried:
     """
     if isinstance(refused, SeedError) and _let_go(graph, refused.output._slot, tried):
         return True
-    # The gradients of a former backward, which nobody has seen, refuse in words of their rules.
+    # The gradients of a former backward refuse in words of their rules, and are kept for the next one only.
     went = [
         _let_go(graph, slot, tried)
         for slot, programs in graph._live_programs()
@@ -398,7 +398,7 @@ def _let_go(graph: Graph, slot: int, tried: set[int]) -> bool:
         if isinstance(entry, tuple)
     ]
     for key, entry in gone:
-        if key != "backward":  # which nobody has seen
+        if key != "backward":  # kept for the next backward only
             entry[1].stay()  # as long as somebody uses what it has given out
     tried.add(slot)
     return bool(gone)

@@ -928,9 +928,9 @@ class Graph:
         (``run.rebuilt``); what is read and what runs stays the same, but for gradients after leaves come
         back to a shape, which run anew. Never released are leaves, pinned and observed values, values
         with a cutoff, what ``backward(retain_graph=True)`` is to keep, and what callers hold without a
-        copy. Where these alone, with what one node is computed from, need
-        more, reads go on and ``BudgetWarning`` tells once. May be set at any time; forks and saved
-        graphs have the same limit, each for itself.
+        copy. Where these alone, with what one node is computed from, need more, reads go on and
+        ``BudgetWarning`` tells once. May be set at any time; forks and saved graphs have the same
+        limit, each for itself.
 
         A Python function whose value was released is called again for it, and must return the same.
         A cutoff that is set on a stale node whose value was released has nothing to compare with: the

@@ -176,10 +176,16 @@ def _check_cancelled(graph: Graph, slots: Sequence[int]) -> None:
 
 
 def raise_cancelled(graph: Graph, left: int) -> NoReturn:
-    stopped = Cancelled(
+    _stop(
+        graph,
         f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
-        "had run is kept. Read again to go on."
+        "had run is kept. Read again to go on.",
     )
+
+
+def _stop(graph: Graph, message: str) -> NoReturn:
+    """Raise ``Cancelled``, which ends the run whatever a function under way makes of it."""
+    stopped = Cancelled(message)
     if graph._computing:
         graph._scheduler.break_read(stopped)
     else:
@@ -276,13 +282,11 @@ def clean_value(graph: Graph, slot: int) -> Any:
         graph._refresh((slot,))
         value = graph._host.hand_out(slot)
         if value is MISSING:
-            stopped = Cancelled(
+            _stop(
+                graph,
                 f"the run was cancelled while the released value of {graph._host.name(slot)!r} was "
-                "computed again. Read again to go on."
+                "computed again. Read again to go on.",
             )
-            if graph._computing:
-                graph._scheduler.break_read(stopped)
-            raise stopped
     return value
 
 

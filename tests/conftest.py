@@ -1,7 +1,7 @@
 """What all tests share: the configurations they run in; graphs tried with trust and without.
 
-Nothing may change with ``--distrust``, ``--jit``, ``--no-plans``, ``--no-fusion``, ``--strips``; what is about the very
-thing that one of these takes away is marked so, and skipped there.
+Nothing may change with ``--distrust``, ``--jit``, ``--no-plans``, ``--no-fusion``, ``--strips``; what is
+about the very thing that one of these takes away is marked so, and skipped there.
 """
 
 from __future__ import annotations
@@ -114,12 +114,10 @@ def compose_kernels() -> None:
         for end in ("", "_grad")
     ]
     slopes = [f"{name}_grad" for name in ("tanh", "sigmoid", "relu")]
-    composed = {(name, "cpu"): binders[name, "cpu"] for name in (*rows, *slopes)}
+    composed = {name: binders[name, "cpu"].kernel for name in (*rows, *slopes)}
     binders.update(known)
-    for name in slopes:
-        binders[name, "cpu"] = composed[name, "cpu"]
-    for name in rows:
-        _registry.register_kernel(name, "cpu", partial(_in_single, composed[name, "cpu"].kernel))
+    for name, kernel in composed.items():
+        _registry.register_kernel(name, "cpu", partial(_in_single, kernel))
     _registry.register_kernel("linear", "cpu", _linear)
 
 

@@ -80,6 +80,7 @@ class Programs:
         "following",
         "observing",
         "reshaping",
+        "stills",
         "under_way",
         "waiting",
     )
@@ -91,6 +92,8 @@ class Programs:
             weakref.WeakValueDictionary()
         )
         self._next = 0
+        # By the serial of a direction of rg.hvp the node that stands for it, and passes no gradient.
+        self.stills: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
         self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes

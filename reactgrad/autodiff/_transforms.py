@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
@@ -98,14 +97,14 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
 
 def _still(v: Any, xs: Sequence[Any]) -> Any:
     """A direction that does not move with `xs`: the product is of derivatives of y alone."""
-    if not hasattr(v, "_programs_dict") or not (v.parents or any(v is x for x in xs)):
+    graph = xs[0]._graph
+    moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
+    if not moves or v._graph is not graph:
         return v
-    known = v._programs_dict()
-    ref = known.get("still")
-    still = None if ref is None else ref()
-    if still is None or still._graph is not v._graph or still.parents != [v]:
-        still = alias(v.detach())
-        known["still"] = weakref.ref(still)  # the same the next time, so that the product is
+    stills, serial = graph._programs.stills, graph._scheduler.topology.serial[v._slot]
+    still = stills.get(serial)
+    if still is None:
+        still = stills[serial] = alias(v.detach())
     return still
 
 

@@ -27,7 +27,7 @@ SUPPORTED = {
     "np.sum int": (lambda x: np.sum(x, axis=0, dtype=int), lambda a: np.sum(a, axis=0, dtype=int)),
     "np.mean int": (lambda x: np.mean(x, dtype=int), lambda a: np.mean(a, dtype=int)),
     "np.mean bool": (lambda x: np.mean(x, dtype=bool), lambda a: np.mean(a, dtype=bool)),
-    "np.mean half": (lambda x: np.mean(x, dtype="f4"), lambda a: np.mean(a, dtype="f4")),
+    "np.mean dtype": (lambda x: np.mean(x, dtype="f4"), lambda a: np.mean(a, dtype="f4")),
     "np.transpose of a vector": (
         lambda x: np.transpose(x[0], 0),
         lambda a: np.transpose(a[0], 0),

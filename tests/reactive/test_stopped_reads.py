@@ -14,18 +14,24 @@ EXECUTORS = [None, rg.Threads(2)]
 
 
 class Reader:
-    """A node that reads another one and makes -1, or an error, of whatever that raises."""
+    """A node that reads another one, and makes -1, or an error, of whatever that raises.
 
-    def __init__(self, executor: Any, inner: Callable[[Any], Any], again: Any) -> None:
+    Attributes
+    ----------
+    stop : callable, optional
+        Is called where what is read is computed; without it that is `x`.
+    """
+
+    def __init__(self, executor: Any, again: Any = None) -> None:
         g = self.g = rg.Graph(executor=executor)
+        self.stop: Callable[[], object] | None = None
         self.x = g.input(0)
-        self.inner = rg.lift(inner)(self.x)
-        self.runs = 0
+        self.stopping = rg.lift(self._pass_on)(self.x)
+        self.read = rg.lift(lambda v: v)(self.stopping)
 
         def reader() -> Any:
-            self.runs += 1
             try:
-                return self.inner.value
+                return self.read.value
             except BaseException:
                 if again is not None:
                     raise again from None
@@ -34,10 +40,43 @@ class Reader:
         with g:
             self.y = rg.lift(reader)()
 
+    def _pass_on(self, v: int) -> int:
+        if self.stop is not None:
+            self.stop()
+        return v
+
     def warm(self, reads: int) -> None:
         for i in range(reads):
             self.x.set(10 + i)
             assert self.y.value == 10 + i
+
+    def release(self, *variables: rg.Var) -> None:
+        slots = [one._slot for one in variables]
+        for slot in slots:
+            self.g._host.discard(slot)
+        self.g._scheduler.drop(slots)
+
+    def cancel(self) -> None:
+        """From another thread, as a user would."""
+        thread = threading.Thread(target=self.g.cancel)
+        thread.start()
+        thread.join()
+
+    def goes_on_from(self, value: int) -> None:
+        """What was stopped has left nothing behind."""
+        self.stop = None
+        assert self.y.is_stale
+        assert self.y.value == value
+        self.x.set(2)
+        assert (self.y.value, self.y.parents) == (2, [self.read])
+        self.g.check_invariants()
+
+
+def raising(error: type[BaseException]) -> Callable[[], None]:
+    def stop() -> None:
+        raise error
+
+    return stop
 
 
 @pytest.mark.parametrize("again", [None, ValueError("of its own")])
@@ -47,25 +86,13 @@ class Reader:
 def test_an_interrupt_ends_the_run_whatever_a_function_makes_of_it(
     kind: type[BaseException], executor: Any, reads: int, again: Any
 ) -> None:
-    stop = False
-
-    def inner(v: int) -> int:
-        if stop:
-            raise kind
-        return v
-
-    one = Reader(executor, inner, again)
+    one = Reader(executor, again)
     one.warm(reads)
     one.x.set(1)
-    stop = True
+    one.stop = raising(kind)
     with pytest.raises(kind):
         _ = one.y.value
-    stop = False
-    assert one.y.is_stale
-    assert one.y.value == 1
-    one.x.set(2)
-    assert (one.y.value, one.y.parents) == (2, [one.inner])
-    one.g.check_invariants()
+    one.goes_on_from(1)
 
 
 @pytest.mark.parametrize("again", [None, ValueError("of its own")])
@@ -74,83 +101,43 @@ def test_an_interrupt_ends_the_run_whatever_a_function_makes_of_it(
 def test_a_cancelled_read_leaves_its_reader_stale_whatever_that_makes_of_it(
     executor: Any, reads: int, again: Any
 ) -> None:
-    cancelling = False
-
-    def slow(v: int) -> int:
-        if cancelling:  # from another thread, as a user would
-            thread = threading.Thread(target=one.g.cancel)
-            thread.start()
-            thread.join()
-        return v
-
-    one = Reader(executor, slow, again)
-    behind = rg.lift(lambda v: v)(one.inner)
-    one.inner = behind
+    one = Reader(executor, again)
     one.warm(reads)
     one.x.set(1)
-    cancelling = True
+    one.stop = one.cancel
     with pytest.raises(rg.Cancelled):
         one.g.forward(one.y)
-    cancelling = False
-    assert one.y.is_stale
-    assert one.y.value == 1
-    one.x.set(2)
-    assert (one.y.value, one.y.parents) == (2, [behind])
-    one.g.check_invariants()
-
-
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_a_value_that_is_computed_again_is_none_where_its_read_was_stopped(executor: Any) -> None:
-    stop = False
-
-    def inner(v: int) -> int:
-        if stop:
-            raise KeyboardInterrupt
-        return v
-
-    one = Reader(executor, inner, None)
-    one.warm(1)
-    slots = [one.inner._slot, one.y._slot]
-    for slot in slots:
-        one.g._host.discard(slot)
-    one.g._scheduler.drop(slots)
-    stop = True
-    with pytest.raises(KeyboardInterrupt):
-        _ = one.y.value
-    stop = False
-    assert one.y.value == 10
-    assert one.g.last_run.ran == []
-    one.x.set(2)
-    assert one.y.value == 2
-    one.g.check_invariants()
+    one.goes_on_from(1)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_read_of_what_is_computed_again_is_cancelled(executor: Any) -> None:
-    cancelling = False
-
-    def slow(v: int) -> int:
-        if cancelling:
-            thread = threading.Thread(target=one.g.cancel)
-            thread.start()
-            thread.join()
-        return v
-
-    one = Reader(executor, slow, None)
-    slow_one = one.inner
-    one.inner = rg.lift(lambda v: v)(slow_one)
+    one = Reader(executor)
     one.warm(2)
-    slots = [slow_one._slot, one.inner._slot]
-    for slot in slots:
-        one.g._host.discard(slot)
-    one.g._scheduler.drop(slots)
+    one.release(one.stopping, one.read)
     one.y.touch()
-    cancelling = True
+    one.stop = one.cancel
     with pytest.raises(rg.Cancelled):
         _ = one.y.value
-    cancelling = False
-    assert one.y.is_stale
-    assert one.y.value == 11
+    one.goes_on_from(11)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_value_that_is_computed_again_is_none_where_its_read_was_stopped(executor: Any) -> None:
+    one = Reader(executor)
+    first = one.read
+    one.warm(1)
+    one.read = rg.lift(one._pass_on)(one.x)  # it reads another one the next time
+    one.release(one.y)
+    one.stop = raising(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _ = one.y.value
+    one.stop = None
+    assert one.y.value == 10
+    assert (one.g.last_run.ran, one.g.last_run.rebuilt) == ([one.read], [one.y])
+    one.read = first
+    one.x.set(2)
+    assert one.y.value == 2
     one.g.check_invariants()
 
 
