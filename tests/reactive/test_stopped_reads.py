@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import reactgrad as rg
+from reactgrad_scheduler.executors import costs
 
 EXECUTORS = [None, rg.Threads(2)]
 
@@ -176,4 +177,39 @@ def test_a_stopped_read_behind_a_cutoff_leaves_nothing_behind(executor: Any) -> 
     for value in (600, 700):
         x.set(value)
         assert last.value == 7
+    g.check_invariants()
+
+
+def test_a_stopped_read_beside_other_threads_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that several threads run straight, in which a function reads for the first time."""
+    monkeypatch.setattr(costs, "LONG", 0.0)
+    stop = reading = False
+
+    def inner(v: int) -> int:
+        if stop:
+            raise KeyboardInterrupt
+        return v
+
+    g = rg.Graph(executor=rg.Threads(2))
+    x = g.input(0)
+    read = rg.lift(inner)(x)
+
+    def reader(v: int) -> int:
+        if not reading:
+            return v
+        try:
+            return read.value
+        except BaseException:
+            return -1
+
+    last = rg.lift(lambda a, b: a)(rg.lift(reader)(x), rg.lift(lambda v: v)(x))
+    for k in range(8):
+        x.set(k)
+        assert last.value == k
+    x.set(50)
+    reading = stop = True
+    with pytest.raises(KeyboardInterrupt):
+        _ = last.value
+    stop = False
+    assert last.value == 50
     g.check_invariants()
