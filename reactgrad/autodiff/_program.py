@@ -74,13 +74,13 @@ class Programs:
         "_by_output",
         "_live",
         "_next",
+        "_stills",
         "asking",
         "building",
         "changing",
         "following",
         "observing",
         "reshaping",
-        "stills",
         "under_way",
         "waiting",
     )
@@ -92,8 +92,8 @@ class Programs:
             weakref.WeakValueDictionary()
         )
         self._next = 0
-        # By the serial of a direction of rg.hvp the node that stands for it, and passes no gradient.
-        self.stills: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        # By the serial of a node the one that stands for it, and passes no gradient; seldom there are any.
+        self._stills: weakref.WeakValueDictionary[int, Any] | None = None
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
         self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes
@@ -159,6 +159,15 @@ class Programs:
         for key, program in others._by_output.items():
             if program in copies:
                 self._by_output[key] = copies[program]
+
+    def still(self, serial: int, make: Callable[[], Any]) -> Any:
+        """The Var that stands for the node with this serial and passes no gradient; made once."""
+        if self._stills is None:
+            self._stills = weakref.WeakValueDictionary()
+        found = self._stills.get(serial)
+        if found is None:
+            found = self._stills[serial] = make()
+        return found
 
     def wait_for(self, slots: Container[int]) -> bool:
         """Whether rules wait until one of these nodes has run."""

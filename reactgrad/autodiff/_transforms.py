@@ -101,11 +101,8 @@ def _still(v: Any, xs: Sequence[Any]) -> Any:
     moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
     if not moves or v._graph is not graph:
         return v
-    stills, serial = graph._programs.stills, graph._scheduler.topology.serial[v._slot]
-    still = stills.get(serial)
-    if still is None:
-        still = stills[serial] = alias(v.detach())
-    return still
+    serial = graph._scheduler.topology.serial[v._slot]
+    return graph._programs.still(serial, lambda: alias(v.detach()))
 
 
 class _Products(Program):
