@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reactgrad_scheduler.errors import InvariantError
+from reactgrad_scheduler.hubs import Hubs
 from reactgrad_scheduler.order import any_cycle
 from reactgrad_scheduler.scheduler import Scheduler
 from reactgrad_scheduler.staleness import CLEAN, DROPPED, FAILED, STALE, UNSETTLED
@@ -110,6 +111,14 @@ def check_invariants(scheduler: Scheduler) -> None:
                 or slot in staleness.cutoffs
                 or slot not in scheduler.operands(child),
                 f"{name(slot)!r} is stale for sure, its child {name(child)!r} is not",
+            )
+    hubs = staleness.hubs or Hubs()
+    for hub, begin in hubs.since.items():
+        left = set(hubs.left[begin:])
+        for child in topology.children[hub]:
+            require(
+                staleness.mark[child] == STALE or child in left,
+                f"the next change of {name(hub)!r} would not reach its child {name(child)!r}",
             )
     for slot in staleness.dropped:
         state ^= staleness.key(slot, DROPPED)

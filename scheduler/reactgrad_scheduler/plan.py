@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
+from reactgrad_scheduler.latest import Latest
 from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.run import Run
 
@@ -100,6 +101,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_sources",
         "call_slots",
         "certain",
         "expected",
@@ -116,7 +118,6 @@ class Plan:
         "script",
         "shared",
         "slots",
-        "sources",
         "step_slots",
         "steps",
         "tasks",
@@ -149,8 +150,7 @@ class Plan:
         self.repeats = False  # whether it is stored, so that fusing its steps pays
         self.lends = False  # whether a step runs code of the user; known with the steps
         self.script: Script | None = None
-        # What they read of others; made when it is asked for.
-        self.sources: frozenset[int] | None = None
+        self._sources: frozenset[int] | None = None
         self.rows: list[Row] | None = None  # where versions decide; made of the steps when replayed
         self.tasks: Tasks | None = None  # for several threads
         self.shared: bool | None = None  # whether several threads run it, where that was asked for
@@ -176,6 +176,13 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.slots)
+
+    def sources(self, parents: Column[tuple[int, ...]]) -> frozenset[int]:
+        """What these nodes read of others; `parents`: of each slot."""
+        if self._sources is None:
+            read = {parent for slot in self.slots for parent in parents[slot]}
+            self._sources = frozenset(read - self.members)
+        return self._sources
 
     def rest(self, begin: int) -> Sequence[int]:
         """The nodes from this position on whose turn it is then."""
@@ -287,6 +294,7 @@ class PlanCache:
         "_groups",
         "_groups_of",
         "_keys_of",
+        "_latest",
         "_members",
         "_seen",
         "_transitions",
@@ -306,6 +314,7 @@ class PlanCache:
         # By member: most are in one group, and all members of it that are share its tuple.
         self._groups_of: dict[int, tuple[Group] | set[Group]] = {}
         self._members = 0  # of all groups
+        self._latest: Latest | None = None  # from the first on that is kept
         self.nodes = 0
         self.enabled = True
 
@@ -367,6 +376,18 @@ class PlanCache:
         ):
             self._discard(next(iter(self._transitions)))
 
+    def latest(self, read: int | Group) -> Sequence[Plan]:
+        """Certain plans that this read has followed, whatever the state was, the latest first."""
+        return self._latest.of(read) if self._latest is not None and self.enabled else ()
+
+    def keep(self, read: int | Group, plan: Plan) -> bool:
+        """A read has followed a certain plan; whether that is kept as one of its ``latest``."""
+        if not self.enabled:
+            return False
+        if self._latest is None:
+            self._latest = Latest()
+        return self._latest.keep(read, plan)
+
     def forget_target(self, slot: int, serial: int) -> None:
         """Drop the plans and groups of a node that is going away: plans keep nothing alive."""
         groups = self._groups_of.pop(slot, ())
@@ -382,14 +403,16 @@ class PlanCache:
         for read in (serial, *groups):
             for key in self._keys_of.pop(read, ()):
                 self._discard(key)
+            if self._latest is not None:
+                self._latest.forget(read)
 
     def unbind(self, slots: Set[int] | None = None) -> None:
         """Let go of bound steps, of all plans or of those with one of these slots.
 
         Steps hold on to the storage that they use.
         """
-        for transition in self._transitions.values():
-            plan = transition.plan
+        stored = [transition.plan for transition in self._transitions.values()]
+        for plan in (*stored, *(self._latest or ())):
             bound = plan.steps is not None or plan.readings
             if bound and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.unbind()
@@ -413,6 +436,7 @@ class PlanCache:
         self._transitions.clear()
         self._seen.clear()
         self._keys_of.clear()
+        self._latest = None
         self.nodes = 0
 
     def _discard(self, key: Key) -> None:

@@ -774,9 +774,10 @@ class Scheduler:
         staleness = self.staleness
         group = key[2] if key is not None and isinstance(key[2], Group) else None
         were_clean = group if group and key and group.clean_in == key[0] else None
-        self.versions.settle()
         repeats = False
-        if not self.computing:
+        if self.computing:
+            self.versions.settle()
+        else:
             repeats = key is not None and self.plans.wants(key)
             # Nodes that read are slow to find out about.
             recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
@@ -784,11 +785,12 @@ class Scheduler:
         reached = staleness.flush()
         # Of many that were clean, only those that the change has reached are looked at.
         found = self.plans.of_group(were_clean, reached) if were_clean else targets
-        slots = self.stale_ancestors(found)
+        known = self._known_plan(key[2], found) if key is not None else None
+        slots = self.stale_ancestors(found) if known is None else known.slots
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
-        surely = self._surely_run(slots)
+        surely = known is not None or self._surely_run(slots)
         read_nothing = self.dynamic.keys().isdisjoint(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped] if self.dropped else ()
@@ -796,11 +798,12 @@ class Scheduler:
         with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
             shared = course is None and executor is not None and executor.pays(self, slots)
             # One node by itself, of which no plan is wanted, is run sooner than planned.
-            alone = len(slots) == 1 and staleness.trace is None and group is None
+            alone = len(slots) == 1 and staleness.trace is None and group is None and known is None
             if surely and course is None and not shared and not alone:
-                plan = self._whole_plan(targets, slots)
+                plan = self._whole_plan(targets, slots) if known is None else known
                 if plan is not None:
                     return self._run_whole(targets, key, repeats or bool(plan.readings), plan)
+            self.versions.settle()
             run = self._run(targets, slots, executor if shared else None)
             self._settle(targets, run)
             rebuilt = self._rebuild_targets(dropped, run)
@@ -848,19 +851,44 @@ class Scheduler:
             plan = executors.reading.expect(self, slots)
             if plan is None or not self._surely_run(plan.slots):
                 return None
+        if any(map(self.leaf.__getitem__, plan.slots)):  # those have no value
+            return None
+        return plan if self._runs_undisturbed(targets, plan) else None
+
+    def _runs_undisturbed(self, targets: Sequence[int], plan: Plan) -> bool:
+        """Whether nothing was raised or released, or is else to be looked at, where these nodes run."""
         apart = plan.members.isdisjoint
-        nothing_else = (
+        return (
             apart(self.errors)
             and apart(self.raises)
             and apart(self.cycles)
             and (not self.dropped or self._there(targets, plan))
-            and not any(map(self.leaf.__getitem__, plan.slots))  # those have no value
         )
-        return plan if nothing_else else None
 
     def _there(self, targets: Sequence[int], plan: Plan) -> bool:
         """Whether nothing has to be rebuilt for a read."""
         return self.dropped.isdisjoint(targets) and executors.compared.all_there(self, plan)
+
+    def _known_plan(self, read: int | Group, targets: Sequence[int]) -> Plan | None:
+        """Of the plans that this read has followed, the one whose nodes are just those that it needs now.
+
+        That is so where all of them are stale, and all that they, and the `targets`, need besides is
+        clean: no edge is another one since, or the plans were forgotten.
+        """
+        if self.computing or self.cancelled:
+            return None
+        marked = self._mark.__getitem__
+        for plan in self.plans.latest(read):
+            if (
+                self._surely_run(plan.slots)
+                and not any(map(marked, plan.sources(self.topology.parents)))
+                and plan.members.issuperset(filter(marked, targets))
+                and plan.members.isdisjoint(self.dynamic)
+                and self._runs_undisturbed(targets, plan)
+            ):
+                plan.repeats = True
+                return plan
+        return None
 
     def _run_whole(
         self, targets: tuple[int, ...], key: Key | None, repeats: bool, plan: Plan
@@ -869,6 +897,7 @@ class Scheduler:
         trace = self.staleness.trace
         for slot in plan.slots:
             self._journaled[slot] = 1
+        kept = key is not None and not plan.readings and self.plans.keep(key[2], plan)
         run = self._replay(targets, Transition(plan, 0, ()))
         as_planned = run is plan.finished
         if as_planned:
@@ -882,11 +911,12 @@ class Scheduler:
             if plan.expected is not None:
                 plan.expected.left = frozenset([slot for slot, mark in left if mark])
             self._store(key, plan, targets, left)
-        else:
+        elif not kept:
             plan.retire()
+            self.versions.names(len(plan))
         return run
 
-    def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
+    def _plan_with_script(self, run: Run, slots: Sequence[int], course: Course) -> Plan | None:
         """The plan of a run in whose course the host rebuilt and released values."""
         whole = len(run.ran) == len(slots) and self.dynamic.keys().isdisjoint(slots)
         script = course(run) if whole else None
@@ -1075,6 +1105,7 @@ class Scheduler:
             topology.relink(slot, parents)
             if ranks:  # plans in another order
                 self.staleness.renew()
+                self.plans.clear()
             self.staleness.relinked(slot, former[fixed:], parents[fixed:])
         if len(parents) > fixed:
             self.dynamic[slot] = fixed

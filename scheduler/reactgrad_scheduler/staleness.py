@@ -27,8 +27,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from random import Random
 
+from reactgrad_scheduler.hubs import MANY, Hubs
 from reactgrad_scheduler.overlay import Column, share
-from reactgrad_scheduler.topology import Topology
+from reactgrad_scheduler.topology import Consumers, Topology
 
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
 UNSETTLED = (STALE, MAYBE)
@@ -48,6 +49,7 @@ class Staleness:
         "dropped",
         "flushed",
         "heeded",
+        "hubs",
         "mark",
         "moved",
         "pending",
@@ -60,6 +62,7 @@ class Staleness:
         self._topology = topology
         self._random = random or Random(0x5EED)
         self._keys: Column[int] = []
+        self.hubs: Hubs | None = None  # from the first push of one on
         self.mark: Column[int] = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
         self.dropped: set[int] = set()  # slots whose value was released
@@ -94,6 +97,8 @@ class Staleness:
         if self.mark[slot] != STALE:
             self.mark[slot], self.state = STALE, self.state ^ self.key(slot, self.mark[slot])
         self._keys[slot] = 0
+        if self.hubs is not None:
+            self.hubs.remove(slot)
         self.cutoffs.discard(slot)
         self.pending.pop(slot, None)
         self.flushed.pop(slot, None)
@@ -104,6 +109,8 @@ class Staleness:
         if old != mark:
             if self.trace is not None:
                 self.trace.setdefault(slot, old)
+            if self.hubs is not None and mark != STALE:
+                self._leave_stale((slot,))
             key = self._keys[slot] or self._draw(slot)
             change = key * (old ^ 1) ^ key * (mark ^ 1)  # see ``key``
             self.mark[slot], self.state = mark, self.state ^ change  # no interrupt comes between
@@ -148,6 +155,7 @@ class Staleness:
 
     def relinked(self, slot: int, former: Iterable[int], reads: Iterable[int]) -> None:
         """A node has read others than before: the state is another one until it reads those again."""
+        self.hubs = None
         change = self._reading(slot, former) ^ self._reading(slot, reads)
         self.salt, self.state = self.salt ^ change, self.state ^ change
 
@@ -189,7 +197,11 @@ class Staleness:
         reached: list[int] = []
         state = 0
         while certain:
-            for child in children[certain.pop()]:
+            slot = certain.pop()
+            consumers = children[slot]
+            if len(consumers) > MANY:
+                consumers = self._of_hub(slot, consumers)
+            for child in consumers:
                 former = mark[child]
                 if former == STALE:
                     continue
@@ -204,6 +216,17 @@ class Staleness:
         self.moved_from(CLEAN, reached)
         return reached + self.doubt_below(doubtful) if doubtful else reached
 
+    def _of_hub(self, slot: int, consumers: Consumers) -> Iterable[int]:
+        """The consumers of a hub that a push has to look at."""
+        if self.hubs is None:
+            self.hubs = Hubs()
+        return self.hubs.reached(slot, consumers)
+
+    def _leave_stale(self, slots: Iterable[int]) -> None:
+        """These nodes are about to get another mark."""
+        if self.hubs is not None and not self.hubs.leave(slots):
+            self.hubs = None
+
     def clean(self, slots: Sequence[int]) -> None:
         """Mark these nodes ``CLEAN``, each given once; as ``put`` for all of them."""
         mark, keys = self.mark, self._keys
@@ -213,6 +236,8 @@ class Staleness:
             return
         state = 0
         draw = self._draw
+        if self.hubs is not None:
+            self._leave_stale(slots)
         for slot in slots:
             state ^= keys[slot] or draw(slot)
             mark[slot] = CLEAN
@@ -241,6 +266,7 @@ class Staleness:
 
     def doubt_all(self, slots: Iterable[int]) -> None:
         """Mark every one of these nodes ``MAYBE``: only versions know (rule E16)."""
+        self.hubs = None
         for slot in slots:
             self.put(slot, MAYBE)
         # Anew: who was interrupted while marks moved together may have left the sum of before.

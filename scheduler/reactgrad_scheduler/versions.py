@@ -42,16 +42,16 @@ Whole = int | tuple[int, ...] | Leaves | Plan
 Event = Whole | Part
 
 # Longest journal before it is settled: bounds its memory at an amortised cost a run of a few
-# thousandths of the plans in it. The second bound is that of the nodes in all parts.
+# thousandths of the plans in it. The second bound is that of the nodes that only the journal names.
 JOURNAL_LIMIT = 2048
-KEPT_LIMIT = 65536
+NAMED_LIMIT = 65536
 
 
 class Versions:
     """The two columns and the journal of what they do not yet show."""
 
     __slots__ = (
-        "_kept",
+        "_named",
         "_topology",
         "forced",
         "journal",
@@ -67,7 +67,7 @@ class Versions:
         self.record: Column[tuple[int, ...] | None] = []
         self.forced: set[int] = set()  # nodes that run again whatever the versions say
         self.journal: list[Event] = []
-        self._kept = 0  # nodes in the parts of the journal
+        self._named = 0  # nodes in parts of the journal, and in its plans that nobody else keeps
         self.replays = 0  # plans that were settled, which ran from their first to their last node
         self.replayed = 0  # nodes in all of them together
 
@@ -103,15 +103,20 @@ class Versions:
     def ran_in_part(self, plan: Plan, kept: tuple[int, ...]) -> None:
         """A plan was run to its end, which left all of it clean, and replaced all but `kept`."""
         self.journal.append(Part(plan, kept))
-        self._kept += len(kept)
-        if len(self.journal) > JOURNAL_LIMIT or self._kept > KEPT_LIMIT:
+        self.names(len(kept))
+
+    def names(self, nodes: int) -> None:
+        """The last entry names so many nodes that nobody else keeps a list of."""
+        self._named += nodes
+        if len(self.journal) > JOURNAL_LIMIT or self._named > NAMED_LIMIT:
             self.settle()
 
     def settle(self) -> None:
         """Bring the tables up to date with the journal.
 
         Only the last entry of a plan decides its records, so earlier entries are only counted;
-        the counts are added before any record is taken that could show them.
+        the counts are added before any record is taken that could show them. Of several plans with
+        the same node the last one decides.
         """
         journal = self.journal
         if not journal:
@@ -121,6 +126,9 @@ class Versions:
             event.plan if isinstance(event, Part) else event for event in journal
         ]
         last = {event: index for index, event in enumerate(events)}
+        plans = [event for event in last if isinstance(event, Plan)]
+        plans.sort(key=last.__getitem__)
+        decides = {slot: plan for plan in plans for slot in plan.slots} if len(plans) > 1 else {}
         counted: dict[Whole, int] = {}
         for index, event in enumerate(events):
             part = journal[index]
@@ -140,10 +148,11 @@ class Versions:
                 record, parents, now = self.record, self._topology.parents, version.__getitem__
                 same: dict[tuple[int, ...], tuple[int, ...]] = {}  # nodes alike share a record
                 for slot in event.slots:
-                    current = tuple(map(now, parents[slot]))
-                    record[slot] = same.setdefault(current, current)
+                    if decides.get(slot, event) is event:
+                        current = tuple(map(now, parents[slot]))
+                        record[slot] = same.setdefault(current, current)
         journal.clear()
-        self._kept = 0
+        self._named = 0
 
     def _grow(self, event: Whole, times: int) -> None:
         version = self.version

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactgrad_scheduler import staleness
 from reactgrad_scheduler.versions import JOURNAL_LIMIT
 from tests.laws.random_program import Code
 from tests.scheduler.two_engines import Definition, IntegerHost, Pair
@@ -42,8 +45,10 @@ def play(pair: Pair, number: int, *, breaks: bool, peeks: bool, edits: bool) -> 
         pair.set((code.among(leaves), code.pick(1000)))
     elif what < 4:
         pair.read(code.among(alive), retry=code.pick(8) == 7)
-    elif what < 8:
+    elif what < 7:
         loop(pair, code, leaves, alive)
+    elif what == 7:
+        wander(pair, code, leaves, alive)
     elif what == 8:
         pair.set(*{code.among(leaves): code.pick(1000) for _ in range(3)}.items())
     elif what == 9:
@@ -69,6 +74,20 @@ def loop(pair: Pair, code: Code, leaves: list[int], alive: list[int]) -> None:
                 pair.read(target)
 
 
+def wander(pair: Pair, code: Code, leaves: list[int], alive: list[int]) -> None:
+    """Sets and reads of few nodes without order: the same plans, and seldom in the same state."""
+    some = [code.among(leaves) for _ in range(1 + code.pick(3))]
+    targets = [code.among(alive) for _ in range(2 + code.pick(3))]
+    lots = Random(code.number)
+    for turn in range(24):
+        if lots.random() < 0.5:
+            pair.set((lots.choice(some), turn))
+        elif lots.random() < 0.2:
+            pair.read(*dict.fromkeys(targets))
+        else:
+            pair.read(lots.choice(targets))
+
+
 def change_structure(
     pair: Pair, code: Code, computed: list[int], *, breaks: bool, peeks: bool, edits: bool
 ) -> None:
@@ -90,6 +109,7 @@ def change_structure(
         build(pair, code, breaks=breaks, peeks=peeks)
 
 
+@pytest.mark.parametrize("many", [2, staleness.MANY], ids=["hubs", "no hubs"])
 @pytest.mark.parametrize("distrust", [False, True], ids=["trusting", "distrusting"])
 @pytest.mark.parametrize(
     ("breaks", "peeks", "edits"),
@@ -102,6 +122,7 @@ def change_structure(
     watch=st.booleans(),
 )
 def test_scheduler_agrees_with_an_engine_that_only_compares_versions(
+    many: int,
     distrust: bool,
     breaks: bool,
     peeks: bool,
@@ -115,11 +136,13 @@ def test_scheduler_agrees_with_an_engine_that_only_compares_versions(
         pair.leaf(value)
     for number in nodes:
         build(pair, Code(number), breaks=breaks, peeks=peeks)
-    for number in actions:
-        play(pair, number, breaks=breaks, peeks=peeks, edits=edits)
-        if watch:
-            pair.compare()
-    pair.compare()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staleness, "MANY", many)
+        for number in actions:
+            play(pair, number, breaks=breaks, peeks=peeks, edits=edits)
+            if watch:
+                pair.compare()
+        pair.compare()
 
 
 @pytest.mark.trusting

@@ -221,12 +221,8 @@ def _only_versions_decide(scheduler: Scheduler, plan: Plan) -> bool:
 
 def all_there(scheduler: Scheduler, plan: Plan) -> bool:
     """Whether all values are there that the nodes of this plan have and read."""
-    if plan.sources is None:
-        parents = scheduler.topology.parents
-        read = {parent for slot in plan.slots for parent in parents[slot]}
-        plan.sources = frozenset(read - plan.members)
     apart = scheduler.dropped.isdisjoint
-    return apart(plan.members) and apart(plan.sources)
+    return apart(plan.members) and apart(plan.sources(scheduler.topology.parents))
 
 
 def _due(scheduler: Scheduler, transition: Transition) -> set[int]:

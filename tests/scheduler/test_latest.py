@@ -1,0 +1,243 @@
+"""Plans that are found again though the rest of the graph is in another state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+
+from reactgrad_scheduler import hubs, latest
+from reactgrad_scheduler.hubs import Hubs
+from reactgrad_scheduler.latest import Latest
+from reactgrad_scheduler.plan import Plan
+from reactgrad_scheduler.topology import Consumers
+from tests.scheduler.two_engines import Definition, Pair
+
+pytestmark = pytest.mark.trusting
+
+
+class Bystanders:
+    """A chain of two on one leaf, and nodes that have nothing to do with it, in a state never seen before."""
+
+    def __init__(self, others: int = 40) -> None:
+        self.pair = pair = Pair()
+        self.x = pair.leaf(1)
+        self.low = pair.node(Definition((self.x,)))
+        self.high = pair.node(Definition((self.low,)))
+        self.sources = [pair.leaf(1) for _ in range(others)]
+        self.others = [pair.node(Definition((one,))) for one in self.sources]
+        self.turn = 0
+        for _ in range(2):
+            self.read(self.high)
+
+    def read(self, *numbers: int) -> list[int]:
+        """What a read binds, of the leaf set anew, in another state."""
+        self.turn += 1
+        self.pair.read(self.others[self.turn])
+        self.pair.set((self.x, self.turn))
+        self.pair.host.bound.clear()
+        self.pair.read(*numbers)
+        return [self.pair.names[slot] for slot in self.pair.host.bound]
+
+
+def test_a_read_binds_nothing_where_just_the_same_nodes_are_stale_again() -> None:
+    case = Bystanders()
+    for _ in range(10):
+        assert case.read(case.high) == []
+    case.pair.compare()
+
+
+def test_nodes_that_are_read_together_are_found_again() -> None:
+    case = Bystanders()
+    for _ in range(2):
+        case.read(case.low, case.high)
+    for _ in range(10):
+        assert case.read(case.low, case.high) == []
+    case.pair.compare()
+
+
+def test_a_plan_that_several_states_have_led_to_is_stored_once() -> None:
+    case = Bystanders(others=3)
+    lots = Random(0)
+    for turn in range(200):
+        case.pair.set((case.x, turn), (lots.choice(case.sources), turn))
+        for other in case.others:
+            if lots.random() < 0.5:
+                case.pair.read(other)
+        case.pair.read(case.high)
+    cache = case.pair.host.scheduler.plans
+    both = tuple(case.pair.slot[n] for n in (case.low, case.high))
+    stored = [t.plan for t in cache._transitions.values() if t.plan.slots == both]
+    assert len(stored) > 5
+    assert len(set(map(id, stored))) == 1
+
+
+@pytest.mark.parametrize("part", ["an operand", "the target"])
+def test_a_read_that_needs_less_or_more_is_another_plan(part: str) -> None:
+    case = Bystanders()
+    if part == "an operand":
+        case.pair.read(case.others[0])
+        case.pair.set((case.x, 50))
+        case.pair.read(case.low)
+        case.pair.read(case.high)
+        assert case.pair.host.calls == [case.pair.slot[case.high]]
+    else:
+        case.pair.invalidate(case.high)
+        case.pair.read(case.high)
+        assert case.pair.host.calls == [case.pair.slot[case.high]]
+    case.read(case.high)
+    assert len(case.pair.host.calls) == 2
+    case.pair.compare()
+
+
+def test_what_an_edit_an_error_or_a_cutoff_changes_is_seen() -> None:
+    case = Bystanders()
+    pair = case.pair
+    assert case.read(case.high) == []
+    pair.reparent(case.high, (case.low, case.others[7]))
+    pair.set((case.sources[7], 9))
+    case.read(case.high)
+    assert pair.host.calls == [pair.slot[n] for n in (case.low, case.others[7], case.high)]
+    for _ in range(3):
+        case.read(case.high)
+    low = pair.slot[case.low]
+    pair.host.scheduler.cutoff_changed(low, cuts=True)
+    for engine in (pair.host.definitions[low], pair.naive.definitions[case.low]):
+        assert engine is not None
+        engine.coarse = True
+    for _ in range(5):
+        case.read(case.high)
+    pair.host.scheduler.cutoff_changed(low, cuts=False)
+    for engine in (pair.host.definitions[low], pair.naive.definitions[case.low]):
+        assert engine is not None
+        engine.coarse = False
+        engine.breaks = True
+    for _ in range(12):  # some of them raise
+        case.read(case.high)
+    pair.compare()
+
+
+def test_the_numbers_of_reads_plans_and_nodes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latest, "MAX_READS", 5)
+    monkeypatch.setattr(latest, "MAX_PLANS_A_READ", 2)
+    monkeypatch.setattr(latest, "MAX_NODES", 40)
+    plans = [Plan.of(range(length), range(20), certain=True) for length in range(1, 10)]
+    for plan in plans:
+        plan.steps = []
+    kept = Latest()
+    lots = Random(0)
+    hits = 0
+    for _ in range(2000):
+        read = lots.randrange(4 if lots.random() < 0.9 else 20)
+        plan = lots.choice(plans)
+        hits += plan in kept.of(read)
+        if kept.keep(read, plan):
+            assert kept.of(read)[0] is plan
+        every = list(kept)
+        assert len(kept._plans) <= 5
+        assert all(len(kept.of(read)) <= 2 for read in range(20))
+        assert kept._nodes == sum(map(len, every)) <= 40 + 2 * 9
+    assert hits > 100
+    for read in range(20):
+        kept.forget(read)
+    assert not [*kept]
+    assert kept._nodes == 0
+    assert all(plan.steps is None for plan in plans), "steps hold storage"
+
+
+def test_a_target_that_is_dropped_takes_its_plans_along() -> None:
+    case = Bystanders()
+    case.read(case.high)
+    plans = case.pair.host.scheduler.plans
+    slot = case.pair.slot[case.high]
+    serial = case.pair.host.scheduler.topology.serial[slot]
+    assert plans.latest(serial)
+    case.pair.release(case.high)
+    assert not plans.latest(serial)
+
+
+class Hub:
+    """A leaf with many consumers of which some are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, consumers: int = 100) -> None:
+        self.looked_at: list[int] = []
+        reached = Hubs.reached
+
+        def counted(hubs: Hubs, hub: int, every: Consumers) -> Iterable[int]:
+            found = [*reached(hubs, hub, every)]
+            self.looked_at.append(len(found))
+            return found
+
+        monkeypatch.setattr(Hubs, "reached", counted)
+        self.pair = pair = Pair()
+        self.x = pair.leaf(1)
+        self.nodes = [pair.node(Definition((self.x,))) for _ in range(consumers)]
+        self.ends = [pair.node(Definition((node,))) for node in self.nodes[:10]]
+        self.other = pair.leaf(1)
+        self.beside = pair.node(Definition((self.other,)))
+
+    def turn(self, value: int, *ends: int) -> int:
+        """How many consumers the next read looks at after this one, which reads these."""
+        for end in ends:
+            self.pair.read(self.ends[end])
+        self.pair.set((self.x, value), (self.other, value))
+        self.looked_at.clear()
+        self.pair.read(self.beside)
+        return sum(self.looked_at)
+
+
+def test_a_change_looks_at_those_consumers_of_a_hub_that_have_been_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = Hub(monkeypatch)
+    assert hub.turn(0) == 100
+    lots = Random(0)
+    read = looked_at = 0
+    for turn in range(60):
+        ends = lots.sample(range(10), turn % 4)
+        read += len(ends)
+        looked_at += hub.turn(turn, *ends)
+        assert looked_at <= read, "more than what was read"
+    assert looked_at
+    hub.pair.compare()
+
+
+def test_a_hub_reaches_consumers_old_and_new_however_their_marks_came_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = Hub(monkeypatch)
+    pair = hub.pair
+    hub.turn(0)
+    hub.ends[0] = pair.node(Definition((hub.x,)))  # a new consumer
+    pair.reparent(hub.ends[1], (hub.x, hub.beside))  # one that becomes one
+    hub.turn(1, 0, 1)
+    pair.compare()
+    hub.turn(2, 0, 1, 2)
+    pair.invalidate(hub.nodes[2])
+    hub.turn(3, 2)
+    cut = pair.slot[hub.nodes[3]]
+    pair.host.scheduler.cutoff_changed(cut, cuts=True)
+    hub.turn(4, 3)
+    pair.host.scheduler.cutoff_changed(cut, cuts=False)
+    hub.turn(5, 3)
+    pair.host.scheduler.forget()
+    hub.turn(6, 4)
+    pair.compare()
+    for turn in range(7, 20):
+        hub.turn(turn, *range(turn % 10))
+        pair.compare()
+
+
+def test_what_is_written_down_for_hubs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "LEFT_LIMIT", 50)
+    hub = Hub(monkeypatch)
+    lengths: list[int] = []
+    for turn in range(100):
+        hub.turn(turn, turn % 10)
+        for end in range(5):
+            hub.pair.read(hub.ends[end])
+            known = hub.pair.host.scheduler.staleness.hubs
+            lengths.append(len(known.left) if known is not None else 0)
+    assert 30 < max(lengths) <= 50
+    hub.pair.compare()
