@@ -273,6 +273,8 @@ class Change:
                         {slot for slot, _ in news},
                         {slot for slot, respecced in news if respecced},
                     )
+                    if program.broken:  # that it is makes no difference to what it was built for
+                        seen[program] = len(self._log)
         for error in self._doubtful.values():
             raise error
 

@@ -226,6 +226,7 @@ def _assign(var: Var, table: dict[int, tuple[Any, ...]], hooks: tuple[Any, ...])
     """Make these the hooks of a node; nothing has changed if that is refused."""
     graph, slot = var._graph, var._slot
     graph._scheduler.check_idle()
+    graph._tidy()
     former = table.get(slot, ())
     with Change(graph) as change:
         change.enter(table, slot, hooks)

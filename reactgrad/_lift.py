@@ -385,7 +385,8 @@ def lift(
 
     The function may read other nodes by ``v.value``; it runs again when one changes that it read the
     last time. It may handle the error that such a read raises, and runs again when that error is
-    another one or gone. A read that would close a cycle raises ``CycleError``.
+    another one or gone. A read that would close a cycle raises ``CycleError``. Nodes of another graph
+    are no such nodes: they are read as they are, and when they change the function does not run again.
 
     Parameters
     ----------

@@ -25,6 +25,7 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
     host, slot = graph._host, var._slot
     with graph._lock:
         graph._scheduler.check_idle()
+        graph._tidy()
         if isinstance(host.ops[slot], Leaf):
             raise SetError(f"{var.name!r} is a leaf: give it a value with set, not with pin.")
         data = _fitting(graph, var, value)
@@ -46,6 +47,7 @@ def unpin(graph: Graph, var: Var) -> None:
     host, slot = graph._host, var._slot
     with graph._lock:
         graph._scheduler.check_idle()
+        graph._tidy()
         held = host.pins.get(slot)
         if held is None:
             return

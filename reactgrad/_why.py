@@ -79,7 +79,8 @@ class Cause:
         was off), ``"rollback"``; or what it is:
         ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
         another read computed it since;
-        ``"unknown"``: a change that an earlier read has met, which only ``g.events`` keeps.
+        ``"unknown"``: what was done to the node itself, or a change of an operand that an earlier read
+        has met; only ``g.events`` keeps which.
     node : str
         Its name.
     before, after : int or None
@@ -111,8 +112,8 @@ class Cause:
             "unset": "has no value yet",
             "ran": "was computed by another read since",
             "unknown": (
-                "ran because an operand was another one, which an earlier read has computed; "
-                "g.events = True, before a change, keeps which"
+                "ran because it was touched, edited or unpinned, or because an earlier read had "
+                "computed an operand anew; g.events = True, before a change, keeps which"
             ),
         }[self.kind]
         text = f"{self.node} {text}"

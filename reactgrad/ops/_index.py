@@ -170,20 +170,31 @@ def _index_sample(one: Spec) -> Any:
 
 
 def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
-    """The same for one array as the index of the first axis."""
-    part = index.parts[0]
-    rest = index.parts[1:]
-    if any(p is not Ellipsis and p != slice(None) for p in rest) or not one.shape:
+    """The same for one array as the index of some axes, of which all of the others are taken."""
+    parts, shape = index.parts, one.shape
+    arrays = [i for i, p in enumerate(parts) if isinstance(p, np.ndarray | Slot)]
+    others = [p for i, p in enumerate(parts) if i not in arrays and p is not Ellipsis]
+    if len(arrays) > 1 or any(not isinstance(p, slice) or p != slice(None) for p in others):
         raise DTypeError(
-            f"index {index!r} of {one!r}: several arrays as indices need known lengths; set the "
-            "input first."
+            f"index {index!r} of {one!r}: an array together with other arrays, numbers or parts of "
+            "axes as indices needs known lengths; set the input first."
         )
+    (at,) = arrays
+    part = parts[at]
+    taken = 1 if isinstance(part, Slot) or part.dtype.kind != "b" else part.ndim
+    if len(others) + taken > len(shape):
+        raise IndexingError(f"index {index!r} of {one!r}: too many indices.")
+    behind = any(p is Ellipsis for p in parts[:at])
+    first = len(shape) - (len(parts) - at - 1) - taken if behind else at
+    before, axes, after = shape[:first], shape[first : first + taken], shape[first + taken :]
     if isinstance(part, Slot):
         _index_sample(indices[part.number - 1])
-        return (*indices[part.number - 1].shape, *one.shape[1:])
-    if part.dtype.kind == "b":
-        return (int(part.sum()), *one.shape[part.ndim :])
-    return (*part.shape, *one.shape[1:])
+        length: tuple[int | None, ...] = indices[part.number - 1].shape
+    elif None in axes:
+        length = (int(part.sum()),) if part.dtype.kind == "b" else part.shape
+    else:
+        length = _sample(spec(axes, one.dtype, one.device))[part].shape
+    return (*before, *length, *after)
 
 
 def _unknown(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:

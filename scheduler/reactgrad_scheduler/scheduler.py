@@ -1015,9 +1015,8 @@ class Scheduler:
         found = {  # with their ranks
             target: rank[target] for target in targets if mark[target] and target not in but
         }
-        stack = list(found)
-        while stack:
-            slot = stack.pop()
+        reached = list(found)
+        for slot in reached:  # which grows
             below = found[slot]
             sources = parents[slot]
             if (
@@ -1029,10 +1028,11 @@ class Scheduler:
             for parent in sources:
                 if mark[parent] and parent not in found and parent not in but:
                     above = found[parent] = rank[parent]
-                    stack.append(parent)
+                    reached.append(parent)
                     if above >= below:
                         raise self.cycle_error(find_path(self.topology, slot, parent))
-        return sorted(found, key=found.__getitem__)
+        reached.sort(key=found.__getitem__)
+        return reached
 
     def operands(self, slot: int) -> tuple[int, ...]:
         """The parents that a node was built on, without those that it read while it ran."""

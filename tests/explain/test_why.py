@@ -506,3 +506,28 @@ def test_a_node_that_never_had_a_value_is_without_it_because_of_an_error(g: rg.G
     why = g.why(y)
     assert [(cause.kind, cause.node) for cause in why.causes] == [("failed", broken.name)]
     assert repr(why) == str(why)
+
+
+@pytest.mark.parametrize("what", ["touched", "edited", "unpinned"])
+def test_what_was_done_to_a_node_that_has_run_since_is_named_as_one_that_may_be(
+    g: rg.Graph, what: str
+) -> None:
+    x, w = g.input(1.0), g.input(1.0)
+    y = named(x * 2.0, "y")
+    _ = y.value, w.value
+
+    def run_anew() -> str:
+        if what == "touched":
+            y.touch()
+        elif what == "edited":
+            y.replace_parent(0, w)
+        else:
+            y.pin(3.0)
+            y.unpin()
+        _ = y.value
+        return str(g.why(y))
+
+    assert "y ran because it was touched, edited or unpinned, or because" in run_anew()
+    assert g.why(y).causes == (Cause("unknown", "y"),)
+    g.events = True
+    assert f"y was {what}" in run_anew()

@@ -106,6 +106,10 @@ def test_shape_known_before_any_value() -> None:
         (x[:, 1:], (None, 3)),
         (x[0], (4,)),
         (x[:, None], (None, 1, 4)),
+        (x[:, [0, 2]], (None, 2)),
+        (x[..., [[0], [2]]], (None, 2, 1)),
+        (x[:, [True, False, True, True]], (None, 3)),
+        (x[[0, 0, 1], :], (3, 4)),
         (x.sum(axis=0), (4,)),
         (x.sum(axis=1, keepdims=True), (None, 1)),
         (x @ np.ones((4, 2), np.float32), (None, 2)),
@@ -119,6 +123,51 @@ def test_shape_known_before_any_value() -> None:
         assert node.shape == shape
         assert node.value_version == 0
         assert node.dtype == (bool if node.dtype == bool else np.float32)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        (slice(None), np.array([3, 0, 3])),
+        (..., np.array([[1], [2]])),
+        (slice(None), np.array([True, False, True, False])),
+        (np.array([1, 1]), slice(None)),
+        (np.array([1, 1]), ...),
+        np.array([[True, False, True, False], [False, True, True, False]]),
+    ],
+    ids=["columns", "last", "mask", "rows", "first", "both"],
+)
+def test_an_array_as_an_index_of_a_length_that_is_not_known(index: object) -> None:
+    g = rg.Graph()
+    x = g.input(shape=(None, 4), dtype=float)
+    part = x[index]
+    gradient = rg.grad((part * part).sum(), x)
+    value = np.arange(8.0).reshape(2, 4)
+    x.set(value)
+    np.testing.assert_array_equal(part.value, value[index])  # type: ignore[call-overload]
+    want = np.zeros_like(value)
+    np.add.at(want, index, 2.0 * value[index])  # type: ignore[call-overload]
+    np.testing.assert_array_equal(gradient.value, want)
+
+
+@pytest.mark.parametrize("index", [([0], [1]), (0, [1]), (slice(1, None), [1]), (None, [0])])
+def test_an_index_whose_shape_depends_on_lengths_says_so(index: object) -> None:
+    x = rg.Graph().input(shape=(None, 4))
+    with pytest.raises(rg.DTypeError, match="needs known lengths; set the input first"):
+        x[index]
+
+
+def test_an_array_as_an_index_that_does_not_fit_what_is_known_says_so() -> None:
+    x = rg.Graph().input(shape=(None, 4))
+    for index in (
+        (slice(None), [4]),
+        (slice(None), [True, False]),
+        (slice(None), ..., 0 * [1], [1]),
+    ):
+        with pytest.raises(rg.ReactgradError):
+            x[index]
+    with pytest.raises(rg.IndexingError, match="too many indices"):
+        x[:, :, [1]]
 
 
 def test_length_of_what_is_not_known_says_so() -> None:

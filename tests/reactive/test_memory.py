@@ -290,3 +290,33 @@ def test_random_loops_that_let_go_compute_what_others_do(seed: int) -> None:
         for node, twin in zip(made[0][0][:2], made[1][0][:2], strict=True):
             np.testing.assert_array_equal(node.grad, twin.grad)
         graphs[0].check_invariants()
+
+
+def test_loops_that_only_pin_hook_or_fail_leave_nothing_behind() -> None:
+    g = rg.Graph()
+    x = g.param(2.0)
+    y = x * 3.0
+    z = y * y
+    gradient = rg.grad(z, x)
+
+    def pins() -> None:
+        y.pin(1.0)
+        y.unpin()
+
+    def hooks() -> None:
+        y.register_hook(lambda gradient: gradient * 2.0).remove()
+
+    def fails() -> None:
+        with pytest.raises(ZeroDivisionError), g.transaction():
+            y.pin(1.0)
+            raise ZeroDivisionError
+
+    for act in (pins, hooks, fails):
+        left = []
+        for _ in range(3):
+            for _ in range(50):
+                act()
+                _ = z.value, gradient.value
+            left.append(len(g._host.dropped))
+        assert max(left) < 25, f"{act.__name__}: handles that died pile up"
+        assert left[1] == left[2]

@@ -121,3 +121,20 @@ def test_sets_of_an_observer_follow_too() -> None:
     start.set(1.0)
     g.forward(end)
     assert z.value == 10.0
+
+
+def test_an_edit_after_one_that_would_have_put_a_node_below_its_gradient_comes_to_an_end() -> None:
+    g = rg.Graph()
+    x, w = g.param([1.0, 2.0]), g.param([3.0, 0.0])
+    y = x * w
+    d = rg.grad(y.sum(), w)
+    late = rg.lift(lambda a: a * 2.0)(x)  # a shape that shows only in its value
+    with pytest.raises(rg.CycleError):
+        y.replace_parent(0, d)
+    y.replace_parent(0, late)
+    assert d.value.tolist() == [2.0, 4.0]
+    x.set([5.0, 6.0])
+    assert d.value.tolist() == [10.0, 12.0]
+    y.replace_parent(0, x)
+    assert d.value.tolist() == [5.0, 6.0]
+    g.check_invariants()
