@@ -98,7 +98,8 @@ def check(
                     continue
         if doubtful:
             doubtful.pop(slot, None)
-        if found is not host.specs[slot]:
+        # Not with what it was before the change: users of a choice may be what it chooses between.
+        if found is not (new[slot] if slot in new else host.specs[slot]):
             new[slot] = found
             for child in _users(graph, slot):
                 heappush(queue, (rank[child], child))

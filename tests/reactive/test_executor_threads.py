@@ -449,3 +449,25 @@ def test_what_a_thread_does_that_an_observer_joins_counts_as_done_by_it(g: rg.Gr
     assert total.value == 12
     assert seen == [0, 2]
     g.check_invariants()
+
+
+def test_functions_that_wait_for_one_that_waits_for_what_it_had_read_compute_that() -> None:
+    """All threads are in functions that read a node which was put off before they asked for it."""
+    g = rg.Graph()
+    a, b, c = g.input(1.0), g.input(1.0), g.input(1.0)
+    deep = rg.lift(lambda v: v)(a)
+
+    def slowly(seconds: float, v: float) -> float:
+        time.sleep(seconds)
+        return v
+
+    middle = rg.lift(lambda v: slowly(0.05, v) + deep.value)(b)  # the first that is looked at
+    left = rg.lift(lambda v: slowly(0.03, v) + middle.value)(c)
+    right = rg.lift(lambda v: slowly(0.03, v) + middle.value)(c)
+    for turn in range(3):
+        a.set(2.0 + turn)
+        c.set(3.0 + turn)
+        run = g.forward(middle, left, right, executor=rg.Threads(2), timeout=60.0)
+        assert run.ran == [deep, middle, left, right]
+        assert (left.value, right.value) == (6.0 + 2 * turn, 6.0 + 2 * turn)
+    g.check_invariants()

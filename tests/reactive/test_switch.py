@@ -244,3 +244,18 @@ def test_parts_of_a_choice_between_lengths_are_added_up_in_the_length_taken(g: r
         total.backward()
         assert (a.grad.tolist(), b.grad.tolist()) == ([float(taken)] * 3, [float(not taken)] * 4)
     g.check_invariants()
+
+
+def test_a_branch_that_is_computed_from_its_switch_follows_another_shape() -> None:
+    g = rg.Graph()
+    above, a, x = g.input(1.0), g.input([1.0, 2.0]), g.input([5.0, 6.0])
+    b = rg.relu(x)
+    chosen = rg.switch(above > 0.0, a, b)
+    b.replace_parent(0, chosen)  # which does not read it as long as `above` is
+    for value in ([1.0, 2.0], [1.0, 2.0, 3.0], [4.0], [1.0, 2.0]):
+        a.set(value)
+        assert chosen.value.tolist() == b.value.tolist() == value
+        g.check_invariants()
+    above.set(-1.0)
+    with pytest.raises(rg.CycleError):
+        chosen.value

@@ -375,12 +375,17 @@ class Crew:
                 self._set_free(slot)
 
     def _want(self, slots: Iterable[int], request: Request) -> None:
-        if request is not self._all:
-            for slot in slots:
-                if slot in self.open and slot not in request.left:
-                    request.left.add(slot)
-                    if slot in self._free:
-                        heappush(request.ready, (self._urgency[slot], slot))
+        """`request` waits for those of these nodes that are open, and for what they wait for."""
+        if request is self._all:
+            return
+        stack = [*slots]
+        while stack:
+            slot = stack.pop()
+            if slot in self.open and slot not in request.left:
+                request.left.add(slot)
+                stack += self.doubts.get(slot, ())
+                if slot in self._free:
+                    heappush(request.ready, (self._urgency[slot], slot))
 
     def _sources(self, slot: int) -> Collection[int]:
         """What has to be settled before it is a node's turn."""
