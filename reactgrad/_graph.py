@@ -24,6 +24,7 @@ from reactgrad._measured import Measured
 from reactgrad._nodes import by_name
 from reactgrad._observe import announce
 from reactgrad._observers import Observers
+from reactgrad._one_read import OneRead
 from reactgrad._plan import planned
 from reactgrad._reading import (
     left_to_run,
@@ -554,6 +555,10 @@ class Graph:
         """Let observers hear of a change that was made; these nodes have new values by it."""
         if self._observed:
             announce(self, slots)
+
+    def _one_read(self) -> OneRead:
+        """Tell the runs of a block as one."""
+        return OneRead(self)
 
     def _hold(self) -> held:
         """Hold back observers for a block; for what makes several steps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -15,6 +15,7 @@ from reactgrad._change import Change
 from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetError
 from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad._observe import collect
+from reactgrad._one_read import OneRead
 from reactgrad._quiet import as_before, be_quiet
 from reactgrad._sparing import take_refusal
 from reactgrad._store import MISSING, Lease
@@ -70,10 +71,12 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         with surrounded(graph, blocks):
             return graph._refresh(slots, retry=retry)
     programs = graph._programs
+    read = programs.read
     # Nothing changes below what is being built: see `Program.follow_below`.
-    observing = programs.observing and not (graph._computing or programs.under_way)
-    if observing:
-        _follow_values(graph, graph._scheduler.truly_stale(slots))
+    if programs.observing and not (graph._computing or programs.under_way):
+        if read is None or not read.ready:
+            return _follow_and_read(graph, slots, retry)
+        read.ready = False
     try:
         before = be_quiet()
         try:
@@ -96,13 +99,15 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         raise
     if graph._observed:
         collect(graph, run)
-    if observing and retry and _follow_values(graph, graph._scheduler.topology.ancestors(slots)):
-        return graph._refresh(slots)  # what had raised before shows its shape only now
+    if read is not None and not graph._computing:
+        read.note(run)
     failure = graph._scheduler.error_of(slots, run) if run.failed else None
     outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
     if outdated and graph._follow_rules():  # else who failed may have another error to raise by now
         del failure
-        return graph._refresh(slots, retry=retry)
+        with OneRead(graph, run) if read is None else nullcontext(read) as whole:
+            graph._refresh(slots, retry=retry)
+            return whole.told()
     if graph._transient and not graph._computing:
         failure = take_refusal(graph._host, failure)
     try:
@@ -113,6 +118,21 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
         return run
     finally:
         del failure  # its traceback holds this frame
+
+
+def _follow_and_read(graph: Graph, slots: tuple[int, ...], retry: bool) -> RawRun:
+    """A read of gradients that may first have to follow shapes that only values show."""
+    with OneRead(graph) as read:
+        _follow_values(graph, graph._scheduler.truly_stale(slots))
+        read.ready = True
+        try:
+            refresh(graph, slots, retry)
+            if retry and _follow_values(graph, graph._scheduler.topology.ancestors(slots)):
+                graph._refresh(slots)  # what had raised before shows its shape only now
+        except Exception:
+            read.told()
+            raise
+        return read.told()
 
 
 def _follow_values(graph: Graph, slots: Collection[int]) -> bool:

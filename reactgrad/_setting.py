@@ -212,6 +212,8 @@ def set_cutoff(graph: Graph, slot: int, rule: Any) -> None:
             graph._host.former_cutoffs[slot] = graph._scheduler.version(slot)
     else:
         graph._host.own_view(slot)
+        if not graph._scheduler.version(slot):  # what was bound for it was never written
+            graph._host.discard(slot)
         graph._host.cutoffs[slot] = rule
     graph._host.moved(slot)
     if not graph._scheduler.leaf[slot]:

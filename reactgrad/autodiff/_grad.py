@@ -92,8 +92,8 @@ def backward(
 ) -> Any:
     """Evaluate the adjoints of `y` and add them to ``.grad``; see ``Var.backward``."""
     graph = y._graph
-    _check_output(y, "backward")
-    with graph._hold():
+    with graph._hold(), graph._one_read() as read:
+        _check_output(y, "backward")
         graph._scheduler.check_idle()
         if not is_grad_enabled(graph):
             warnings.warn(
@@ -148,7 +148,8 @@ def backward(
         asked = {slot: var._slot for slot, var in adjoints.items() if var is not None}
         going = program.between(y._slot) if retain_graph is False else ()
         with passing(graph, going):
-            run = graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
+            graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
+            run = read.told()
             values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
             graph._scheduler.last_run = run  # not the rebuilding of what it released itself
             sums = {

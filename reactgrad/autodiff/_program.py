@@ -80,6 +80,7 @@ class Programs:
         "changing",
         "following",
         "observing",
+        "read",
         "reshaping",
         "under_way",
         "waiting",
@@ -102,10 +103,11 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
         self.observing = False  # whether programs may go with shapes that only values show
+        self.read: Any = None  # under way, if it may take several runs
 
     def rest(self) -> None:
         """Nothing is being built, in whatever line around it that was interrupted."""
-        self.building = None
+        self.building = self.read = None
         self.under_way.clear()
         self.asking.clear()
         self.changing = self.reshaping = self.following = False

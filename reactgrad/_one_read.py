@@ -1,0 +1,61 @@
+"""Several runs that one read has made, told as one.
+
+Gradients that go with shapes which only values show have these values computed before it is known what they are
+computed by themselves: a run ahead of the read's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reactgrad.scheduler import Run
+
+if TYPE_CHECKING:
+    from reactgrad._graph import Graph
+
+
+class OneRead:
+    """A ``with`` block whose runs, not those inside of nodes, are one read; with that `first` one, if any."""
+
+    def __init__(self, graph: Graph, first: Run | None = None) -> None:
+        self._graph = graph
+        self.ready = False  # whether it was seen to that the next run can be made
+        self._runs: list[Run] = []
+        self._news: dict[int, None] = {}  # leaves that were replaced before them
+        if first is not None:
+            self.note(first)
+
+    def __enter__(self) -> OneRead:
+        programs = self._graph._programs
+        self._outer, programs.read = programs.read, self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        outer = self._graph._programs.read = self._outer
+        if outer is not None:
+            outer._runs += self._runs
+            outer._news |= self._news
+
+    def note(self, run: Run) -> None:
+        """A run has ended."""
+        self._runs.append(run)
+        self._news |= dict.fromkeys(self._graph._scheduler.news)
+
+    def told(self) -> Run:
+        """All of them as one, which is the last run from now on."""
+        scheduler = self._graph._scheduler
+        *ahead, run = self._runs
+        if any(one.ran or one.rebuilt or one.failed for one in ahead):
+            whole = Run()
+            for one in self._runs:
+                for slot in one.ran:
+                    whole.failed.pop(slot, None)
+                whole.absorb((one,))
+            done = {*whole.ran, *whole.failed}
+            whole.skipped = [slot for slot in whole.skipped if slot not in done]
+            whole.retry = run.retry
+            whole.seconds = sum(one.seconds for one in self._runs)
+            whole.seal(scheduler.topology.serial)
+            scheduler.last_run, scheduler.news = whole, tuple(self._news)
+            return whole
+        return run
