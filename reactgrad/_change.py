@@ -97,7 +97,9 @@ class Change:
         self._back: list[Callable[[], object]] = []
         self._done: list[Any] = []  # what the scheduler shall commit
         self._held: list[Any] = []  # former parents, which may have to come back
-        self._log: list[tuple[int, bool]] = []  # nodes that changed; whether their shape did
+        # Nodes that changed; whether their shape did; whether they are gradients that raise from now on.
+        self._log: list[tuple[int, bool, bool]] = []
+        self._breaking = False  # whether what is defined is that
         self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
         # Nodes that do not fit, as long as gradients are still to follow: see `check`.
         self._doubtful: dict[int, ReactgradError] = {}
@@ -162,7 +164,8 @@ class Change:
             scheduler.outdate(former)
         for slot, found in respecced.items():
             self._respec(slot, found)
-        self._log += [(slot, slot in respecced) for slot in (*definitions, *respecced)]
+        changed = (*definitions, *respecced)
+        self._log += [(slot, slot in respecced, self._breaking) for slot in changed]
 
     def _assign(self, slot: int, new: Definition | Link) -> None:
         host = self._graph._host
@@ -225,7 +228,7 @@ class Change:
         former = table.get(slot)
         self._back.append(lambda: _put(table, slot, former))
         _put(table, slot, entry)
-        self._log.append((slot, False))
+        self._log.append((slot, False, False))
 
     def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
         """Let a node of a gradient compute this, together with others where nobody looks before."""
@@ -266,15 +269,16 @@ class Change:
                     continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
-                if program.has_read_any([slot for slot, _ in news]):
+                broken = program.broken  # who raises already raises whatever else begins to
+                if program.has_read_any(
+                    [slot for slot, _, raises in news if not (broken and raises)]
+                ):
                     going = True
                     self.update(
                         program,
-                        {slot for slot, _ in news},
-                        {slot for slot, respecced in news if respecced},
+                        {slot for slot, _, _ in news},
+                        {slot for slot, respecced, _ in news if respecced},
                     )
-                    if program.broken:  # that it is makes no difference to what it was built for
-                        seen[program] = len(self._log)
         for error in self._doubtful.values():
             raise error
 
@@ -302,7 +306,13 @@ class Change:
             self._take_back(back)
             del self._log[log:], self._done[done:]
             # Its frames would keep programs alive that were only to be thrown away.
-            program.break_down(self._raising(error.with_traceback(None)), self.redefine)
+            refusal = self._raising(error.with_traceback(None))
+            self._breaking = True
+            try:
+                program.break_down(refusal, self.redefine)
+                self._make_redefined()
+            finally:
+                self._breaking = False
 
     def _raising(self, error: Exception) -> Any:
         """A node that raises `error` when it is read."""

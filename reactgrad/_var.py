@@ -194,7 +194,7 @@ class Value(Handle):
         """
         graph, slot = self._graph, self._slot
         midst = graph._programs.reshaping or graph._programs.changing
-        if midst and (graph._mark[slot] or graph._host.data[slot] is MISSING):
+        if midst and (graph._scheduler.is_stale(slot) or graph._host.data[slot] is MISSING):
             raise OutdatedRuleError(
                 f"{self.name!r} has a shape that shows only in its value, which was not computed anew "
                 "when a gradient was built. Differentiate again once all inputs have values."

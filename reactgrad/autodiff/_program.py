@@ -79,6 +79,7 @@ class Programs:
         "building",
         "changing",
         "following",
+        "looking",
         "observing",
         "read",
         "reshaping",
@@ -103,12 +104,14 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
         self.observing = False  # whether programs may go with shapes that only values show
+        self.looking: set[int] = set()  # programs that look at these
         self.read: Any = None  # under way, if it may take several runs
 
     def rest(self) -> None:
         """Nothing is being built, in whatever line around it that was interrupted."""
         self.building = self.read = None
         self.under_way.clear()
+        self.looking.clear()
         self.asking.clear()
         self.changing = self.reshaping = self.following = False
         for program in self.in_order():
@@ -394,16 +397,22 @@ class Program:
     def follow_values(self, among: Collection[int]) -> bool:
         """Follow the shapes that values have, and those that these nodes will have; whether one moved."""
         graph = self._graph
-        mark = graph._mark
+        is_stale, looking = graph._scheduler.is_stale, graph._programs.looking
+        if self.number in looking:  # such a value is computed from what it has given out
+            return False
         moved: set[int] = set()
-        for slot in [*self.observed]:
-            if slot in among or not mark[slot]:
-                try:
-                    moved |= self._moved([slot])
-                except Cancelled:
-                    raise
-                except Exception:  # who needs it will raise that
-                    continue
+        looking.add(self.number)
+        try:
+            for slot in [*self.observed]:
+                if slot in among or not is_stale(slot):
+                    try:
+                        moved |= self._moved([slot])
+                    except Cancelled:
+                        raise
+                    except Exception:  # who needs it will raise that
+                        continue
+        finally:
+            looking.discard(self.number)
         if moved:
             graph._update_program(self, moved)
         return bool(moved)
@@ -1319,7 +1328,7 @@ class Program:
             var = self._graph._handle(slot)
             shape, seed = known_shape(var), known_shape(given)
             following = self._graph._programs.following  # else values may be of before the change
-            if shape is None and following and not self._graph._mark[slot]:
+            if shape is None and following and not self._graph._scheduler.is_stale(slot):
                 shape = var.value_shape()
             if shape is None or seed is None:
                 continue

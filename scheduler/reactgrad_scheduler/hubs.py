@@ -25,16 +25,12 @@ class Hubs:
     before, and who gives a hub a consumer that is not ``STALE`` forgets the hubs.
     """
 
-    __slots__ = ("left", "since")
+    __slots__ = ("left", "room", "since")
 
     def __init__(self) -> None:
         self.left: list[int] = []  # nodes that have left ``STALE``, in that order
+        self.room = LEFT_LIMIT  # how many more may, before it is too much to remember
         self.since: dict[int, int] = {}  # by hub: how many had when it was last pushed
-
-    def leave(self, slots: Iterable[int]) -> bool:
-        """These nodes are about to leave ``STALE``; ``False``: that is too much to remember."""
-        self.left.extend(slots)
-        return len(self.left) <= LEFT_LIMIT
 
     def reached(self, hub: int, consumers: Consumers) -> Iterable[int]:
         """Consumers of a hub that is pushed, all among them that are not ``STALE``; now they will be."""

@@ -109,8 +109,12 @@ class Staleness:
         if old != mark:
             if self.trace is not None:
                 self.trace.setdefault(slot, old)
-            if self.hubs is not None and mark != STALE:
-                self._leave_stale((slot,))
+            hubs = self.hubs
+            if hubs is not None and mark != STALE:  # as `_leave_stale`, without a call
+                hubs.left += (slot,)
+                hubs.room -= 1
+                if hubs.room < 0:
+                    self.hubs = None
             key = self._keys[slot] or self._draw(slot)
             change = key * (old ^ 1) ^ key * (mark ^ 1)  # see ``key``
             self.mark[slot], self.state = mark, self.state ^ change  # no interrupt comes between
@@ -222,9 +226,11 @@ class Staleness:
             self.hubs = Hubs()
         return self.hubs.reached(slot, consumers)
 
-    def _leave_stale(self, slots: Iterable[int]) -> None:
+    def _leave_stale(self, hubs: Hubs, slots: Sequence[int]) -> None:
         """These nodes are about to get another mark."""
-        if self.hubs is not None and not self.hubs.leave(slots):
+        hubs.left += slots
+        hubs.room -= len(slots)
+        if hubs.room < 0:
             self.hubs = None
 
     def clean(self, slots: Sequence[int]) -> None:
@@ -237,7 +243,7 @@ class Staleness:
         state = 0
         draw = self._draw
         if self.hubs is not None:
-            self._leave_stale(slots)
+            self._leave_stale(self.hubs, slots)
         for slot in slots:
             state ^= keys[slot] or draw(slot)
             mark[slot] = CLEAN

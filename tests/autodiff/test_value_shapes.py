@@ -498,3 +498,100 @@ def test_hooks_of_nodes_of_unknown_shape_follow_it(of: str) -> None:
     for length in (3, 2, 4):
         x.set(np.ones(length))
         np.testing.assert_array_equal(gradient.value, np.ones(length))
+
+
+class Past:
+    """A gradient past a function whose shape only its value shows, which is computed ahead of it."""
+
+    def __init__(self) -> None:
+        self.g = rg.Graph()
+        self.calls = 0
+        self.x = self.g.param([3.0, 1.0])
+        self.f = rg.lift(self.twice, vjp=lambda grad, ans, v: (grad * 2.0,))(self.x)
+        self.y = rg.tanh(self.f)
+        self.loss = self.y.sum()
+        self.gradient = rg.grad(self.loss, self.x)
+        self.gradient.value
+
+    def twice(self, v: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        return v * 2.0
+
+    def change(self, length: int) -> set[rg.Var]:
+        self.calls = 0
+        self.x.set(np.linspace(0.0, 1.0, length))
+        return {self.f, self.y}
+
+
+@pytest.mark.parametrize("length", [2, 3])
+@pytest.mark.parametrize("how", ["forward", "value", "backward"])
+def test_a_run_tells_of_what_had_to_run_ahead_of_it(how: str, length: int) -> None:
+    case = Past()
+    ahead = case.change(length)
+    version = case.y.value_version
+    if how == "forward":
+        run = case.g.forward(case.gradient)
+        assert list(run.ran) == list(case.g.last_run.ran)
+    elif how == "value":
+        case.gradient.value
+        run = case.g.last_run
+    else:
+        run = case.loss.backward()
+    assert ahead <= set(run.ran)
+    assert len(set(run.ran)) == len(run.ran), "told twice"
+    assert run.ran[0] is case.f
+    assert case.calls == 1
+    assert case.y.value_version == version + 1
+    why = case.g.why(case.y)
+    assert (why.verdict, [cause.kind for cause in why.causes]) == ("ran", ["set"])
+    case.g.check_invariants()
+
+
+def test_a_run_that_fails_tells_of_what_had_to_run_ahead_of_it() -> None:
+    case = Past()
+    other = rg.lift(lambda v: 1.0 / v.sum() if v.sum() else v / [])(case.x)  # raises for zeros
+    ahead = case.change(2)
+    case.x.set([1.0, -1.0])
+    with pytest.raises(ValueError, match="broadcast"):
+        case.g.forward(case.gradient, other)
+    run = case.g.last_run
+    assert ahead <= set(run.ran)
+    assert list(run.failed) == [other]
+
+
+@pytest.mark.parametrize("erased", [False, True], ids=["marks", "no marks"])
+def test_a_shape_that_another_read_has_met_is_followed_before_a_gradient_runs(erased: bool) -> None:
+    """Whether it was met is what versions say, not marks."""
+    case = Past()
+    case.change(3)
+    case.y.value
+    if erased:
+        case.g.forget_marks()
+    versions = case.gradient.value_version, case.y.value_version
+    ran = case.g.forward(case.gradient).ran
+    assert not {case.f, case.y}.intersection(ran)
+    assert len(set(ran)) == len(ran)
+    assert (case.gradient.value_version, case.y.value_version) == (versions[0] + 1, versions[1])
+    assert rg.grad(case.loss, case.x) is case.gradient
+    assert not case.g.forward(case.gradient).ran
+    case.g.check_invariants()
+
+
+def test_a_read_of_what_is_computed_from_its_own_gradient_comes_to_an_end() -> None:
+    g = rg.Graph()
+    a, x, z = g.input(1.0), g.param([1.0]), g.param([2.0, 4.0])
+    taken = a.detach() * a
+    chosen = rg.switch(x.sum() > 2.0, taken, z)
+    y = x - chosen
+    gradient = rg.grad(y.sum(), taken)
+    assert gradient.value == 0.0
+    for length in (3, 2):
+        z.set(np.ones(length))
+    y.replace_parent(1, gradient)
+    for node in (y, gradient):
+        with pytest.raises(rg.GradientError):
+            node.value
+    y.replace_parent(1, chosen)
+    assert y.value.tolist() == [0.0, 0.0]
+    assert gradient.value == 0.0
+    g.check_invariants()

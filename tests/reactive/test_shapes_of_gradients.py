@@ -138,3 +138,27 @@ def test_an_edit_after_one_that_would_have_put_a_node_below_its_gradient_comes_t
     y.replace_parent(0, x)
     assert d.value.tolist() == [5.0, 6.0]
     g.check_invariants()
+
+
+@pytest.mark.parametrize("erased", [False, True], ids=["marks", "no marks"])
+def test_gradients_that_are_built_on_each_other_and_cannot_be_come_to_an_end(erased: bool) -> None:
+    """Each raises, which is no news for the other one."""
+    g = rg.Graph()
+    x, z = g.param([4.0, -1.0]), g.input([2.0])
+    square = x * x
+    late = rg.lift(lambda v: float(v.sum()))(x)  # a number, as only its value shows
+    y = z * (late.detach() * square)
+    first = rg.grad(y.sum(), square)
+    second = rg.grad((first * first).sum(), square)
+    _ = first.value, second.value
+    x.set([1.0, 2.0])
+    if erased:
+        g.forget_marks()
+    y.replace_parent(0, second)
+    for node in (first, second):
+        with pytest.raises(rg.GradientError):
+            node.value
+    y.replace_parent(0, z)
+    assert first.value.tolist() == [6.0, 6.0]
+    assert second.value.tolist() == [0.0, 0.0]
+    g.check_invariants()

@@ -451,3 +451,59 @@ def test_a_long_row_of_views_gets_memory_of_its_own_without_recursion(g: rg.Grap
     first.cutoff = "equal"
     x.set(np.zeros(4000))
     assert not view.value.any()
+
+
+@pytest.mark.parametrize("kind", ["function", "switch", "blocked"])
+def test_a_cutoff_that_is_set_on_what_has_only_raised_compares_with_nothing(kind: str) -> None:
+    """It was bound, to memory that nobody has written."""
+    g = rg.Graph()
+    sign, a = g.input(-1.0), g.input([1.0, 1.0])
+
+    def unless_negative(sign: float, v: np.ndarray) -> np.ndarray:
+        if sign < 0.0:
+            raise ValueError("negative")
+        return v + 41.0
+
+    y = rg.lift(unless_negative, shape=(2,))(sign, a)
+    if kind == "switch":
+        y = rg.switch(y.sum() > 0.0, a + 41.0, a)
+    elif kind == "blocked":
+        y = y * 1.0
+    with pytest.raises(ValueError, match="negative"):
+        y.value
+    y.cutoff = rg.tolerance(atol=1e300)
+    sign.set(1.0)
+    assert y.value.tolist() == [42.0, 42.0]
+    assert y.value_version == 1
+
+
+@pytest.mark.parametrize("erased", [False, True], ids=["marks", "no marks"])
+def test_a_cutoff_that_is_set_behind_an_error_sees_the_same_with_and_without_marks(
+    erased: bool,
+) -> None:
+    g = rg.Graph()
+    x = g.input(4.0)
+
+    def halves(v: float) -> tuple[float, float]:
+        if v == 0.0:
+            raise ZeroDivisionError
+        return v, v / 2.0
+
+    first, half = rg.lift(halves, outputs=2)(x)
+    total = first + half
+    total.value
+
+    def fails() -> None:
+        with pytest.raises(ZeroDivisionError):
+            total.value
+
+    for act in (
+        lambda: x.set(0.0),
+        fails,
+        lambda: setattr(half, "cutoff", rg.tolerance(atol=1.0)),
+        lambda: x.set(2.0),
+    ):
+        act()
+        if erased:
+            g.forget_marks()
+    assert (half.value, half.value_version, total.value) == (1.0, 2, 3.0)
