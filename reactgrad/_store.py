@@ -559,6 +559,7 @@ class Store:
         value, shown = self.data[slot], self._view_of.pop(slot)
         # That memory shows something else after a later run of its parent, and as soon as a leaf was set
         # whose memory it is, over whatever views between.
+        scheduler.versions.settle()
         same = scheduler.versions.matches(slot)
         lies = shown is self.data[scheduler.topology.parents[slot][0]]
         there = same and lies and not scheduler.is_stale(slot)
