@@ -407,12 +407,13 @@ class PlanCache:
                 self._latest.forget(read)
 
     def unbind(self, slots: Set[int] | None = None) -> None:
-        """Let go of bound steps, of all plans or of those with one of these slots.
+        """Let go of bound steps, of all plans or of those with one of these slots, and of the latest plans.
 
         Steps hold on to the storage that they use.
         """
+        latest, self._latest = self._latest, None  # not to be looked through at every call
         stored = [transition.plan for transition in self._transitions.values()]
-        for plan in (*stored, *(self._latest or ())):
+        for plan in (*stored, *(latest or ())):
             bound = plan.steps is not None or plan.readings
             if bound and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.unbind()

@@ -785,7 +785,7 @@ class Scheduler:
         reached = staleness.flush()
         # Of many that were clean, only those that the change has reached are looked at.
         found = self.plans.of_group(were_clean, reached) if were_clean else targets
-        known = self._known_plan(key[2], found) if key is not None else None
+        known = self._known_plan(key[2], targets, found) if key is not None else None
         slots = self.stale_ancestors(found) if known is None else known.slots
         needed = self.under_way(slots)
         if needed is not None:
@@ -869,11 +869,14 @@ class Scheduler:
         """Whether nothing has to be rebuilt for a read."""
         return self.dropped.isdisjoint(targets) and executors.compared.all_there(self, plan)
 
-    def _known_plan(self, read: int | Group, targets: Sequence[int]) -> Plan | None:
+    def _known_plan(
+        self, read: int | Group, targets: Sequence[int], found: Sequence[int]
+    ) -> Plan | None:
         """Of the plans that this read has followed, the one whose nodes are just those that it needs now.
 
-        That is so where all of them are stale, and all that they, and the `targets`, need besides is
-        clean: no edge is another one since, or the plans were forgotten.
+        That is so where all of them are stale, and all that they, and the targets, need besides is
+        clean: no edge is another one since, or the plans were forgotten. `found`: all targets that
+        may not be clean.
         """
         if self.computing or self.cancelled:
             return None
@@ -882,7 +885,7 @@ class Scheduler:
             if (
                 self._surely_run(plan.slots)
                 and not any(map(marked, plan.sources(self.topology.parents)))
-                and plan.members.issuperset(filter(marked, targets))
+                and plan.members.issuperset(filter(marked, found))
                 and plan.members.isdisjoint(self.dynamic)
                 and self._runs_undisturbed(targets, plan)
             ):
