@@ -168,7 +168,7 @@ class Host(Store):
         Where the run under way has `met` it, the read raises the error.
         """
         self.refused.add(slot)
-        self.scheduler.staleness.renew()
+        self.scheduler.renew()
         if met:
             error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
             self.refusal = self.refusal or error

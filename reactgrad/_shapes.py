@@ -204,7 +204,7 @@ class Shapes:
             if program.number in form.tables:  # else an interrupt came before they were taken
                 program.take_tables(form.tables[program.number])
         if form is not now:
-            scheduler.staleness.salted(now.salt ^ form.salt)
+            scheduler.salted(now.salt ^ form.salt)
             self.now = form
             key = self._key(graph, {})
             self._forms[key] = self._forms.pop(key)
@@ -269,7 +269,7 @@ class Shapes:
         now = self.now = Form(_random.getrandbits(64))
         now.specs = {slot: host.specs[slot] for slot in former.specs}
         now.definitions = {slot: Definition.of(graph, slot) for slot in former.definitions}
-        graph._scheduler.staleness.salted(former.salt ^ now.salt)
+        graph._scheduler.salted(former.salt ^ now.salt)
         self._leaves += [leaf for leaf in leaves if leaf not in self._leaves]
         self._forms = {self._key_of(form): form for form in [*forms[1:], former, now]}
         self.serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}

@@ -582,7 +582,7 @@ class _Restoring:
         self.check_specs(order)
         self.show_views(order)
         self.mark(order)
-        self.graph._scheduler.staleness.renew()
+        self.graph._scheduler.renew()
         self.graph.max_bytes = state.max_bytes
 
     def wrong(self, node: int, says: str) -> LoadError:

@@ -328,7 +328,7 @@ class Store:
             self.transient[slot] = how
             if self.data[slot] is not MISSING:
                 self.lying.add(slot)
-        self.scheduler.staleness.renew()  # a plan that was found before knows nothing of it
+        self.scheduler.renew()  # a plan that was found before knows nothing of it
 
     @contextmanager
     def letting_pass(self, slots: Collection[int], how: Transient) -> Iterator[None]:

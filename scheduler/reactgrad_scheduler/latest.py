@@ -14,19 +14,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reactgrad_scheduler.plan import Group, Plan
 
-# Bounds: reads that are known, plans of each of them, and nodes in all plans together.
+# Bounds: reads that came once, those that have plans, plans of each of them, and nodes in all plans together.
+MAX_SEEN = 4096
 MAX_READS = 65536
 MAX_PLANS_A_READ = 8
 MAX_NODES = 250_000
 
 
 class Latest:
-    """Certain plans by who was read, the latest first; of reads that were made more than once."""
+    """Certain plans by who was read, the latest first; of reads that were made more than once.
 
-    __slots__ = ("_nodes", "_plans")
+    A read that has plans is forgotten with its targets.
+    """
+
+    __slots__ = ("_nodes", "_plans", "_seen")
 
     def __init__(self) -> None:
         self._plans: dict[int | Group, list[Plan]] = {}  # the latest read last
+        self._seen: set[int] = set()  # hashes of reads that came once
         self._nodes = 0
 
     def __iter__(self) -> Iterator[Plan]:
@@ -40,10 +45,15 @@ class Latest:
         """This read has followed that plan; whether it may come again, and the plan is kept for that."""
         plans = self._plans.pop(read, None)
         if plans is None:
+            if hash(read) not in self._seen:
+                if len(self._seen) >= MAX_SEEN:
+                    self._seen.clear()
+                self._seen.add(hash(read))
+                return False
+            self._seen.remove(hash(read))
             if len(self._plans) >= MAX_READS:
                 self.forget(next(iter(self._plans)))
-            self._plans[read] = []
-            return False
+            plans = []
         self._plans[read] = plans
         if plan in plans:
             plans.remove(plan)

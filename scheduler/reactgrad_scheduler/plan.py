@@ -388,6 +388,10 @@ class PlanCache:
             self._latest = Latest()
         return self._latest.keep(read, plan)
 
+    def forget_latest(self) -> None:
+        """Something changed that marks do not show: only a state that tells so finds a plan from now on."""
+        self._latest = None
+
     def forget_target(self, slot: int, serial: int) -> None:
         """Drop the plans and groups of a node that is going away: plans keep nothing alive."""
         groups = self._groups_of.pop(slot, ())

@@ -383,6 +383,7 @@ class Scheduler:
             If the graph would get a cycle; nothing has changed then.
         """
         self.attend()
+        self.plans.forget_latest()  # also where it is taken back, or comes with a salt
         topology = self.topology
         while path := order.relink(topology, {slot: links[slot].parents for slot in links}, former):
             reader = self._reader(path, links) if reads_yield else None
@@ -663,11 +664,21 @@ class Scheduler:
     @contextmanager
     def apart(self) -> Generator[None]:
         """Reads in the block follow plans of their own: the host does what marks do not show."""
-        self.staleness.salted(_APART)
+        self.salted(_APART)
         try:
             yield
         finally:
-            self.staleness.salted(_APART)
+            self.salted(_APART)
+
+    def salted(self, salt: int) -> None:
+        """Move to a state with plans of its own, and, called again, back."""
+        self.staleness.salted(salt)
+        self.plans.forget_latest()
+
+    def renew(self) -> None:
+        """Something happened that marks do not show: plans are found anew."""
+        self.staleness.renew()
+        self.plans.forget_latest()
 
     def _follows(self, script: Script) -> bool:
         """Whether a run can follow a script: not inside of a node, nor where each step is watched."""
@@ -900,7 +911,8 @@ class Scheduler:
         trace = self.staleness.trace
         for slot in plan.slots:
             self._journaled[slot] = 1
-        kept = key is not None and not plan.readings and self.plans.keep(key[2], plan)
+        plain = bool(plan.slots) and not plan.readings
+        kept = plain and key is not None and self.plans.keep(key[2], plan)
         run = self._replay(targets, Transition(plan, 0, ()))
         as_planned = run is plan.finished
         if as_planned:
@@ -914,9 +926,10 @@ class Scheduler:
             if plan.expected is not None:
                 plan.expected.left = frozenset([slot for slot, mark in left if mark])
             self._store(key, plan, targets, left)
-        elif not kept:
-            plan.retire()
-            self.versions.names(len(plan))
+        else:
+            if not kept:
+                plan.retire()
+            self.versions.names(len(plan))  # which may be let go of at any time
         return run
 
     def _plan_with_script(self, run: Run, slots: Sequence[int], course: Course) -> Plan | None:
@@ -1107,8 +1120,7 @@ class Scheduler:
             self.orphans.extend(parent for parent in former if parent not in parents)
             topology.relink(slot, parents)
             if ranks:  # plans in another order
-                self.staleness.renew()
-                self.plans.clear()
+                self.renew()
             self.staleness.relinked(slot, former[fixed:], parents[fixed:])
         if len(parents) > fixed:
             self.dynamic[slot] = fixed

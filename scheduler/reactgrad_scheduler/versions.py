@@ -67,7 +67,7 @@ class Versions:
         self.record: Column[tuple[int, ...] | None] = []
         self.forced: set[int] = set()  # nodes that run again whatever the versions say
         self.journal: list[Event] = []
-        self._named = 0  # nodes in parts of the journal, and in its plans that nobody else keeps
+        self._named = 0  # nodes in parts of the journal, and in runs of plans that are not stored
         self.replays = 0  # plans that were settled, which ran from their first to their last node
         self.replayed = 0  # nodes in all of them together
 
@@ -106,7 +106,7 @@ class Versions:
         self.names(len(kept))
 
     def names(self, nodes: int) -> None:
-        """The last entry names so many nodes that nobody else keeps a list of."""
+        """The last entry names so many nodes that nobody else may keep a list of."""
         self._named += nodes
         if len(self.journal) > JOURNAL_LIMIT or self._named > NAMED_LIMIT:
             self.settle()

@@ -394,3 +394,26 @@ def test_to_come_back_is_one_change() -> None:
         np.testing.assert_array_equal(y.value, np.full(length, 2.0))
         versions.append(x.value_version)
     assert versions == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("lengths", [(3, 1), (3, 2), (1, 2)])
+def test_a_gradient_of_lengths_in_turn_beside_what_is_in_another_state_each_time(
+    lengths: tuple[int, int],
+) -> None:
+    """Only the state tells for which length a plan was found, and here no state comes again."""
+    g = rg.Graph()
+    x, w, z, s = g.input(np.ones(3)), g.param([1.0]), g.input(1.0), g.input(1.0)
+    beside = [s * float(k) for k in range(9)]
+    gradient = rg.grad((x * w * z).sum(), w)
+    for turn in range(40):
+        length, scale = lengths[turn // 2 % 2], float(turn)
+        value = np.arange(1.0, length + 1.0) * (turn + 1.0)
+        if turn % 5 == 4:
+            x.set(np.ones(lengths[0]))
+        x.set(value)
+        z.set(scale)
+        s.set(scale)
+        _ = beside[turn % 9].value
+        assert gradient.value.tolist() == [value.sum() * scale]
+        if turn % 8 == 0:
+            g.check_invariants()

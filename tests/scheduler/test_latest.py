@@ -139,6 +139,7 @@ def test_the_numbers_of_reads_plans_and_nodes_are_bounded(monkeypatch: pytest.Mo
         assert all(len(kept.of(read)) <= 2 for read in range(20))
         assert kept._nodes == sum(map(len, every)) <= 40 + 2 * 9
     assert hits > 100
+    assert set(kept._plans) <= set(range(20))
     for read in range(20):
         kept.forget(read)
     assert not [*kept]
@@ -241,3 +242,19 @@ def test_what_is_written_down_for_hubs_is_bounded(monkeypatch: pytest.MonkeyPatc
             lengths.append(len(known.left) if known is not None else 0)
     assert 30 < max(lengths) <= 50
     hub.pair.compare()
+
+
+def test_reads_of_nodes_that_are_gone_are_not_remembered() -> None:
+    case = Bystanders()
+    pair = case.pair
+    for turn in range(60):
+        gone = pair.node(Definition((case.x,)))
+        pair.read(gone)
+        for other in case.sources[:2]:
+            pair.set((other, turn))
+            pair.read(gone)
+        pair.release(gone)
+    kept = pair.host.scheduler.plans._latest
+    assert kept is not None
+    live = set(map(pair.host.scheduler.topology.serial.__getitem__, pair.host.held))
+    assert kept._plans.keys() <= live
