@@ -44,6 +44,8 @@ class OneRead:
     def told(self) -> Run:
         """All of them as one, which is the last run from now on."""
         scheduler = self._graph._scheduler
+        if not self._runs:  # none came to its end
+            return scheduler.last_run
         *ahead, run = self._runs
         if any(one.ran or one.rebuilt or one.failed for one in ahead):
             whole = Run()

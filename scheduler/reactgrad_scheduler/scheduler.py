@@ -797,7 +797,7 @@ class Scheduler:
         # Of many that were clean, only those that the change has reached are looked at.
         found = self.plans.of_group(were_clean, reached) if were_clean else targets
         known = self._known_plan(key[2], targets, found) if key is not None else None
-        slots = self.stale_ancestors(found) if known is None else known.slots
+        slots = self.stale_ancestors(found) if known is None else [*known.slots]
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
@@ -932,7 +932,7 @@ class Scheduler:
             self.versions.names(len(plan))  # which may be let go of at any time
         return run
 
-    def _plan_with_script(self, run: Run, slots: Sequence[int], course: Course) -> Plan | None:
+    def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
         """The plan of a run in whose course the host rebuilt and released values."""
         whole = len(run.ran) == len(slots) and self.dynamic.keys().isdisjoint(slots)
         script = course(run) if whole else None

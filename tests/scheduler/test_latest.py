@@ -258,3 +258,22 @@ def test_reads_of_nodes_that_are_gone_are_not_remembered() -> None:
     assert kept is not None
     live = set(map(pair.host.scheduler.topology.serial.__getitem__, pair.host.held))
     assert kept._plans.keys() <= live
+
+
+def test_a_node_that_reads_a_hub_from_now_on_lets_all_hubs_be_found_anew() -> None:
+    """Its mark may be one that nobody has written down."""
+    pair = Pair()
+    x, other = pair.leaf(1), pair.leaf(2)
+    nodes = [pair.node(Definition((x,))) for _ in range(hubs.MANY + 1)]
+    reader = pair.node(Definition((other,), peeks=x))  # where `other` is odd
+    pair.read(reader, nodes[0])
+    pair.set((x, 2))
+    pair.read(nodes[0])
+    marks = pair.host.scheduler.staleness
+    assert marks.hubs is not None
+    pair.set((other, 3))
+    pair.read(reader)
+    assert x in pair.naive.parents(reader)
+    assert marks.hubs is None
+    pair.set((x, 3))
+    pair.compare()
