@@ -106,7 +106,11 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
     if outdated and graph._follow_rules():  # else who failed may have another error to raise by now
         del failure
         with OneRead(graph, run) if read is None else nullcontext(read) as whole:
-            graph._refresh(slots, retry=retry)
+            try:
+                graph._refresh(slots, retry=retry)
+            except Exception:
+                whole.told()
+                raise
             return whole.told()
     if graph._transient and not graph._computing:
         failure = take_refusal(graph._host, failure)

@@ -56,6 +56,7 @@ class Latest:
             plans = []
         self._plans[read] = plans
         if plan in plans:
+            plan.repeats = True
             plans.remove(plan)
         else:
             self._nodes += len(plan)

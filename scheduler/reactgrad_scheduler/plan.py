@@ -170,7 +170,7 @@ class Plan:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
         self.steps = self.fused = self.rows = self.tasks = None
         self.step_slots = []
-        self.places = self.expected = None
+        self.places = self.expected = self._sources = None
         self.readings = {}
         self.members = frozenset()
 

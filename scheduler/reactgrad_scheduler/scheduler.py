@@ -810,12 +810,17 @@ class Scheduler:
             shared = course is None and executor is not None and executor.pays(self, slots)
             # One node by itself, of which no plan is wanted, is run sooner than planned.
             alone = len(slots) == 1 and staleness.trace is None and group is None and known is None
-            if surely and course is None and not shared and not alone:
+            if slots and surely and course is None and not shared and not alone:
                 plan = self._whole_plan(targets, slots) if known is None else known
                 if plan is not None:
                     return self._run_whole(targets, key, repeats or bool(plan.readings), plan)
-            self.versions.settle()
-            run = self._run(targets, slots, executor if shared else None)
+            if slots:
+                self.versions.settle()
+                run = self._run(targets, slots, executor if shared else None)
+            else:
+                run = Run()
+                if group is not None:
+                    group.clean_in = staleness.state
             self._settle(targets, run)
             rebuilt = self._rebuild_targets(dropped, run)
         self._count(run)
@@ -895,12 +900,11 @@ class Scheduler:
         for plan in self.plans.latest(read):
             if (
                 self._surely_run(plan.slots)
+                and plan.members.isdisjoint(self.dynamic)
                 and not any(map(marked, plan.sources(self.topology.parents)))
                 and plan.members.issuperset(filter(marked, found))
-                and plan.members.isdisjoint(self.dynamic)
                 and self._runs_undisturbed(targets, plan)
             ):
-                plan.repeats = True
                 return plan
         return None
 
@@ -911,8 +915,7 @@ class Scheduler:
         trace = self.staleness.trace
         for slot in plan.slots:
             self._journaled[slot] = 1
-        plain = bool(plan.slots) and not plan.readings
-        kept = plain and key is not None and self.plans.keep(key[2], plan)
+        kept = key is not None and not plan.readings and self.plans.keep(key[2], plan)
         run = self._replay(targets, Transition(plan, 0, ()))
         as_planned = run is plan.finished
         if as_planned:
@@ -929,7 +932,8 @@ class Scheduler:
         else:
             if not kept:
                 plan.retire()
-            self.versions.names(len(plan))  # which may be let go of at any time
+            if as_planned:
+                self.versions.names(len(plan))  # which may be let go of at any time
         return run
 
     def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:

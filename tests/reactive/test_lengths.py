@@ -417,3 +417,23 @@ def test_a_gradient_of_lengths_in_turn_beside_what_is_in_another_state_each_time
         assert gradient.value.tolist() == [value.sum() * scale]
         if turn % 8 == 0:
             g.check_invariants()
+
+
+def test_nodes_that_are_read_together_when_their_lengths_come_back() -> None:
+    g = rg.Graph()
+    x, y = g.input(np.zeros(3)), g.input(np.zeros(3))
+    total = y * 2.0 + x
+    end = rg.exp(-total)
+    g.forward(total, end)
+    for turn in range(6):
+        short, long = np.array([0.0, 0.25]) * turn, np.array([0.0, 0.25, 0.5]) * turn
+        g.set({x: short, y: short})
+        for _ in range(2):
+            g.forward(total, end)
+        y.set([1.0, 1.0])
+        g.forward(total, end)
+        assert total.value.tolist() == (2.0 + short).tolist()
+        g.set({x: long, y: long})
+        assert list(g.forward(total, end).ran)[-1] is end
+        assert total.value.tolist() == (3.0 * long).tolist()
+        g.check_invariants()

@@ -934,3 +934,30 @@ def test_what_ran_behind_a_node_without_value_is_told_in_its_place(always: None)
         return [var.name for var in run.ran], [var.name for var in run.failed]
 
     assert told(rg.Threads(3)) == told(rg.Serial())
+
+
+def test_errors_of_a_read_before_are_told_in_the_order_of_one_thread() -> None:
+    def told(executor: rg.Serial | rg.Threads) -> list[str]:
+        g = rg.Graph(executor=executor)
+        x = g.input(1.0)
+
+        def fails(v: float) -> float:
+            raise KeyError("first")
+
+        def unless_it_fails(v: float) -> float:
+            try:
+                return second.value
+            except KeyError:
+                return 0.0
+
+        first = rg.lift(fails)(x)
+        second = rg.lift(lambda v: first.value)(x)
+        third = rg.lift(unless_it_fails)(x)
+        fourth = rg.lift(lambda v: v)(x)
+        for name, node in zip("abcd", (first, second, third, fourth), strict=True):
+            node.name = name
+        with pytest.raises(KeyError):
+            second.value
+        return [node.name for node in g.forward(third, fourth).failed]
+
+    assert told(rg.Serial()) == told(rg.Threads(2)) == ["a", "b"]

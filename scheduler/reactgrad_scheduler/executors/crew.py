@@ -590,7 +590,7 @@ class Crew:
     def _order(self, run: Run) -> list[int]:
         """All nodes of the run in the order in which ``serial`` would have come to them."""
         scheduler = self.scheduler
-        operands, sort = scheduler.operands, scheduler.topology.sort
+        sources, sort = self._sources, scheduler.topology.sort
         mark = scheduler.staleness.mark
         again = set(run.rebuilt)
         met = {*run.ran, *run.skipped, *run.failed, *again}
@@ -598,7 +598,7 @@ class Crew:
         asked = {slot: iter(targets) for slot, targets in self.trail.items()}
         if again:
             for slot in met:
-                parents = [one for one in operands(slot) if one in again]
+                parents = [one for one in scheduler.operands(slot) if one in again]
                 asked[slot] = iter([*parents, *self.trail.get(slot, ())])
         todo = [slot for slot in reversed(self._slots) if slot in met]
         entered: set[int] = set()
@@ -618,7 +618,7 @@ class Crew:
             while stack:
                 found = [
                     one
-                    for one in operands(stack.pop())
+                    for one in sources(stack.pop())
                     if one not in reached and (one in met or mark[one] == FAILED)
                 ]
                 reached.update(found)
