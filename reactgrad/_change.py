@@ -269,7 +269,9 @@ class Change:
                     continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
-                broken = program.broken  # who raises already raises whatever else begins to
+                broken = (
+                    program.refusal is not None
+                )  # who raises already raises whatever else begins to
                 if program.has_read_any(
                     [slot for slot, _, raises in news if not (broken and raises)]
                 ):

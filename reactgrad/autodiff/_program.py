@@ -104,14 +104,14 @@ class Programs:
         self.following = False  # whether rules are asked anew for what functions have left
         self.waiting = False  # whether rules may wait until their function has run
         self.observing = False  # whether programs may go with shapes that only values show
-        self.looking: set[int] = set()  # programs that look at these
+        self.looking: tuple[int, ...] = ()  # programs that look at these
         self.read: Any = None  # under way, if it may take several runs
 
     def rest(self) -> None:
         """Nothing is being built, in whatever line around it that was interrupted."""
         self.building = self.read = None
+        self.looking = ()
         self.under_way.clear()
-        self.looking.clear()
         self.asking.clear()
         self.changing = self.reshaping = self.following = False
         for program in self.in_order():
@@ -397,11 +397,11 @@ class Program:
     def follow_values(self, among: Collection[int]) -> bool:
         """Follow the shapes that values have, and those that these nodes will have; whether one moved."""
         graph = self._graph
-        is_stale, looking = graph._scheduler.is_stale, graph._programs.looking
-        if self.number in looking:  # such a value is computed from what it has given out
+        is_stale, programs = graph._scheduler.is_stale, graph._programs
+        if self.number in programs.looking:  # such a value is computed from what it has given out
             return False
         moved: set[int] = set()
-        looking.add(self.number)
+        before, programs.looking = programs.looking, (*programs.looking, self.number)
         try:
             for slot in [*self.observed]:
                 if slot in among or not is_stale(slot):
@@ -412,7 +412,7 @@ class Program:
                     except Exception:  # who needs it will raise that
                         continue
         finally:
-            looking.discard(self.number)
+            programs.looking = before
         if moved:
             graph._update_program(self, moved)
         return bool(moved)

@@ -294,12 +294,12 @@ class PlanCache:
         "_groups",
         "_groups_of",
         "_keys_of",
-        "_latest",
         "_members",
         "_seen",
         "_transitions",
         "enabled",
         "get",
+        "kept",
         "known",
         "nodes",
     )
@@ -314,7 +314,8 @@ class PlanCache:
         # By member: most are in one group, and all members of it that are share its tuple.
         self._groups_of: dict[int, tuple[Group] | set[Group]] = {}
         self._members = 0  # of all groups
-        self._latest: Latest | None = None  # from the first on that is kept
+        # From the first on that is kept until something changes that only a state tells.
+        self.kept: Latest | None = None
         self.nodes = 0
         self.enabled = True
 
@@ -378,19 +379,15 @@ class PlanCache:
 
     def latest(self, read: int | Group) -> Sequence[Plan]:
         """Certain plans that this read has followed, whatever the state was, the latest first."""
-        return self._latest.of(read) if self._latest is not None and self.enabled else ()
+        return self.kept.of(read) if self.kept is not None and self.enabled else ()
 
     def keep(self, read: int | Group, plan: Plan) -> bool:
         """A read has followed a certain plan; whether that is kept as one of its ``latest``."""
         if not self.enabled:
             return False
-        if self._latest is None:
-            self._latest = Latest()
-        return self._latest.keep(read, plan)
-
-    def forget_latest(self) -> None:
-        """Something changed that marks do not show: only a state that tells so finds a plan from now on."""
-        self._latest = None
+        if self.kept is None:
+            self.kept = Latest()
+        return self.kept.keep(read, plan)
 
     def forget_target(self, slot: int, serial: int) -> None:
         """Drop the plans and groups of a node that is going away: plans keep nothing alive."""
@@ -407,17 +404,17 @@ class PlanCache:
         for read in (serial, *groups):
             for key in self._keys_of.pop(read, ()):
                 self._discard(key)
-            if self._latest is not None:
-                self._latest.forget(read)
+            if self.kept is not None:
+                self.kept.forget(read)
 
     def unbind(self, slots: Set[int] | None = None) -> None:
         """Let go of bound steps, of all plans or of those with one of these slots, and of the latest plans.
 
         Steps hold on to the storage that they use.
         """
-        latest, self._latest = self._latest, None  # not to be looked through at every call
+        kept, self.kept = self.kept, None  # not to be looked through at every call
         stored = [transition.plan for transition in self._transitions.values()]
-        for plan in (*stored, *(latest or ())):
+        for plan in (*stored, *(kept or ())):
             bound = plan.steps is not None or plan.readings
             if bound and (slots is None or not plan.members.isdisjoint(slots)):
                 plan.unbind()
@@ -441,7 +438,7 @@ class PlanCache:
         self._transitions.clear()
         self._seen.clear()
         self._keys_of.clear()
-        self._latest = None
+        self.kept = None
         self.nodes = 0
 
     def _discard(self, key: Key) -> None:

@@ -383,7 +383,7 @@ class Scheduler:
             If the graph would get a cycle; nothing has changed then.
         """
         self.attend()
-        self.plans.forget_latest()  # also where it is taken back, or comes with a salt
+        self.plans.kept = None  # also where it is taken back, or comes with a salt
         topology = self.topology
         while path := order.relink(topology, {slot: links[slot].parents for slot in links}, former):
             reader = self._reader(path, links) if reads_yield else None
@@ -673,12 +673,12 @@ class Scheduler:
     def salted(self, salt: int) -> None:
         """Move to a state with plans of its own, and, called again, back."""
         self.staleness.salted(salt)
-        self.plans.forget_latest()
+        self.plans.kept = None
 
     def renew(self) -> None:
         """Something happened that marks do not show: plans are found anew."""
         self.staleness.renew()
-        self.plans.forget_latest()
+        self.plans.kept = None
 
     def _follows(self, script: Script) -> bool:
         """Whether a run can follow a script: not inside of a node, nor where each step is watched."""

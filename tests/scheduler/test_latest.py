@@ -254,7 +254,7 @@ def test_reads_of_nodes_that_are_gone_are_not_remembered() -> None:
             pair.set((other, turn))
             pair.read(gone)
         pair.release(gone)
-    kept = pair.host.scheduler.plans._latest
+    kept = pair.host.scheduler.plans.kept
     assert kept is not None
     live = set(map(pair.host.scheduler.topology.serial.__getitem__, pair.host.held))
     assert kept._plans.keys() <= live
