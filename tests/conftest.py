@@ -81,6 +81,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "whole: counts calls, or memory, which arrays in blocks of 7 take more of"
     )
+    config.addinivalue_line(
+        "markers", "fused: is about fused kernels, or memory, which composed ones take more of"
+    )
     distrust, no_plans = config.getoption("--distrust"), config.getoption("--no-plans")
     if distrust or no_plans:
         make = Scheduler.__init__
@@ -141,6 +144,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     skips: dict[str, str] = {}
     if config.getoption("--distrust") or config.getoption("--no-plans"):
         skips["trusting"] = "the plans or marks that this test is about are erased"
+    if config.getoption("--no-fusion"):
+        skips["fused"] = "the kernels, or bytes, that this test is about are those of fused kernels"
     if config.getoption("--strips") == "always":
         skips["whole"] = "the calls or bytes that this test counts are those of whole arrays"
     for item in items:

@@ -739,7 +739,13 @@ OPERANDS = {"relu": 1, "sigmoid": 1, "astype": 1, "clip": 3, "where": 3}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("op", sorted({op for op, _ in _registry._overwriting}))
+@pytest.mark.parametrize(
+    "op",
+    [
+        pytest.param(op, marks=pytest.mark.fused) if op.endswith("_grad") else op
+        for op in sorted({op for op, _ in _registry._overwriting})
+    ],
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_result_that_is_written_over_an_operand_is_the_same(op: str, dtype: str) -> None:
     ufunc = getattr(np, op, None)

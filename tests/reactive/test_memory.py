@@ -77,6 +77,7 @@ def most(build: Callable[..., Any], *, retain: bool | None = None) -> tuple[int,
     return g.stats().peak_bytes - before, memory.most
 
 
+@pytest.mark.fused
 @pytest.mark.whole
 @pytest.mark.parametrize("retain", [None, False])
 def test_peak_needs_no_budget(retain: bool | None) -> None:

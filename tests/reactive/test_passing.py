@@ -111,6 +111,7 @@ def peaks(build: Callable[..., Any], retain: bool | None, turns: int) -> tuple[l
     return found, least, g.stats().spare_bytes
 
 
+@pytest.mark.fused
 @pytest.mark.whole
 @pytest.mark.parametrize("build", [chain, layers, uneven])
 def test_most_memory_is_what_must_be_there(build: Callable[..., Any]) -> None:
@@ -121,6 +122,7 @@ def test_most_memory_is_what_must_be_there(build: Callable[..., Any]) -> None:
     assert found[0] <= least + 3 * LARGE + (1 << 19)
 
 
+@pytest.mark.fused
 @pytest.mark.whole
 @pytest.mark.parametrize("build", [chain, layers, uneven])
 def test_no_step_of_a_loop_takes_more(build: Callable[..., Any]) -> None:
