@@ -269,12 +269,10 @@ class Change:
                     continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
-                broken = (
-                    program.refusal is not None
-                )  # who raises already raises whatever else begins to
-                if program.has_read_any(
-                    [slot for slot, _, raises in news if not (broken and raises)]
-                ):
+                # To who raises already it is no news that another one begins to.
+                known = program.refusal is not None
+                heard = [slot for slot, _, raises in news if not (known and raises)]
+                if program.has_read_any(heard):
                     going = True
                     self.update(
                         program,

@@ -560,21 +560,35 @@ def test_a_run_that_fails_tells_of_what_had_to_run_ahead_of_it() -> None:
 
 
 @pytest.mark.parametrize("erased", [False, True], ids=["marks", "no marks"])
-def test_a_shape_that_another_read_has_met_is_followed_before_a_gradient_runs(erased: bool) -> None:
-    """Whether it was met is what versions say, not marks."""
-    case = Past()
-    case.change(3)
-    case.y.value
-    if erased:
-        case.g.forget_marks()
-    versions = case.gradient.value_version, case.y.value_version
-    ran = case.g.forward(case.gradient).ran
-    assert not {case.f, case.y}.intersection(ran)
-    assert len(set(ran)) == len(ran)
-    assert (case.gradient.value_version, case.y.value_version) == (versions[0] + 1, versions[1])
-    assert rg.grad(case.loss, case.x) is case.gradient
-    assert not case.g.forward(case.gradient).ran
-    case.g.check_invariants()
+def test_whether_marks_are_erased_decides_on_nothing_that_gradients_follow(erased: bool) -> None:
+    """Which values rules may look at, and which shapes are followed ahead, is what versions say."""
+    g = rg.Graph()
+    a, b, k = g.input([3.0, 4.0]), g.input([0.0, 1.0]), g.param([2.0, 1.0])
+    passed = rg.lift(lambda v: v * 1.0, vjp=lambda grad, ans, v: (grad,))(a)
+    reads = rg.lift(lambda v: k.value * 1.0)(b)
+    part = reads[..., -1:]
+    chosen = rg.switch(passed.sum() > 2.0, rg.relu(b - 1.0), b[-1:])
+    total = chosen.sum()
+    gradient = rg.grad(total, passed)
+
+    def differentiate_again() -> None:
+        _ = gradient.value
+        _ = rg.grad(gradient.sum(), passed).value
+
+    for act in (
+        lambda: gradient.value,
+        lambda: chosen.replace_parent(0, part),
+        lambda: passed.value,
+        passed.touch,
+        differentiate_again,
+    ):
+        act()
+        if erased:
+            g.forget_marks()
+    assert not g.forward(reads).ran, "it was computed for the shape of the choice"
+    versions = [node.value_version for node in (reads, chosen, total, gradient)]
+    assert versions == [1, 2, 2, 2]
+    g.check_invariants()
 
 
 def test_a_read_of_what_is_computed_from_its_own_gradient_comes_to_an_end() -> None:
