@@ -364,8 +364,8 @@ class Scheduler:
     ) -> None:
         """Let nodes be computed from others, all of them or none.
 
-        Either ``outdate`` and ``commit`` follow, before anything is read, or ``restore``, which may be
-        called wherever this was interrupted. Nodes that lose their last consumer stay until then, if
+        Before anything is read follow either ``outdate`` and ``commit``, or ``salted``, or ``restore``, which
+        may be called wherever this was interrupted. Nodes that lose their last consumer stay until then, if
         the caller holds them.
 
         Parameters
@@ -383,7 +383,6 @@ class Scheduler:
             If the graph would get a cycle; nothing has changed then.
         """
         self.attend()
-        self.plans.kept = None  # also where it is taken back, or comes with a salt
         topology = self.topology
         while path := order.relink(topology, {slot: links[slot].parents for slot in links}, former):
             reader = self._reader(path, links) if reads_yield else None
