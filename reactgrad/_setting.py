@@ -214,8 +214,6 @@ def set_cutoff(graph: Graph, slot: int, rule: Any) -> None:
         graph._host.own_view(slot)
         if not graph._scheduler.version(slot):  # what was bound for it was never written
             graph._host.discard(slot)
-        elif slot in graph._scheduler.raises and slot not in graph._scheduler.errors:
-            graph._host.release((slot,))  # a run that an operand ended may have been at work on it
         graph._host.cutoffs[slot] = rule
     graph._host.moved(slot)
     if not graph._scheduler.leaf[slot]:

@@ -475,35 +475,3 @@ def test_a_cutoff_that_is_set_on_what_has_only_raised_compares_with_nothing(kind
     sign.set(1.0)
     assert y.value.tolist() == [42.0, 42.0]
     assert y.value_version == 1
-
-
-@pytest.mark.parametrize("erased", [False, True], ids=["marks", "no marks"])
-def test_a_cutoff_that_is_set_behind_an_error_sees_the_same_with_and_without_marks(
-    erased: bool,
-) -> None:
-    g = rg.Graph()
-    x = g.input(4.0)
-
-    def halves(v: float) -> tuple[float, float]:
-        if v == 0.0:
-            raise ZeroDivisionError
-        return v, v / 2.0
-
-    first, half = rg.lift(halves, outputs=2)(x)
-    total = first + half
-    total.value
-
-    def fails() -> None:
-        with pytest.raises(ZeroDivisionError):
-            total.value
-
-    for act in (
-        lambda: x.set(0.0),
-        fails,
-        lambda: setattr(half, "cutoff", rg.tolerance(atol=1.0)),
-        lambda: x.set(2.0),
-    ):
-        act()
-        if erased:
-            g.forget_marks()
-    assert (half.value, half.value_version, total.value) == (1.0, 2, 3.0)
