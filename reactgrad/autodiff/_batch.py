@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reactgrad.autodiff._program import operand_vars, sources
+from reactgrad.autodiff._edges import operand_vars, sources
 from reactgrad.flow import no_grad
 from reactgrad.ops import (
     Handle,

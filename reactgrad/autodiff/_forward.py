@@ -14,7 +14,8 @@ from typing import Any
 
 from reactgrad._errors import ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, check_outputs, custom_tangents
-from reactgrad.autodiff._program import ZERO, Program, Redefine, operand_vars
+from reactgrad.autodiff._edges import operand_vars
+from reactgrad.autodiff._program import ZERO, Program, Redefine
 from reactgrad.ops import (
     LINEAR,
     Op,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
-from reactgrad.autodiff._program import Program, wanted_leaves
+from reactgrad.autodiff._edges import wanted_leaves
+from reactgrad.autodiff._program import Program
 from reactgrad.backend import device_of_kind, owner, read_value, spec
 from reactgrad.flow import is_grad_enabled, passing
 from reactgrad.ops import SEED, Handle, known_shape

@@ -1,0 +1,65 @@
+"""The edges that gradients may pass, from a node to its operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad.ops import PARAM
+
+
+def sources(graph: Any, slot: int) -> tuple[int, ...]:
+    """The operands of a node for gradients: of a choice both branches, also the one not taken."""
+    branches = graph._host.branches
+    if branches and slot in branches and slot not in graph._host.pins:
+        return branches[slot]
+    return graph._scheduler.operands(slot)
+
+
+def open_edges(graph: Any, slot: int) -> list[tuple[int, int]]:
+    """The operands of `slot` to which gradients may pass, each behind its position."""
+    host = graph._host
+    parents = sources(graph, slot)
+    if not parents:
+        return []
+    closed: Any = host.closed.get(slot, ())
+    if closed is None:
+        return []
+    specs = host.specs
+    if specs[slot] is not None and not specs[slot].differentiable:
+        return []
+    return [
+        (i, parent)
+        for i, parent in enumerate(parents)
+        if i not in closed and (specs[parent] is None or specs[parent].differentiable)
+    ]
+
+
+def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
+    """The operands as they were written: detached where the edge is."""
+    found = [*map(graph._handle, sources(graph, slot))]
+    for i in graph._host.closed.get(slot) or ():
+        found[i] = found[i].detach()
+    return tuple(found)
+
+
+def wanted_leaves(graph: Any, slot: int) -> list[int]:
+    """The trainable leaves that `slot` depends on over open edges, in order of creation."""
+    host, topology = graph._host, graph._scheduler.topology
+    program = graph._programs.find(slot, None)
+    if program is not None and not program.unsure:
+        frozen = host.frozen
+        return [at for at in program.params() if at not in frozen]
+    found = {slot}
+    stack = [slot]
+    leaves: list[int] = []
+    while stack:
+        at = stack.pop()
+        if host.ops[at] is PARAM:
+            if at not in host.frozen:
+                leaves.append(at)
+            continue
+        for _, parent in open_edges(graph, at):
+            if parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    return sorted(leaves, key=topology.serial.__getitem__)
