@@ -84,7 +84,7 @@ from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import Running as Running
 from reactgrad._run import VarList as VarList
-from reactgrad._store import NumberError as NumberError
+from reactgrad._steps import NumberError as NumberError
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._var import DetachedVar as DetachedVar

@@ -192,3 +192,25 @@ def read_cutoff(cutoff: Any) -> Cutoff | None:
         f"cutoff={cutoff!r}: write None, 'equal', rg.tolerance(rtol, atol), or a function of "
         "(old, new) that returns whether the value counts as unchanged."
     )
+
+
+def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
+    """Whether a cutoff calls a new value unchanged; it must answer with True or False."""
+    try:
+        outcome = cutoff(old, new)
+    except Exception as error:
+        error.add_note(
+            f"in {_cutoff_name(cutoff)}, which was asked whether the new value is a change"
+        )
+        raise
+    if outcome is True or outcome is False or isinstance(outcome, np.bool_):
+        return bool(outcome)
+    raise DTypeError(
+        f"{_cutoff_name(cutoff)} returned {outcome!r:.80}; it must "
+        "return True (unchanged) or False. For arrays write np.array_equal(old, new), or use "
+        "cutoff='equal'."
+    )
+
+
+def _cutoff_name(cutoff: Cutoff) -> str:
+    return f"the cutoff {getattr(cutoff, '__name__', cutoff)!r}"

@@ -13,7 +13,8 @@ import numpy as np
 from reactgrad._scope import made_name, open_scopes, path_here
 from reactgrad._site import Site, in_scope, scope_of, site_text
 from reactgrad._sparing import meets_transient, sparing
-from reactgrad._store import MISSING, Leaf, Store
+from reactgrad._steps import Steps
+from reactgrad._store import MISSING, Leaf
 from reactgrad.backend import Spec
 from reactgrad.ops import Attrs, Output
 from reactgrad.scheduler import Column, Course
@@ -51,7 +52,7 @@ class Pin:
 _NOTHING_AROUND = nullcontext()
 
 
-class Host(Store):
+class Host(Steps):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
 
     limit: int | None = None  # how many bytes values may take
