@@ -124,10 +124,10 @@ class Instance:
         weakref.finalize(self, _forget, host.twin_programs, list(ends))
 
     def intact(self, graph: Graph) -> bool:
-        """Whether all nodes are as they were built, and nothing was added to them."""
+        """Whether all nodes are as they were built and in the graph, and nothing was added to them."""
         host, scheduler = graph._host, graph._scheduler
         serials, nodes, cutoffs = scheduler.topology.serial, self.nodes, host.cutoffs
-        if _marks(host, nodes) != self._marks:
+        if _marks(host, nodes) != self._marks or not host.removed.isdisjoint(nodes):
             return False
         for slot, (serial, operands, cutoff) in nodes.items():
             if serials[slot] != serial or cutoffs.get(slot) is not cutoff:

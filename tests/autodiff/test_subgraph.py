@@ -247,6 +247,22 @@ def test_what_was_done_to_a_result_does_not_reach_the_next(
         del y
 
 
+@pytest.mark.parametrize("which", ["result", "inside"])
+def test_what_was_removed_does_not_come_back_with_the_next_result(g: rg.Graph, which: str) -> None:
+    model = rg.subgraph(lambda a, b: rg.tanh(a * b) + a)
+    x, w = g.input([1.0, 2.0]), g.param([3.0, 4.0])
+    y = model(x, w)
+    inside = y.parents[0]
+    g.remove(y, *[inside] * (which == "inside"))
+    del y, inside
+    z = model(w, x)
+    np.testing.assert_array_equal(z.value, np.tanh(w.value * x.value) + w.value)
+    assert z in g and {z, *z.parents} <= set(g.nodes)
+    assert g.fork()[z] is not z
+    with pytest.raises(rg.EditError, match="cannot be removed"):
+        g.remove(z.parents[0])
+
+
 def test_gradients_left_in_between_do_not_show_on_the_next_result(g: rg.Graph) -> None:
     net = Net(g)
     net(ROWS).backward(retain_graph=True)
