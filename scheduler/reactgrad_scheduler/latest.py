@@ -3,7 +3,8 @@
 The plan cache (see ``plan``) knows a read by the state of all marks: one lookup, and also what the read leaves
 is known. But a part of the graph that has nothing to do with a read may be in another state each time, and a
 leaf may be set by many who read different things. What was the plan of a read is so again wherever all of its
-nodes are stale, and nothing else that its targets need: whoever looks at these marks need not find the plan.
+nodes are stale, or may be, and nothing else that its targets need: whoever looks at these marks need not find the
+plan.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_NODES = 250_000
 
 
 class Latest:
-    """Certain plans by who was read, the latest first; of reads that were made more than once.
+    """Plans by who was read, the latest first; of reads that were made more than once.
 
     A read that has plans is forgotten with its targets.
     """

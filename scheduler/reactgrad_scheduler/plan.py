@@ -378,11 +378,11 @@ class PlanCache:
             self._discard(next(iter(self._transitions)))
 
     def latest(self, read: int | Group) -> Sequence[Plan]:
-        """Certain plans that this read has followed, whatever the state was, the latest first."""
+        """Plans that this read has followed, whatever the state was, the latest first."""
         return self.kept.of(read) if self.kept is not None and self.enabled else ()
 
     def keep(self, read: int | Group, plan: Plan) -> bool:
-        """A read has followed a certain plan; whether that is kept as one of its ``latest``."""
+        """A read has followed this plan; whether that is kept as one of its ``latest``."""
         if not self.enabled:
             return False
         if self.kept is None:

@@ -40,7 +40,7 @@ MAX_MOVES = 4096
 # So many nodes that read each other while they run share one of Python's stacks.
 NODES_A_STACK = 40
 
-_STALE_ONLY = frozenset((STALE,))
+_STALE_ONLY, _UNSETTLED = frozenset((STALE,)), frozenset(UNSETTLED)
 
 # What state a read is in that the host does otherwise; a number like those of ``staleness``.
 _APART = Random(0xA9A27).getrandbits(110)
@@ -691,7 +691,11 @@ class Scheduler:
             elif plan.certain:
                 run = executors.serial.run_certain(self, plan)
             else:
-                run, straight = executors.compared.run_compared(self, transition)
+                replaced = set(self.staleness.pending)
+                if transition.marks:  # those that were clean have the same mark afterwards
+                    moved = [slot for slot, _ in transition.marks if slot in plan.members]
+                    replaced |= executors.compared.due(self, moved)
+                run, straight = executors.compared.run_compared(self, plan, replaced)
                 if straight and run is not None:
                     self.totals.add(run)
                     self._arrive(transition)
@@ -800,7 +804,7 @@ class Scheduler:
         needed = self.under_way(slots)
         if needed is not None:
             self._refuse(needed, targets)
-        surely = known is not None or self._surely_run(slots)
+        surely = known.certain if known is not None else self._surely_run(slots)
         read_nothing = self.dynamic.keys().isdisjoint(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped] if self.dropped else ()
@@ -809,6 +813,14 @@ class Scheduler:
             shared = course is None and executor is not None and executor.pays(self, slots)
             # One node by itself, of which no plan is wanted, is run sooner than planned.
             alone = len(slots) == 1 and staleness.trace is None and group is None and known is None
+            if (
+                key is not None
+                and known is not None
+                and not surely
+                and course is None
+                and not shared
+            ):
+                return self._run_known(targets, key, repeats, known, reached)
             if slots and surely and course is None and not shared and not alone:
                 plan = self._whole_plan(targets, slots) if known is None else known
                 if plan is not None:
@@ -828,7 +840,7 @@ class Scheduler:
         self.totals.resolved += 1
         trace, staleness.trace = staleness.trace, None
         # A read does not rebuild its targets; what other nodes need is rebuilt by a checked run.
-        if key is None or trace is None or run.failed or rebuilt:
+        if key is None or run.failed or rebuilt:
             return run
         if any(self._mark[slot] in UNSETTLED for slot in slots):
             return (
@@ -837,15 +849,18 @@ class Scheduler:
         # What a node reads is decided anew at every run, and what it reads may be cut off. Who replays a
         # plan sees neither who reads for the first time nor who does not read any more.
         read_nothing = read_nothing and self.dynamic.keys().isdisjoint(slots)
-        if repeats and read_nothing and self.cycles.keys().isdisjoint(slots):
-            marks = self._moved(trace)
+        if read_nothing and self.cycles.keys().isdisjoint(slots):
+            plan = None
             if course is None:
                 certain = surely and run.ran == slots and not (run.cut_off or run.rebuilt)
-                plan = Plan.of(slots, self.topology.serial, certain=certain)
-            else:
-                plan = self._plan_with_script(run, slots, course) if surely else None
-            if plan is not None:
-                self._store(key, plan, targets, marks)
+                if repeats or not (certain or alone):
+                    plan = Plan.of(slots, self.topology.serial, certain=certain)
+                if plan is not None and not certain:
+                    self._keep(key[2], plan)
+            elif repeats and surely:
+                plan = self._plan_with_script(run, slots, course)
+            if repeats and plan is not None and trace is not None:
+                self._store(key, plan, targets, self._moved(trace))
         return run
 
     def _surely_run(self, slots: Sequence[int]) -> bool:
@@ -855,6 +870,11 @@ class Scheduler:
             and self.staleness.cutoffs.isdisjoint(slots)
             and self.versions.forced.isdisjoint(slots)
         )
+
+    def _may_run(self, slots: Sequence[int]) -> bool:
+        """Whether versions decide, and nothing else, which of these nodes run."""
+        marks = map(self._mark.__getitem__, slots)
+        return _UNSETTLED.issuperset(marks) and self.versions.forced.isdisjoint(slots)
 
     def _whole_plan(self, targets: Sequence[int], slots: Sequence[int]) -> Plan | None:
         """The plan of nodes that surely run, before they ran one by one; ``None``: more than that decides."""
@@ -889,16 +909,16 @@ class Scheduler:
     ) -> Plan | None:
         """Of the plans that this read has followed, the one whose nodes are just those that it needs now.
 
-        That is so where all of them are stale, and all that they, and the targets, need besides is
-        clean: no edge is another one since, or the plans were forgotten. `found`: all targets that
-        may not be clean.
+        That is so where all of them are stale, or may be, and all that they, and the targets, need
+        besides is clean: no edge is another one since, or the plans were forgotten. `found`: all
+        targets that may not be clean.
         """
         if self.computing or self.cancelled:
             return None
         marked = self._mark.__getitem__
         for plan in self.plans.latest(read):
             if (
-                self._surely_run(plan.slots)
+                (self._surely_run(plan.slots) if plan.certain else self._may_run(plan.slots))
                 and plan.members.isdisjoint(self.dynamic)
                 and not any(map(marked, plan.sources(self.topology.parents)))
                 and plan.members.issuperset(filter(marked, found))
@@ -934,6 +954,45 @@ class Scheduler:
             if as_planned:
                 self.versions.names(len(plan))  # which may be let go of at any time
         return run
+
+    def _run_known(
+        self, targets: tuple[int, ...], key: Key, repeats: bool, plan: Plan, reached: Sequence[int]
+    ) -> Run:
+        """Run those nodes of a known plan whose parents' versions moved; `reached`: which were settled before."""
+        before = plan.members.difference(reached)
+        replaced = executors.compared.due(self, before).union(key[1])
+        self._keep(key[2], plan)
+        try:
+            run, straight = executors.compared.run_compared(self, plan, replaced)
+        except BaseException:  # in whatever line around its steps
+            executors.serial.break_off(self, plan, Run())
+            raise
+        self.totals.resolved += 1
+        if not straight:
+            self.staleness.trace = None
+            assert run is not None
+            self._settle(targets, run)
+            self._count(run)
+            return run
+        if run is None:
+            run = plan.finished
+            self.versions.journal.append(plan)
+            self.versions.names(len(plan))  # which may be let go of at any time
+        else:
+            self.totals.add(run)
+        self.staleness.clean(plan.slots)
+        if isinstance(key[2], Group):
+            key[2].clean_in = self.staleness.state
+        trace, self.staleness.trace = self.staleness.trace, None
+        if repeats and trace is not None:
+            self._store(key, plan, targets, self._moved(trace))
+        return run
+
+    def _keep(self, read: int | Group, plan: Plan) -> bool:
+        """Find this plan again by the marks of its nodes, if the read comes again; whether it is kept."""
+        for slot in plan.slots:
+            self._journaled[slot] = 1
+        return self.plans.keep(read, plan)
 
     def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
         """The plan of a run in whose course the host rebuilt and released values."""

@@ -235,11 +235,19 @@ class Staleness:
 
     def clean(self, slots: Sequence[int]) -> None:
         """Mark these nodes ``CLEAN``, each given once; as ``put`` for all of them."""
-        mark, keys = self.mark, self._keys
-        if not _STALE_ONLY.issuperset(map(mark.__getitem__, slots)):
-            for slot in slots:
-                self.put(slot, CLEAN)
+        mark = self.mark
+        if _STALE_ONLY.issuperset(map(mark.__getitem__, slots)):
+            self._clean(slots, STALE)
             return
+        for former in (STALE, MAYBE):
+            self._clean([slot for slot in slots if mark[slot] == former], former)
+        for slot in slots:
+            if mark[slot]:
+                self.put(slot, CLEAN)
+
+    def _clean(self, slots: Sequence[int], former: int) -> None:
+        """Mark these nodes ``CLEAN``, which all have the same mark, each given once."""
+        mark, keys = self.mark, self._keys
         state = 0
         draw = self._draw
         if self.hubs is not None:
@@ -247,8 +255,11 @@ class Staleness:
         for slot in slots:
             state ^= keys[slot] or draw(slot)
             mark[slot] = CLEAN
+        if former != STALE:  # see ``key``
+            for slot in slots:
+                state ^= keys[slot] * (former ^ 1)
         self.state ^= state
-        self.moved_from(STALE, slots)
+        self.moved_from(former, slots)
 
     def moved_from(self, former: int, slots: Iterable[int]) -> None:
         """These nodes have another mark than the one that they had, which was the same for all."""

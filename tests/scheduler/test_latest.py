@@ -73,6 +73,58 @@ def test_a_plan_that_several_states_have_led_to_is_stored_once() -> None:
     assert len(set(map(id, stored))) == 1
 
 
+class Mux:
+    """Many leaves, one node of all of them, and for each of them a node with a cutoff of that and one behind it."""
+
+    def __init__(self, leaves: int = 30) -> None:
+        self.pair = pair = Pair()
+        self.sources = [pair.leaf(1) for _ in range(leaves)]
+        self.joined = pair.node(Definition(tuple(self.sources), coarse=True))
+        self.parts = [
+            pair.node(Definition((self.joined, source), coarse=True)) for source in self.sources
+        ]
+        self.ends = [pair.node(Definition((part,))) for part in self.parts]
+        self.lots = Random(0)
+        for at in range(3):
+            self.read(at)
+
+    def read(self, at: int) -> list[int]:
+        """What a read of all ends binds when a leaf was set."""
+        self.pair.set((self.sources[at], self.lots.randrange(1000)))
+        self.pair.host.bound.clear()
+        self.pair.read(*self.ends)
+        return [self.pair.names[slot] for slot in self.pair.host.bound]
+
+
+def test_where_versions_decide_the_same_nodes_are_found_again_whichever_leaf_was_set() -> None:
+    case = Mux()
+    totals = case.pair.host.scheduler.totals
+    for at in range(3, 30):
+        known = totals.resolved
+        assert case.read(at) == []
+        assert totals.resolved == known + 1, "no plan is stored for a leaf that was set once"
+    case.pair.compare()
+
+
+def test_what_was_stale_before_and_what_was_read_in_between_runs_where_it_has_to() -> None:
+    """The nodes that were clean before a change run after others of the plan only, those before by versions."""
+    case = Mux(8)
+    pair, lots = case.pair, Random(1)
+    for turn in range(400):
+        for _ in range(lots.randrange(3)):
+            pair.set((lots.choice(case.sources), lots.randrange(40)))
+            if lots.random() < 0.5:
+                pair.read(
+                    *lots.sample([case.joined, *case.parts, *case.ends], lots.randrange(1, 4))
+                )
+        if lots.random() < 0.1:
+            pair.invalidate(lots.choice(case.parts))
+        pair.read(*case.ends)  # and compares who was called with an engine that knows no marks
+        if turn % 50 == 0:
+            pair.compare()
+    pair.compare()
+
+
 @pytest.mark.parametrize("part", ["an operand", "the target"])
 def test_a_read_that_needs_less_or_more_is_another_plan(part: str) -> None:
     case = Bystanders()

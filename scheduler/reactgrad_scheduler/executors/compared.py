@@ -13,7 +13,7 @@ the frame is *suspended*: what has happened is written down, and the rest is run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import filterfalse
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from reactgrad_scheduler.executors.serial import (
     run_openly,
     run_rest,
 )
-from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step, Transition
+from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN
 
@@ -137,8 +137,13 @@ class Comparison(Frame):
             record[slot] = current(slot)
 
 
-def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | None, bool]:
+def run_compared(scheduler: Scheduler, plan: Plan, replaced: set[int]) -> tuple[Run | None, bool]:
     """Run those nodes of a plan whose parents' versions moved.
+
+    Parameters
+    ----------
+    replaced
+        The leaves that changed, and which nodes are ``due``.
 
     Returns
     -------
@@ -146,7 +151,6 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
         What it did, ``None`` if it replaced all values and is still to be journaled; whether it went
         straight to its end: then all nodes are to be marked as planned.
     """
-    plan = transition.plan
     if not _only_versions_decide(scheduler, plan):
         scheduler.versions.settle()
         scheduler.staleness.flush()
@@ -157,8 +161,6 @@ def run_compared(scheduler: Scheduler, transition: Transition) -> tuple[Run | No
         rows = None  # outside of this block, where the steps bound so far would be kept
     if rows is None:
         return run_openly(scheduler, plan), False
-    replaced = _due(scheduler, transition)
-    replaced.update(scheduler.staleness.pending)
     frames, computing = scheduler.frames, scheduler.computing
     computing.append(UNKNOWN)
     todo = iter(rows)
@@ -225,20 +227,14 @@ def all_there(scheduler: Scheduler, plan: Plan) -> bool:
     return apart(plan.members) and apart(plan.sources(scheduler.topology.parents))
 
 
-def _due(scheduler: Scheduler, transition: Transition) -> set[int]:
-    """Nodes of the plan that run whatever the others do: their records hold other versions already.
-
-    None of those that were clean before the change: their marks are not other ones afterwards.
-    """
-    if not transition.marks:
-        return set()
-    members = transition.plan.members
-    doubtful = [slot for slot, _ in transition.marks if slot in members]
-    if not doubtful:
+def due(scheduler: Scheduler, slots: Collection[int]) -> set[int]:
+    """Of these nodes, which were not clean before the change, those whose records hold other versions already:
+    they run whatever the others of a plan do."""
+    if not slots:
         return set()
     versions = scheduler.versions
     versions.settle()
-    return {slot for slot in doubtful if not versions.matches(slot)}
+    return {slot for slot in slots if not versions.matches(slot)}
 
 
 def _bound_rows(scheduler: Scheduler, plan: Plan) -> list[Row]:
