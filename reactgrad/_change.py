@@ -395,7 +395,17 @@ def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried:
     ]
     if any(went):
         return True
-    return graph._reuse is not None and graph._reuse.make_way(graph, slots)
+    from traceback import clear_frames
+
+    clear_frames(refused.__traceback__)  # which hold the nodes that have refused
+    return forget_unseen(graph, slots)
+
+
+def forget_unseen(graph: Graph, slots: Iterable[int]) -> bool:
+    """Forget what is computed from these nodes, and themselves, where only ``g.reuse()`` or ``rg.subgraph`` keep it
+    for later; whether there was something."""
+    keepers = [keeper for keeper in (graph._reuse, graph._subgraphs) if keeper is not None]
+    return any(keeper.make_way(graph, slots) for keeper in keepers)
 
 
 def _let_go(graph: Graph, slot: int, tried: set[int]) -> bool:

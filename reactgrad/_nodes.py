@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._asked import FEW
+from reactgrad._change import forget_unseen
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._host import HandleRef
 from reactgrad._run import VarList
@@ -81,7 +82,7 @@ def check_name(graph: Graph, name: Any, slot: int | None) -> None:
     taken = by_name(graph, name)
     if taken is None or taken == slot:
         return
-    if graph._reuse is not None and graph._reuse.make_way(graph, [taken]):  # that keeps no name
+    if forget_unseen(graph, [taken]):  # what nobody sees keeps no name
         graph._tidy()
         if by_name(graph, name) is None:
             return

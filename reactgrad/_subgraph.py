@@ -12,7 +12,7 @@ import itertools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -330,6 +330,15 @@ class Pool:
         """Whether an instance is being built."""
         return bool(self._building)
 
+    def make_way(self, graph: Graph, slots: Iterable[int]) -> bool:
+        """Forget the instances that are free and depend on these nodes, or have them; whether there were any."""
+        cone = graph._scheduler.topology.descendants(slots)
+        forgot = False
+        while any(one.forget_free(graph, cone) for one in self._of.values()):
+            forgot = True
+            graph._tidy()  # now those are free that fed them
+        return forgot
+
     @contextmanager
     def building(self, feeds: list[Var], arguments: list[Any]) -> Iterator[None]:
         """Build an instance, whose feeds have no values yet."""
@@ -431,6 +440,18 @@ class Instances:
                     instance.feed(graph, differing)
                 return instance
         return None
+
+    def forget_free(self, graph: Graph, among: Set[int]) -> bool:
+        """Forget the free instances that have one of these nodes; whether there were any."""
+        going = [
+            (instances, one)
+            for instances in self._of.values()
+            for one in instances
+            if not among.isdisjoint(one.nodes) and one.free(graph)
+        ]
+        for instances, one in going:
+            instances.remove(one)
+        return bool(going)
 
     def add(self, graph: Graph, key: Any, instance: Instance) -> None:
         """Take in an instance; let go of unused ones, those of which the last use is longest ago."""

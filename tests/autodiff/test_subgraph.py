@@ -741,3 +741,72 @@ def test_without_nodes_the_graph_has_to_be_current(g: rg.Graph) -> None:
     assert "inside of `with g:`" in raised.value.__notes__[-1]
     with other:
         assert f(np.ones(1)).value == 1.0
+
+
+class Unseen:
+    """Calls of a function that nobody sees any more, one fed with another."""
+
+    def __init__(self, g: rg.Graph) -> None:
+        self.built = 0
+        self.g = g
+        self.w = g.param(np.eye(3))
+        self.x = g.input(np.ones((2, 3)))
+        self.u = rg.tanh(self.x)
+        self.layer = rg.subgraph(self._layer)
+        for _ in range(2):
+            self.call(self.u)
+
+    def _layer(self, h: rg.Var) -> rg.Var:
+        self.built += 1
+        return rg.sin(h @ self.w)
+
+    def call(self, h: Any) -> Any:
+        end = self.layer(self.layer(h)).sum()
+        end.backward()
+        return end.value
+
+
+@pytest.mark.parametrize("feed", ["nodes", "arrays"])
+def test_what_nobody_sees_refuses_no_other_shape(g: rg.Graph, feed: str) -> None:
+    case = Unseen(g)
+    if feed == "arrays":
+        with g:
+            case.call(np.ones((2, 3)))
+    case.w.set(np.eye(4))
+    case.x.set(np.ones((5, 4)))
+    with g:
+        found = case.call(case.u if feed == "nodes" else np.tanh(np.ones((5, 4))))
+    np.testing.assert_allclose(found, np.sin(np.sin(np.tanh(np.ones((5, 4))))).sum())
+
+
+def test_what_nobody_sees_refuses_no_edit_no_removal_and_no_name(g: rg.Graph) -> None:
+    case = Unseen(g)
+    case.u.replace_parent(0, g.input(np.ones((2, 7))))
+    assert case.u.shape == (2, 7)
+    case = Unseen(g)
+    g.remove(case.u, case.w)
+    assert case.x in g
+
+    @rg.subgraph
+    def twice(x: rg.Var) -> rg.Var:
+        y = x * 2.0
+        y.name = "twice"
+        return y
+
+    with g:
+        assert twice(np.ones(3)).name == "twice"
+        assert twice(np.ones(4)).name == "twice"
+
+
+def test_what_somebody_sees_goes_on_to_refuse_and_is_not_lost(g: rg.Graph) -> None:
+    case = Unseen(g)
+    held = case.layer(case.layer(case.u))
+    before, size = held.value, len(g)
+    with pytest.raises(rg.ShapeError):
+        case.w.set(np.eye(4))
+    with pytest.raises(rg.EditError, match="would lose an operand"):
+        g.remove(case.w)
+    assert len(g) == size
+    np.testing.assert_array_equal(held.value, before)
+    case.x.set(np.zeros((2, 3)))
+    np.testing.assert_array_equal(held.value, np.zeros((2, 3)))
