@@ -67,7 +67,8 @@ class Observer:
 
     def blame(self, error: Exception) -> None:
         """Note on `error` whose doing it is."""
-        node = f"node {self.var.name!r}" if self.active else "a node that is observed no more"
+        there = self.var._graph is self._graph
+        node = f"node {self.var.name!r}" if there else "a node that was removed"
         error.add_note(f"in an observer ({self.kind}) of {node}")
 
     def __repr__(self) -> str:

@@ -10,18 +10,20 @@ from typing import cast
 class StoredError:
     """What a node raised, and what it had seen of its parents (see ``Scheduler.seen``)."""
 
-    __slots__ = ("error", "number", "versions")
+    __slots__ = ("error", "number", "turn", "versions")
 
-    def __init__(self, error: Exception, versions: tuple[int, ...], number: int) -> None:
+    def __init__(self, error: Exception, versions: tuple[int, ...], number: int, turn: int) -> None:
         self.error = error
         self.versions = versions
         self.number = number  # of this error in its graph: what nodes that see it record
+        self.turn = turn  # of the run in which it was raised
 
-    def again(self) -> Exception:
-        """A fresh object: raising it adds no frames to the stored one."""
+    def again(self, turn: int) -> Exception:
+        """A fresh object, for the run with this number: raising it adds no frames to the stored one."""
         error = without_frames(self.error)
         _keep_notes(error, lambda note: note != AGAIN)
-        error.add_note(AGAIN)
+        if turn != self.turn:
+            error.add_note(AGAIN)
         return error
 
 

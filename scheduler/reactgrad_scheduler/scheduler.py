@@ -128,7 +128,7 @@ class Scheduler:
         twin._mark = twin.staleness.mark
         self.leaf, twin.leaf = share(self.leaf)
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
-        twin.error_count = self.error_count
+        twin.error_count, twin.turn = self.error_count, self.turn
         twin.cycles = self.cycles.copy()
         twin.dropped = twin.staleness.dropped
         twin.dynamic = self.dynamic.copy()
@@ -385,9 +385,16 @@ class Scheduler:
         self.attend()
         topology = self.topology
         while path := order.relink(topology, {slot: links[slot].parents for slot in links}, former):
-            reader = self._reader(path, links) if reads_yield else None
-            if reader is None:
-                raise self.cycle_error(path)
+            reader = self._reader(path, links)
+            if reader is None or not reads_yield:
+                error = self.cycle_error(path)
+                if reader is not None and self._mark[reader] in UNSETTLED:
+                    name = self.host.name(reader)
+                    error.add_note(
+                        f"{name!r} depends on the node before it here because its function read that one when it ran "
+                        f"last, and it is stale: if it does not read it any more, read {name!r} first, then edit."
+                    )
+                raise error
             links = {**links, reader: Link((links.get(reader) or self.link(reader)).operands)}
         versions, dynamic = self.versions, self.dynamic
         for slot, link in links.items():
@@ -1040,7 +1047,7 @@ class Scheduler:
         if not stored:
             return None
         first = min(stored, key=attrgetter("number"))
-        error = raised.get(first.number) or first.again()
+        error = raised.get(first.number) or first.again(self.turn)
         if self.computing:  # see there whether the node passes it on
             run.raised[first.number] = error
         return error

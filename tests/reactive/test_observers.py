@@ -111,6 +111,27 @@ def test_a_queued_set_that_fits_no_more_is_an_error_of_its_observer_alone(g: rg.
     g.check_invariants()
 
 
+@pytest.mark.parametrize("leave", ["cancel", "remove"])
+def test_an_observer_that_raises_names_its_node_also_when_it_is_none_any_more(
+    g: rg.Graph, leave: str
+) -> None:
+    x = g.input(1, name="x")
+
+    def once(old: int, new: int) -> None:
+        if leave == "cancel":
+            observer.cancel()
+        else:
+            g.remove(x)
+        raise ValueError("once")
+
+    observer = x.observe(once)
+    x.set(2)
+    with pytest.raises(ExceptionGroup) as caught:
+        g.stabilize()
+    (note,) = caught.value.exceptions[0].__notes__
+    assert note.endswith("of node 'x'" if leave == "cancel" else "of a node that was removed")
+
+
 def test_a_set_that_is_refused_raises_where_it_is_made(g: rg.Graph) -> None:
     x, number = g.input(1), g.const(2)
     refused: list[object] = []

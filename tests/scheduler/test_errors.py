@@ -744,3 +744,34 @@ def test_a_value_whose_memory_a_failed_run_left_is_computed_again_where_a_cutoff
     assert np.array_equal(held, np.full(size, 9.0))
     assert z.value_version == version, "its parent did not change"
     g.check_invariants()
+
+
+@pytest.mark.parametrize("executor", [None, rg.Threads(2)], ids=["serial", "threads"])
+def test_only_what_an_earlier_read_raised_is_said_to_be_raised_again(
+    g: rg.Graph, executor: rg.Threads | None
+) -> None:
+    x, y = g.input(0), g.input(0)
+
+    def fail(value: int) -> int:
+        raise ValueError("f")
+
+    a = rg.lift(fail)(x)
+    with g:
+        b = rg.lift(lambda p: a.value + p)(y)
+        c = rg.lift(lambda q: q)(b)
+
+    def again(*targets: rg.Var) -> list[bool]:
+        with pytest.raises(ValueError, match="f") as caught:
+            g.forward(*targets, executor=executor)
+        return ["retry=True" in note for note in caught.value.__notes__]
+
+    for turn in range(20):
+        x.set(turn)
+        y.set(turn)
+        assert not any(again(c, b, a)), "raised in this read"
+        assert any(again(c, b, a))
+        assert any(again(a))
+    fork = g.fork()
+    with pytest.raises(ValueError, match="f") as caught:
+        _ = fork[a].value
+    assert "retry=True" in caught.value.__notes__[-1]

@@ -345,3 +345,22 @@ def test_a_cycle_that_is_gone_is_gone_for_those_behind_it(g: rg.Graph) -> None:
     sheet.set(c1=(2,))
     for name in ("c9", "c11", "c9"):
         sheet.check(name)
+
+
+def test_an_edge_that_only_a_stale_read_refuses_says_what_to_do_first(g: rg.Graph) -> None:
+    c = g.input(True)
+    with g:
+        b = rg.lift(lambda: a.value if c.value else 0)()
+    a = rg.lift(lambda v: v + 1)(g.const(1))
+    b.name = "b"
+    assert b.value == 2
+    with pytest.raises(rg.CycleError) as caught:
+        a.replace_parent(0, b)
+    assert not getattr(caught.value, "__notes__", []), "it is a cycle"
+    c.set(False)
+    with pytest.raises(rg.CycleError) as caught:
+        a.replace_parent(0, b)
+    assert "read 'b' first" in caught.value.__notes__[0]
+    assert b.value == 0
+    a.replace_parent(0, b)
+    assert a.value == 1

@@ -630,7 +630,8 @@ def fail(
     scheduler.versions.settle()  # a read inside of it may have replayed a plan
     scheduler.error_count += 1
     number = scheduler.error_count
-    stored = StoredError(without_frames(error), scheduler.seen_parents(slot), number)
+    seen = scheduler.seen_parents(slot)
+    stored = StoredError(without_frames(error), seen, number, scheduler.turn)
     scheduler.errors[slot] = scheduler.raises[slot] = stored
     scheduler.staleness.put(slot, scheduler.unless_doubted(slot, FAILED))
     scheduler.staleness.renew()  # marks do not show which error it is
