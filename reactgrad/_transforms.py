@@ -16,6 +16,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad._nearby import nearby
 from reactgrad._trace import Arguments, TracedGraph, called_in, outer_graph, traced, values
+from reactgrad._var import DetachedVar
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff import grad as grad_of_nodes
 from reactgrad.backend import device_of_kind, read_value, spec
@@ -567,6 +568,8 @@ def _result(
             "the one to differentiate, or rg.stack or rg.concatenate several."
         )
     result = y if isinstance(y, Handle) else xs[0]._graph.const(y)
+    if isinstance(result, DetachedVar):
+        result = alias(result)  # a node, which has a derivative, zero
     for x in _taken_out(xs, result):
         if _follows(fn, x, result, args, kwargs):
             i = next(i for i, arg in enumerate(args) if arg is x)

@@ -785,6 +785,11 @@ def test_objects_among_the_arguments_are_part_of_their_kind() -> None:
 def test_arguments_without_a_part_in_the_result_get_zeros() -> None:
     assert rg.grad(lambda x, y: x * 2.0, (0, 1))(1.0, [1.0, 2.0])[1].tolist() == [0.0, 0.0]
     assert rg.grad(lambda x: 3.0)(1.0) == 0.0
+    for detached in (lambda x: x.detach(), lambda x: (x * 2.0).detach()):
+        assert (
+            rg.grad(detached)(1.0) == rg.hessian(detached)(1.0) == rg.jacobian(detached)(1.0) == 0.0
+        )
+        assert rg.jvp(detached, (1.0,), (1.0,))[1] == rg.vjp(detached, 1.0)[1](1.0)[0] == 0.0
     assert rg.jacobian(lambda x: np.ones(2))([1.0]).tolist() == [[0.0], [0.0]]
     assert rg.hessian(lambda x: x.sum())([1.0]).tolist() == [[0.0]]
     assert rg.jvp(lambda x, y: x * x, (3.0, 1.0), (1.0, 1.0)) == (9.0, 6.0)
