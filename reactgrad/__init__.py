@@ -48,6 +48,7 @@ import typing
 from reactgrad import extend as extend
 from reactgrad._cutoff import tolerance as tolerance
 from reactgrad._errors import AnomalyError as AnomalyError
+from reactgrad._errors import BlockError as BlockError
 from reactgrad._errors import BudgetWarning as BudgetWarning
 from reactgrad._errors import BusyError as BusyError
 from reactgrad._errors import Cancelled as Cancelled

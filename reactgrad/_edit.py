@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._change import NOTHING_CLOSED, Change, Definition, make_way
-from reactgrad._errors import DTypeError, EditError, ReactgradError
+from reactgrad._errors import BlockError, DTypeError, EditError, ReactgradError
 from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class Edits:
-    """A block of edits and what it has collected; one inside another sees what that one has."""
+    """A block of edits and what it has collected; one inside another sees what that one has.
+
+    Of two that are open the one opened last has to end first, else neither is made.
+    """
 
     __slots__ = ("_graph", "_outer", "operands", "removed")
 
@@ -61,8 +64,14 @@ class Edits:
         trace: TracebackType | None,
     ) -> None:
         try:
-            graph = self._graph
-            graph._edits = outer = self._outer
+            graph, outer = self._graph, self._outer
+            if graph._edits is self:
+                graph._edits = outer
+            else:
+                if is_open(graph, self):
+                    graph._edits = outer
+                if error is None:
+                    raise BlockError("a block of edits")
             if error is None and (self.operands or self.removed):
                 if outer is not None:
                     outer.join(self)
@@ -72,7 +81,8 @@ class Edits:
                         graph._announce()
                         settle(graph)
         finally:  # also where an interrupt comes first
-            self._graph._edits = self._outer
+            if self._graph._edits is self:
+                self._graph._edits = self._outer
             self._graph._lock.__exit__(kind, error, trace)
 
     def of(self, var: Var) -> list[Operand]:
@@ -104,6 +114,14 @@ class Edits:
         for edited in inner.operands.values():
             self.put(*edited)
         self.removed.update(inner.removed)
+
+
+def is_open(graph: Graph, edits: Edits | None) -> bool:
+    """Whether a block of edits is one of those that are open; ``None``, which is around all of them, is."""
+    block = graph._edits
+    while block is not None and block is not edits:
+        block = block._outer
+    return block is edits
 
 
 def _commit(graph: Graph, edits: Edits) -> None:

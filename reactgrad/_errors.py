@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactgrad.scheduler import BlockError as BlockError
 from reactgrad.scheduler import BusyError as BusyError
 from reactgrad.scheduler import Cancelled as Cancelled
 from reactgrad.scheduler import CycleError as CycleError

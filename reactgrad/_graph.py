@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from reactgrad import _build, _nodes, _reading, _setting
 from reactgrad._asked import Asked
 from reactgrad._change import Change
-from reactgrad._edit import Edits, insert, remove
+from reactgrad._edit import Edits, insert, is_open, remove
 from reactgrad._errors import (
+    BlockError,
     DTypeError,
     GraphError,
     SetError,
@@ -581,6 +582,9 @@ class Graph:
 
         Raises
         ------
+        BlockError
+            If it ends before a block that was opened inside of it, as two generators may do: all is
+            given back that was done in both.
         BusyError
             Inside a node that is being computed.
 
@@ -602,11 +606,19 @@ class Graph:
         with held(self):
             ran, queued = observers.ran, len(observers.queue)
             # Inside a block of edits, those that are collected here go with what is set here.
-            collected = Edits(self) if self._edits is not None else nullcontext()
+            edits = self._edits
+            collected = Edits(self) if edits is not None else None
             try:
-                with self._scheduler.transaction(partial(give_back, self)), collected:
+                with (
+                    self._scheduler.transaction(partial(give_back, self)),
+                    collected or nullcontext(),
+                ):
                     yield
+                    if self._edits is not collected:
+                        raise BlockError("a transaction")
             except BaseException:
+                if is_open(self, edits):
+                    self._edits = edits
                 observers.ran = ran
                 del observers.queue[queued:]
                 raise
@@ -1073,6 +1085,8 @@ class Graph:
             If a node that is removed is still used.
         ShapeError, DTypeError
             If operands do not fit a node or what depends on it.
+        BlockError
+            If it ends before a block that was opened inside of it, as two generators may do.
         BusyError
             Inside a node that is being computed.
 

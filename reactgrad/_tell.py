@@ -40,14 +40,17 @@ class held:
         trace: TracebackType | None,
     ) -> None:
         try:
-            self._graph._observers.held = self._before
+            # Less than that: one around it has ended before.
+            if self._graph._observers.held > self._before:
+                self._graph._observers.held = self._before
             if error is None or isinstance(error, Exception):
                 problems: list[Exception] = []
                 endless = deliver(self._graph, problems)
                 if problems or endless:
                     conclude(problems, endless, error)
         finally:  # also where an interrupt comes first
-            self._graph._observers.held = self._before
+            if self._graph._observers.held > self._before:
+                self._graph._observers.held = self._before
             self._graph._lock.__exit__(kind, error, trace)
 
 

@@ -2,6 +2,7 @@
 
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import Blank as Blank
+from reactgrad_scheduler import BlockError as BlockError
 from reactgrad_scheduler import BusyError as BusyError
 from reactgrad_scheduler import Cancelled as Cancelled
 from reactgrad_scheduler import CollectorPause as CollectorPause

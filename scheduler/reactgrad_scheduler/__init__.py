@@ -24,6 +24,7 @@ Map, from the bottom up:
 from reactgrad_scheduler.collector import CollectorPause as CollectorPause
 from reactgrad_scheduler.edit import Former as Former
 from reactgrad_scheduler.edit import Link as Link
+from reactgrad_scheduler.errors import BlockError as BlockError
 from reactgrad_scheduler.errors import BusyError as BusyError
 from reactgrad_scheduler.errors import Cancelled as Cancelled
 from reactgrad_scheduler.errors import CycleError as CycleError

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from reactgrad_scheduler import order
+from reactgrad_scheduler.errors import BlockError
 
 # What was noted: by key, the state that the transaction found.
 Noted = dict[Hashable, object]
@@ -62,25 +63,41 @@ class Notes:
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
         """Keep what the block does if it ends normally; else give back what was noted in it.
 
-        A transaction inside another one hands its notes to the outer one when it ends.
+        A transaction inside another one hands its notes to the outer one when it ends. One that ends
+        before one inside it takes that along.
+
+        Raises
+        ------
+        BlockError
+            At the end, if they end out of order.
         """
         noted: Noted = {}
         depth = len(self.open)
         try:
             self.open.append(noted)
             yield
+            if self.open[depth:] != [noted] or self.open[-1] is not noted:
+                raise BlockError("a transaction")
             if depth:
                 outer = self.open[depth - 1]
                 for key, before in noted.items():
                     outer.setdefault(key, before)
             del self.open[depth:]  # now it cannot fail any more
         except BaseException:
-            self.giving_back = True  # an outer transaction has noted it, or never saw it changed
-            try:
-                give_back(noted)
-            finally:
-                self.giving_back = False
-                del self.open[depth:]  # last: as long as it is open, nobody reads without the lock
+            if any(one is noted for one in self.open):  # else it went with one around it
+                for inner in self.open[depth + 1 :]:
+                    for key, before in inner.items():
+                        noted.setdefault(key, before)
+                self.giving_back = (
+                    True  # an outer transaction has noted it, or never saw it changed
+                )
+                try:
+                    give_back(noted)
+                finally:
+                    self.giving_back = False
+                    del self.open[
+                        depth:
+                    ]  # last: as long as it is open, nobody reads without the lock
             raise
 
 

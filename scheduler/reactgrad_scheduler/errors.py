@@ -32,6 +32,17 @@ class BusyError(ReactgradError, RuntimeError):
     """A node tried to change its own graph while the graph was running it."""
 
 
+class BlockError(ReactgradError, RuntimeError):
+    """A ``with`` block of a graph ended before one that was opened inside of it; nothing of both was made."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} ended out of order: of two that are open the one opened last has to end first. What was "
+            "collected in both was given up. Hold blocks open by nested `with` statements, or by one "
+            "contextlib.ExitStack; generators that hold one each are closed in the opposite order."
+        )
+
+
 class ExecutorError(ReactgradError, ValueError):
     """A way to run nodes that there is none of."""
 

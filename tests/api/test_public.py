@@ -106,6 +106,7 @@ def test_example_of_every_method_runs(name: str) -> None:
 
 BUILTIN_OF = {
     "MissingExtraError": ImportError,
+    "BlockError": RuntimeError,
     "BusyError": RuntimeError,
     "CycleError": ValueError,
     "DTypeError": TypeError,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -232,3 +234,68 @@ def test_nobody_sees_what_a_failed_transaction_had_set_while_it_is_given_back(
         raise ZeroDivisionError
     reader.join()
     assert seen == [2.0]
+
+
+@pytest.mark.parametrize("inner", ["edit", "transaction"])
+@pytest.mark.parametrize("outer", ["edit", "transaction"])
+def test_of_two_blocks_that_end_out_of_order_neither_is_made(
+    g: rg.Graph, outer: str, inner: str
+) -> None:
+    x, z = g.input(1.0), g.input(5.0)
+    y = x * 2.0
+
+    def block(kind: str) -> Generator[None]:
+        with getattr(g, kind)():
+            yield
+
+    first, second = block(outer), block(inner)
+    next(first)
+    y.replace_parent(0, z)
+    next(second)
+    y.replace_parent(0, z)
+    with pytest.raises(rg.BlockError, match="out of order"):
+        next(first)
+    with pytest.raises(rg.BlockError, match="out of order"):
+        next(second)
+    assert (y.parents[0], y.value) == (x, 2.0)
+    y.replace_parent(0, z)
+    assert (y.parents[0], y.value) == (z, 10.0)
+
+
+def test_blocks_that_end_in_any_order_leave_the_graph_as_good_as_before(g: rg.Graph) -> None:
+    lots = Random(0)
+    x, z = g.input(1.0), g.input(5.0)
+    y, told = x * 2.0, list[float]()
+    x.observe(lambda old, new: told.append(new))
+
+    def block() -> Generator[None]:
+        with lots.choice((g.edit, g.transaction))():
+            yield
+
+    for turn in range(300):
+        blocks = list[Generator[None]]()
+        for _ in range(lots.randrange(1, 12)):
+            if lots.random() < 0.4:
+                blocks.append(block())
+                next(blocks[-1])
+            elif blocks and lots.random() < 0.5:
+                ending = blocks.pop(lots.randrange(len(blocks)))
+                with pytest.raises((Regret, rg.BlockError, StopIteration)):
+                    ending.throw(Regret()) if lots.random() < 0.3 else next(ending)
+            else:
+                x.set(lots.random())
+                y.replace_parent(0, lots.choice((x, z)))
+        lots.shuffle(blocks)
+        for ending in blocks:
+            with pytest.raises((rg.BlockError, StopIteration)):
+                next(ending)
+        y.replace_parent(0, x)
+        told.clear()
+        x.set(float(-turn))
+        g.stabilize()
+        assert (y.parents[0], y.value, told) == (x, -2.0 * turn, [-turn])
+        other = threading.Thread(target=x.set, args=(7.0,))
+        other.start()
+        other.join(10.0)
+        assert x.value == 7.0, "the lock is held"
+        g.check_invariants()
