@@ -121,7 +121,8 @@ class Instance:
         self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
         for slot, var in ends.items():
             host.twin_programs[slot] = var._programs_dict()
-        weakref.finalize(self, _forget, host.twin_programs, list(ends))
+        # What is told of its end must not keep the graph alive, as those programs do.
+        weakref.finalize(self, _forget, weakref.ref(host), list(ends))
 
     def intact(self, graph: Graph) -> bool:
         """Whether all nodes are as they were built and in the graph, and nothing was added to them."""
@@ -690,9 +691,12 @@ def _held(host: Host, slot: int, known: set[int]) -> bool:
     return ref is not None and slot not in known and ref() is not None
 
 
-def _forget(programs: dict[int, Any], slots: list[int]) -> None:
-    for slot in slots:
-        programs.pop(slot, None)
+def _forget(of: weakref.ref[Host], slots: list[int]) -> None:
+    """Let gradients go with the instance that has kept them."""
+    host = of()
+    if host is not None:
+        for slot in slots:
+            host.twin_programs.pop(slot, None)
 
 
 @overload

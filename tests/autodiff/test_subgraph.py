@@ -810,3 +810,18 @@ def test_what_somebody_sees_goes_on_to_refuse_and_is_not_lost(g: rg.Graph) -> No
     np.testing.assert_array_equal(held.value, before)
     case.x.set(np.zeros((2, 3)))
     np.testing.assert_array_equal(held.value, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("ask", [lambda y, w: y.backward(), lambda y, w: rg.grad(y, w).value])
+def test_a_graph_goes_also_where_results_were_differentiated(ask: Callable[..., Any]) -> None:
+    model = rg.subgraph(lambda a, b: rg.tanh(a * b).sum())
+
+    def use() -> weakref.ref[rg.Graph]:
+        g = rg.Graph()
+        w = g.param(np.ones(4))
+        ask(model(g.input(np.arange(4.0)), w), w)
+        return weakref.ref(g)
+
+    graphs = [use() for _ in range(3)]
+    gc.collect()
+    assert [graph() for graph in graphs] == [None] * 3
