@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._store import NEW, UNBOUND, Store
+from reactgrad._steps import Steps
+from reactgrad._store import NEW, UNBOUND
 from reactgrad.backend import (
     Elementwise,
     Reduction,
@@ -492,13 +493,13 @@ def test_an_adopted_array_leaves_all_bound_that_does_not_read_it(
         read_again(x, last, beside, *sums)
         read_again(y, last, beside, *sums)
         bound: list[str] = []
-        real = Store._bind
+        real = Steps._bind
 
         def counting(store: Any, slots: Any) -> None:
             bound.extend([store.name(s) for s in slots if store._steps[s] in (NEW, UNBOUND)])
             real(store, slots)
 
-        monkeypatch.setattr(Store, "_bind", counting)
+        monkeypatch.setattr(Steps, "_bind", counting)
         before = strips_of(g)
         plans = [(t.plan, t.plan.fused) for t in g._scheduler.plans._transitions.values()]
         given = np.full((8, 9), 0.5)
