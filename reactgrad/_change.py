@@ -395,9 +395,12 @@ def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried:
     ]
     if any(went):
         return True
-    from traceback import clear_frames
+    if (
+        graph._subgraphs is not None
+    ):  # where nobody may hold the nodes that have refused, but these frames
+        from traceback import clear_frames
 
-    clear_frames(refused.__traceback__)  # which hold the nodes that have refused
+        clear_frames(refused.__traceback__)
     return forget_unseen(graph, slots)
 
 

@@ -35,11 +35,12 @@ class Edits:
     Of two that are open the one opened last has to end first, else neither is made.
     """
 
-    __slots__ = ("_graph", "_outer", "operands", "removed")
+    __slots__ = ("_graph", "_outer", "_void", "operands", "removed")
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._outer: Edits | None = None
+        self._void = False  # whether one around it has ended before
         # With the attributes of the node's op, if they change.
         self.operands: dict[int, tuple[Var, list[Operand], Attrs | None]] = {}
         self.removed: dict[int, Var] = {}
@@ -65,13 +66,13 @@ class Edits:
     ) -> None:
         try:
             graph, outer = self._graph, self._outer
-            if graph._edits is self:
+            last = graph._edits is self
+            if last:
                 graph._edits = outer
             else:
-                if is_open(graph, self):
-                    graph._edits = outer
-                if error is None:
-                    raise BlockError("a block of edits")
+                void_inside(graph, self)
+            if error is None and (self._void or not last):
+                raise BlockError.of("a block of edits")
             if error is None and (self.operands or self.removed):
                 if outer is not None:
                     outer.join(self)
@@ -116,12 +117,15 @@ class Edits:
         self.removed.update(inner.removed)
 
 
-def is_open(graph: Graph, edits: Edits | None) -> bool:
-    """Whether a block of edits is one of those that are open; ``None``, which is around all of them, is."""
+def void_inside(graph: Graph, ending: Edits | None) -> None:
+    """A block of edits, or ``None``: one around all of them, ends before those inside it, which will raise."""
     block = graph._edits
-    while block is not None and block is not edits:
+    while block is not None and block is not ending:
+        block._void = True
+        if block._outer is ending and ending is not None:
+            block._outer = ending._outer
+            return
         block = block._outer
-    return block is edits
 
 
 def _commit(graph: Graph, edits: Edits) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from reactgrad import _build, _nodes, _reading, _setting
 from reactgrad._asked import Asked
 from reactgrad._change import Change
-from reactgrad._edit import Edits, insert, is_open, remove
+from reactgrad._edit import Edits, insert, remove, void_inside
 from reactgrad._errors import (
     BlockError,
     DTypeError,
@@ -606,19 +606,16 @@ class Graph:
         with held(self):
             ran, queued = observers.ran, len(observers.queue)
             # Inside a block of edits, those that are collected here go with what is set here.
-            edits = self._edits
-            collected = Edits(self) if edits is not None else None
+            first = self._edits is None  # else what is edited here goes into the block around
+            collected = nullcontext() if first else Edits(self)
             try:
-                with (
-                    self._scheduler.transaction(partial(give_back, self)),
-                    collected or nullcontext(),
-                ):
+                with self._scheduler.transaction(partial(give_back, self)), collected:
                     yield
-                    if self._edits is not collected:
-                        raise BlockError("a transaction")
+                    if first and self._edits is not None:
+                        raise BlockError.of("a transaction")
             except BaseException:
-                if is_open(self, edits):
-                    self._edits = edits
+                if first:
+                    void_inside(self, None)
                 observers.ran = ran
                 del observers.queue[queued:]
                 raise

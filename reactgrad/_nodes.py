@@ -82,7 +82,7 @@ def check_name(graph: Graph, name: Any, slot: int | None) -> None:
     taken = by_name(graph, name)
     if taken is None or taken == slot:
         return
-    if forget_unseen(graph, [taken]):  # what nobody sees keeps no name
+    while forget_unseen(graph, [taken]):  # what nobody sees keeps no name
         graph._tidy()
         if by_name(graph, name) is None:
             return

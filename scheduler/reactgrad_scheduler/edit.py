@@ -31,11 +31,12 @@ class Notes:
         Whether what happens now gives back what a transaction that failed has changed.
     """
 
-    __slots__ = ("giving_back", "open")
+    __slots__ = ("_void", "giving_back", "open")
 
     def __init__(self) -> None:
         self.open: list[Noted] = []
         self.giving_back = False
+        self._void: list[Noted] = []  # those of open ones around which one has ended
 
     def __bool__(self) -> bool:
         """Whether a transaction is open."""
@@ -63,41 +64,39 @@ class Notes:
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
         """Keep what the block does if it ends normally; else give back what was noted in it.
 
-        A transaction inside another one hands its notes to the outer one when it ends. One that ends
-        before one inside it takes that along.
+        A transaction inside another one hands its notes to the outer one when it ends.
 
         Raises
         ------
         BlockError
-            At the end, if they end out of order.
+            At the end, if they end out of order; then neither keeps what it did.
         """
         noted: Noted = {}
-        depth = len(self.open)
         try:
             self.open.append(noted)
             yield
-            if self.open[depth:] != [noted] or self.open[-1] is not noted:
-                raise BlockError("a transaction")
-            if depth:
-                outer = self.open[depth - 1]
+            if self.open[-1] is not noted or any(one is noted for one in self._void):
+                raise BlockError.of("a transaction")
+            if len(self.open) > 1:
+                outer = self.open[-2]
                 for key, before in noted.items():
                     outer.setdefault(key, before)
-            del self.open[depth:]  # now it cannot fail any more
+            del self.open[-1:]  # now it cannot fail any more
         except BaseException:
-            if any(one is noted for one in self.open):  # else it went with one around it
-                for inner in self.open[depth + 1 :]:
-                    for key, before in inner.items():
-                        noted.setdefault(key, before)
-                self.giving_back = (
-                    True  # an outer transaction has noted it, or never saw it changed
-                )
-                try:
-                    give_back(noted)
-                finally:
-                    self.giving_back = False
-                    del self.open[
-                        depth:
-                    ]  # last: as long as it is open, nobody reads without the lock
+            at = next((i for i, one in enumerate(self.open) if one is noted), len(self.open))
+            inside = self.open[at + 1 :]
+            for inner in inside:
+                for key, before in inner.items():
+                    noted.setdefault(key, before)
+                inner.clear()
+            self._void[:] = [one for one in (*self._void, *inside) if one is not noted]
+            self.giving_back = True  # an outer transaction has noted it, or never saw it changed
+            try:
+                give_back(noted)
+            finally:
+                self.giving_back = False
+                # Last: as long as it is open, nobody reads without the lock.
+                self.open[at : at + 1] = []
             raise
 
 

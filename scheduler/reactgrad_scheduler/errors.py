@@ -33,13 +33,15 @@ class BusyError(ReactgradError, RuntimeError):
 
 
 class BlockError(ReactgradError, RuntimeError):
-    """A ``with`` block of a graph ended before one that was opened inside of it; nothing of both was made."""
+    """Of two ``with`` blocks of a graph the one opened first ended first; nothing of both was made."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what} ended out of order: of two that are open the one opened last has to end first. What was "
-            "collected in both was given up. Hold blocks open by nested `with` statements, or by one "
-            "contextlib.ExitStack; generators that hold one each are closed in the opposite order."
+    @classmethod
+    def of(cls, what: str) -> BlockError:
+        """The error of a kind of block."""
+        return cls(
+            f"{what} ended out of order: of two blocks that are open the one opened last has to end first. Nothing "
+            "of both is made. Hold blocks open by nested `with` statements, or by one contextlib.ExitStack; "
+            "generators that hold one each are closed in the opposite order."
         )
 
 

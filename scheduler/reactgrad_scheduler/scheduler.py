@@ -709,6 +709,7 @@ class Scheduler:
                     return run
         except BaseException:  # in whatever line around its steps
             executors.serial.break_off(self, plan, Run())
+            executors.serial.distrust_values(self, plan.slots)
             raise
         if run is None:  # it ended as planned
             run = plan.finished
@@ -812,6 +813,7 @@ class Scheduler:
         if needed is not None:
             self._refuse(needed, targets)
         surely = known.certain if known is not None else self._surely_run(slots)
+        decided = not surely and self._may_run(slots)  # by versions
         read_nothing = self.dynamic.keys().isdisjoint(slots)
         # What the host releases in the course of this run is not wanted back at its end.
         dropped = [target for target in targets if target in self.dropped] if self.dropped else ()
@@ -820,13 +822,8 @@ class Scheduler:
             shared = course is None and executor is not None and executor.pays(self, slots)
             # One node by itself, of which no plan is wanted, is run sooner than planned.
             alone = len(slots) == 1 and staleness.trace is None and group is None and known is None
-            if (
-                key is not None
-                and known is not None
-                and not surely
-                and course is None
-                and not shared
-            ):
+            if known is not None and not surely and course is None and not shared:
+                assert key is not None
                 return self._run_known(targets, key, repeats, known, reached)
             if slots and surely and course is None and not shared and not alone:
                 plan = self._whole_plan(targets, slots) if known is None else known
@@ -849,10 +846,9 @@ class Scheduler:
         # A read does not rebuild its targets; what other nodes need is rebuilt by a checked run.
         if key is None or run.failed or rebuilt:
             return run
+        # One that was cancelled, or in which marks were erased, does not show what the read leaves.
         if any(self._mark[slot] in UNSETTLED for slot in slots):
-            return (
-                run  # it was cancelled, or marks were erased: it does not show what the read leaves
-            )
+            return run
         # What a node reads is decided anew at every run, and what it reads may be cut off. Who replays a
         # plan sees neither who reads for the first time nor who does not read any more.
         read_nothing = read_nothing and self.dynamic.keys().isdisjoint(slots)
@@ -860,9 +856,11 @@ class Scheduler:
             plan = None
             if course is None:
                 certain = surely and run.ran == slots and not (run.cut_off or run.rebuilt)
-                if repeats or not (certain or alone):
+                if known is not None and known.certain == certain:
+                    plan = known
+                elif repeats or (decided and not alone):
                     plan = Plan.of(slots, self.topology.serial, certain=certain)
-                if plan is not None and not certain:
+                if plan is not None and decided:
                     self._keep(key[2], plan)
             elif repeats and surely:
                 plan = self._plan_with_script(run, slots, course)
@@ -924,8 +922,9 @@ class Scheduler:
             return None
         marked = self._mark.__getitem__
         for plan in self.plans.latest(read):
+            surely = self._surely_run(plan.slots)
             if (
-                (self._surely_run(plan.slots) if plan.certain else self._may_run(plan.slots))
+                (surely if plan.certain else not surely and self._may_run(plan.slots))
                 and plan.members.isdisjoint(self.dynamic)
                 and not any(map(marked, plan.sources(self.topology.parents)))
                 and plan.members.issuperset(filter(marked, found))
@@ -973,6 +972,7 @@ class Scheduler:
             run, straight = executors.compared.run_compared(self, plan, replaced)
         except BaseException:  # in whatever line around its steps
             executors.serial.break_off(self, plan, Run())
+            executors.serial.distrust_values(self, plan.slots)
             raise
         self.totals.resolved += 1
         if not straight:

@@ -796,6 +796,9 @@ def test_what_nobody_sees_refuses_no_edit_no_removal_and_no_name(g: rg.Graph) ->
     with g:
         assert twice(np.ones(3)).name == "twice"
         assert twice(np.ones(4)).name == "twice"
+        with g.reuse():  # which keeps what keeps the instance
+            assert (twice(np.ones(5)) + 1.0).value[0] == 3.0
+        case.x.name = "twice"
 
 
 def test_what_somebody_sees_goes_on_to_refuse_and_is_not_lost(g: rg.Graph) -> None:

@@ -127,6 +127,31 @@ def test_what_an_interrupted_run_left_is_no_value_where_versions_still_match(siz
     assert at > 20
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 5], ids=["first", "checked", "known", "replayed"])
+def test_an_interrupted_read_behind_cutoffs_loses_no_change(turns: int) -> None:
+    """Who was replaced without a version would be compared with itself, and nobody would hear of it."""
+    at, more = 0, True
+    while more:
+        at += 1
+        g = rg.Graph()
+        x, beside = g.input(np.array([1.0, 2.0])), g.input(np.ones(2))
+        y = x * 1.0 + beside * 0.0
+        y.cutoff = "equal"
+        z = y + 1.0
+        total = rg.lift(np.sum, cutoff="equal")(z)
+        end = rg.lift(lambda v: v * 2.0)(total)
+        for turn in range(turns):
+            (x if turn % 2 else beside).set(np.full(2, 10.0 + turn))
+            g.forward(end, z)
+        x.set(np.array([5.0, 6.0]))
+        more = interrupted(partial(g.forward, end, z), at)
+        for _ in range(2):
+            assert (z.value.tolist(), end.value) == ([6.0, 7.0], 26.0), at
+            g.check_invariants()
+            g.forget_marks()
+    assert at > 50
+
+
 @pytest.mark.parametrize("flips", [False, True], ids=["reads the same", "reads another"])
 def test_an_interrupt_of_a_function_that_reads_leaves_what_follows_from_the_leaves(
     flips: bool,

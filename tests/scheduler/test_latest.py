@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from random import Random
 
 import pytest
 
+import reactgrad as rg
 from reactgrad_scheduler import hubs, latest
 from reactgrad_scheduler.hubs import Hubs
 from reactgrad_scheduler.latest import Latest
@@ -123,6 +125,32 @@ def test_what_was_stale_before_and_what_was_read_in_between_runs_where_it_has_to
         if turn % 50 == 0:
             pair.compare()
     pair.compare()
+
+
+def test_where_no_cutoff_decides_only_certain_plans_are_kept() -> None:
+    case = Bystanders()
+    case.pair.invalidate(case.low)  # so that one run is not certain
+    for _ in range(6):
+        case.read(case.high)
+    kept = case.pair.host.scheduler.plans.kept
+    assert kept is not None
+    assert all(plan.certain for plan in kept)
+    case.pair.compare()
+
+
+def test_a_known_plan_is_kept_once_also_where_threads_run_it() -> None:
+    g = rg.Graph(executor=rg.Threads(2))
+    xs = [g.input(1.0) for _ in range(12)]
+    joined = rg.stack(xs).sum()
+    slow = rg.lift(lambda v: time.sleep(0.003) or v, cutoff="equal")
+    out = rg.lift(lambda *values: sum(values))(*[slow(joined) for _ in range(4)])
+    for i, x in enumerate(xs):
+        x.set(float(i + 2))
+        assert out.value == 4.0 * sum(one.value for one in xs)
+    kept = g._scheduler.plans.kept
+    assert kept is not None
+    plans = [plan.slots for plan in kept]
+    assert len(plans) == len(set(plans)) > 0
 
 
 @pytest.mark.parametrize("part", ["an operand", "the target"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Generator
 from random import Random
@@ -253,8 +254,11 @@ def test_of_two_blocks_that_end_out_of_order_neither_is_made(
     y.replace_parent(0, z)
     next(second)
     y.replace_parent(0, z)
-    with pytest.raises(rg.BlockError, match="out of order"):
+    with pytest.raises(rg.BlockError, match="out of order") as raised:
         next(first)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    assert (y.parents[0], y.value) == (x, 2.0)
+    y.replace_parent(0, z)  # still inside of the second
     with pytest.raises(rg.BlockError, match="out of order"):
         next(second)
     assert (y.parents[0], y.value) == (x, 2.0)
@@ -265,7 +269,7 @@ def test_of_two_blocks_that_end_out_of_order_neither_is_made(
 def test_blocks_that_end_in_any_order_leave_the_graph_as_good_as_before(g: rg.Graph) -> None:
     lots = Random(0)
     x, z = g.input(1.0), g.input(5.0)
-    y, told = x * 2.0, list[float]()
+    y, told, array = x * 2.0, list[float](), g.input(np.zeros(3))
     x.observe(lambda old, new: told.append(new))
 
     def block() -> Generator[None]:
@@ -284,6 +288,7 @@ def test_blocks_that_end_in_any_order_leave_the_graph_as_good_as_before(g: rg.Gr
                     ending.throw(Regret()) if lots.random() < 0.3 else next(ending)
             else:
                 x.set(lots.random())
+                array.set(np.full(3, lots.random()))
                 y.replace_parent(0, lots.choice((x, z)))
         lots.shuffle(blocks)
         for ending in blocks:

@@ -20,7 +20,7 @@ from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
+from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
 
 if TYPE_CHECKING:
     from reactgrad_scheduler.scheduler import Scheduler
@@ -494,9 +494,30 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         run.seal(scheduler.topology.serial)
         run.raised.clear()
         scheduler.last_run = run
+        distrust_values(scheduler, (slot,))
         raise
-    computing.pop()
-    conclude(scheduler, slot, outcome, run)
+    try:
+        computing.pop()
+        conclude(scheduler, slot, outcome, run)
+    except BaseException:
+        distrust_values(scheduler, (slot,))
+        raise
+
+
+def distrust_values(scheduler: Scheduler, slots: Iterable[int]) -> None:
+    """These nodes were interrupted: their values may be other ones by now, and no version says so.
+
+    Where a cutoff compares that with the next one, consumers would never hear of it: so it counts as replaced.
+    """
+    versions, mark = scheduler.versions, scheduler.staleness.mark
+    cutoffs = scheduler.staleness.cutoffs
+    doubtful = [slot for slot in slots if slot in cutoffs and mark[slot] in UNSETTLED]
+    if doubtful:
+        versions.settle()
+    for slot in doubtful:
+        if versions.version[slot]:  # else the next value is the first one
+            versions.version[slot] += 1
+        versions.record[slot] = None
 
 
 def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None:
@@ -507,7 +528,7 @@ def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None
     if versions.journal:  # a read inside of it may have replayed a plan
         versions.settle()
     versions.forced.discard(slot)
-    if outcome is UNCHANGED:
+    if outcome is UNCHANGED and versions.version[slot]:  # the first value is always a change
         run.cut_off.append(slot)
     else:
         versions.version[slot] += 1
