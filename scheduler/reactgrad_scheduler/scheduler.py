@@ -937,29 +937,36 @@ class Scheduler:
         self, targets: tuple[int, ...], key: Key | None, repeats: bool, plan: Plan
     ) -> Run:
         """Run a read all of whose nodes run, as a plan, which is stored if the read `repeats`."""
-        trace = self.staleness.trace
         for slot in plan.slots:
             self._journaled[slot] = 1
         kept = key is not None and not plan.readings and self.plans.keep(key[2], plan)
         run = self._replay(targets, Transition(plan, 0, ()))
         as_planned = run is plan.finished
-        if as_planned:
-            self.staleness.clean(plan.slots)
-            if key is not None and isinstance(key[2], Group):
-                key[2].clean_in = self.staleness.state
         self.totals.resolved += 1
+        if as_planned and self._left_clean(targets, key, repeats, plan):
+            return run
         self.staleness.trace = None
-        if repeats and key is not None and trace is not None and as_planned:
-            left = self._moved(trace)
-            if plan.expected is not None:
-                plan.expected.left = frozenset([slot for slot, mark in left if mark])
-            self._store(key, plan, targets, left)
-        else:
-            if not kept:
-                plan.retire()
-            if as_planned:
-                self.versions.names(len(plan))  # which may be let go of at any time
+        if not kept:
+            plan.retire()
+        if as_planned:
+            self.versions.names(len(plan))  # which may be let go of at any time
         return run
+
+    def _left_clean(
+        self, targets: tuple[int, ...], key: Key | None, repeats: bool, plan: Plan
+    ) -> bool:
+        """All nodes of a plan have their values now; whether it was stored, as it is if the read `repeats`."""
+        self.staleness.clean(plan.slots)
+        if key is not None and isinstance(key[2], Group):
+            key[2].clean_in = self.staleness.state
+        trace, self.staleness.trace = self.staleness.trace, None
+        if not repeats or key is None or trace is None:
+            return False
+        left = self._moved(trace)
+        if plan.expected is not None:
+            plan.expected.left = frozenset([slot for slot, mark in left if mark])
+        self._store(key, plan, targets, left)
+        return True
 
     def _run_known(
         self, targets: tuple[int, ...], key: Key, repeats: bool, plan: Plan, reached: Sequence[int]
@@ -987,12 +994,7 @@ class Scheduler:
             self.versions.names(len(plan))  # which may be let go of at any time
         else:
             self.totals.add(run)
-        self.staleness.clean(plan.slots)
-        if isinstance(key[2], Group):
-            key[2].clean_in = self.staleness.state
-        trace, self.staleness.trace = self.staleness.trace, None
-        if repeats and trace is not None:
-            self._store(key, plan, targets, self._moved(trace))
+        self._left_clean(targets, key, repeats, plan)
         return run
 
     def _keep(self, read: int | Group, plan: Plan) -> bool:
