@@ -36,7 +36,7 @@ class Notes:
     def __init__(self) -> None:
         self.open: list[Noted] = []
         self.giving_back = False
-        self._void: list[Noted] = []  # those of open ones around which one has ended
+        self._void: tuple[Noted, ...] = ()  # of those that are open, around which one has ended
 
     def __bool__(self) -> bool:
         """Whether a transaction is open."""
@@ -89,7 +89,7 @@ class Notes:
                 for key, before in inner.items():
                     noted.setdefault(key, before)
                 inner.clear()
-            self._void[:] = [one for one in (*self._void, *inside) if one is not noted]
+            self._void = tuple([one for one in (*self._void, *inside) if one is not noted])
             self.giving_back = True  # an outer transaction has noted it, or never saw it changed
             try:
                 give_back(noted)

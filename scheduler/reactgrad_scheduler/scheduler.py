@@ -387,14 +387,7 @@ class Scheduler:
         while path := order.relink(topology, {slot: links[slot].parents for slot in links}, former):
             reader = self._reader(path, links)
             if reader is None or not reads_yield:
-                error = self.cycle_error(path)
-                if reader is not None and self._mark[reader] in UNSETTLED:
-                    name = self.host.name(reader)
-                    error.add_note(
-                        f"{name!r} depends on the node before it here because its function read that one when it ran "
-                        f"last, and it is stale: if it does not read it any more, read {name!r} first, then edit."
-                    )
-                raise error
+                raise self._refused_edge(path, reader)
             links = {**links, reader: Link((links.get(reader) or self.link(reader)).operands)}
         versions, dynamic = self.versions, self.dynamic
         for slot, link in links.items():
@@ -410,6 +403,17 @@ class Scheduler:
                 dynamic[slot] = link.fixed
             elif dynamic:
                 dynamic.pop(slot, None)
+
+    def _refused_edge(self, path: Sequence[int], reader: int | None) -> CycleError:
+        """The error for a cycle; `reader`: a node on it that depends on the one before by what it read."""
+        error = self.cycle_error(path)
+        if reader is not None and self._mark[reader] in UNSETTLED:
+            name = self.host.name(reader)
+            error.add_note(
+                f"{name!r} depends on the node before it here because its function read that one when it ran last, "
+                f"and it is stale: if it does not read it any more, read {name!r} first, then edit."
+            )
+        return error
 
     def outdate(self, former: Former) -> None:
         """Nodes that ``relink`` has changed become stale, and plans are found anew."""
