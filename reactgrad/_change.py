@@ -395,9 +395,8 @@ def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried:
     ]
     if any(went):
         return True
-    if (
-        graph._subgraphs is not None
-    ):  # where nobody may hold the nodes that have refused, but these frames
+    if graph._subgraphs is not None:
+        # Perhaps only the frames of the error still hold the nodes that have refused.
         from traceback import clear_frames
 
         clear_frames(refused.__traceback__)

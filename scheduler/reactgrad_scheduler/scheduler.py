@@ -712,8 +712,7 @@ class Scheduler:
                     self._arrive(transition)
                     return run
         except BaseException:  # in whatever line around its steps
-            executors.serial.break_off(self, plan, Run())
-            executors.serial.distrust_values(self, plan.slots)
+            executors.serial.cut_short(self, plan)
             raise
         if run is None:  # it ended as planned
             run = plan.finished
@@ -865,7 +864,9 @@ class Scheduler:
                 elif repeats or (decided and not alone):
                     plan = Plan.of(slots, self.topology.serial, certain=certain)
                 if plan is not None and decided:
-                    self._keep(key[2], plan)
+                    for slot in slots:
+                        self._journaled[slot] = 1
+                    self.plans.keep(key[2], plan)
             elif repeats and surely:
                 plan = self._plan_with_script(run, slots, course)
             if repeats and plan is not None and trace is not None:
@@ -978,12 +979,11 @@ class Scheduler:
         """Run those nodes of a known plan whose parents' versions moved; `reached`: which were settled before."""
         before = plan.members.difference(reached)
         replaced = executors.compared.due(self, before).union(key[1])
-        self._keep(key[2], plan)
+        self.plans.keep(key[2], plan)
         try:
             run, straight = executors.compared.run_compared(self, plan, replaced)
         except BaseException:  # in whatever line around its steps
-            executors.serial.break_off(self, plan, Run())
-            executors.serial.distrust_values(self, plan.slots)
+            executors.serial.cut_short(self, plan)
             raise
         self.totals.resolved += 1
         if not straight:
@@ -1000,12 +1000,6 @@ class Scheduler:
             self.totals.add(run)
         self._left_clean(targets, key, repeats, plan)
         return run
-
-    def _keep(self, read: int | Group, plan: Plan) -> bool:
-        """Find this plan again by the marks of its nodes, if the read comes again; whether it is kept."""
-        for slot in plan.slots:
-            self._journaled[slot] = 1
-        return self.plans.keep(read, plan)
 
     def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
         """The plan of a run in whose course the host rebuilt and released values."""

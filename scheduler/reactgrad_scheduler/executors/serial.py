@@ -304,6 +304,12 @@ def break_off(scheduler: Scheduler, plan: Plan, run: Run) -> None:
         scheduler.host.spoiled([slot for slot in plan.slots if mark[slot] and slot not in reached])
 
 
+def cut_short(scheduler: Scheduler, plan: Plan) -> None:
+    """The run of a plan was interrupted, in whatever line around its steps."""
+    break_off(scheduler, plan, Run())
+    distrust_values(scheduler, plan.slots)
+
+
 def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
     """Of these nodes, those that were dropped may have been bound to new storage: it holds nothing."""
     dropped = scheduler.dropped
