@@ -1,4 +1,4 @@
-"""A side in a process of its own, for libraries whose threads would fight with ours.
+"""A side in a process of its own, where others would fight with ours for threads, or be in its way.
 
 The processes work in turns, never at the same time: one waits for its next order while another one is
 being timed.

@@ -58,7 +58,8 @@ class Side:
     needs
         The package that must be installed, if it is not one of ours.
     apart
-        Whether it runs in a process of its own, since its threads would disturb the others'.
+        Whether it runs in a process of its own, since its threads would disturb the others', or what
+        the others have loaded would disturb it.
     reports
         Whether its step returns the seconds that count, instead of being timed.
     """

@@ -178,7 +178,8 @@ def cases(setting: Setting) -> list[Case]:
     ):
 
         def side(called: str, size: int, make: Any = make) -> Side:
-            return Side(called, lambda: make(Tape(size, setting.permuted)))
+            # Apart: the more objects others have loaded, the later the collector passes over ours.
+            return Side(called, lambda: make(Tape(size, setting.permuted)), apart=True)
 
         found += [
             Contest(
