@@ -823,8 +823,9 @@ class Scheduler:
         executor = self.executor
         with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
             shared = course is None and executor is not None and executor.pays(self, slots)
-            # One node by itself, of which no plan is wanted, is run sooner than planned.
-            alone = len(slots) == 1 and staleness.trace is None and group is None and known is None
+            # One node by itself, of which no plan is wanted or can be had, is run sooner than planned.
+            alone = len(slots) == 1 and group is None and known is None
+            alone = alone and (staleness.trace is None or self._reads_anew(slots[0]))
             if known is not None and not surely and course is None and not shared:
                 assert key is not None
                 return self._run_known(targets, key, repeats, known, reached)
@@ -872,6 +873,10 @@ class Scheduler:
             if repeats and plan is not None and trace is not None:
                 self._store(key, plan, targets, self._moved(trace))
         return run
+
+    def _reads_anew(self, slot: int) -> bool:
+        """Whether a node that was never computed can have no operands but those that it reads itself."""
+        return not (self.leaf[slot] or self.topology.parents[slot] or self.versions.version[slot])
 
     def _surely_run(self, slots: Sequence[int]) -> bool:
         """Whether all of these nodes run, whatever the ones before give."""

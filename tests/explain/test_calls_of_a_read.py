@@ -215,6 +215,16 @@ def test_a_node_that_reads_in_a_hot_plan_takes_a_few_calls_and_those_of_its_read
     assert python_calls(of(30)) - python_calls(of(10)) <= 9 * 20
 
 
+def test_a_function_that_was_never_run_is_run_sooner_than_planned() -> None:
+    """What it will read is not known before, so that a plan of it would have to be left at once."""
+    g = rg.Graph()
+    x = g.input(1.0)
+    with g:
+        first, second = (rg.lift(lambda: x.value + 1.0)() for _ in range(2))
+    first.value
+    assert python_calls(lambda: second.value) <= 78  # 133 with a plan
+
+
 # --- the first sight of what is stale -------------------------------------------------------------
 
 
