@@ -97,6 +97,9 @@ class Contest:
         Whether the caller still holds the outputs of a step while the next one runs.
     rtol, atol
         How far outputs may differ.
+    constant
+        Whether the outputs are the same for all inputs; else they must differ, or to compare them
+        would say nothing.
     alike
         Whether all sides compute the same; not where one graph is measured beside a larger one.
     """
@@ -111,6 +114,7 @@ class Contest:
     keep: bool = True
     rtol: float = 1e-9
     atol: float = 1e-12
+    constant: bool = False
     alike: bool = True
 
     @property

@@ -1,6 +1,8 @@
 """B4: a grid of Python functions; one input changes, all outputs are read.
 
-Node (l, i) is a function of (l - 1, i - 1), (l - 1, i), (l - 1, i + 1), round the edges.
+Node (l, i) is a function of (l - 1, i - 1), (l - 1, i), (l - 1, i + 1), round the edges: a weighted mean, so
+that the last layer still shows the inputs. Where cutoffs compare it is one of integers, in which no change is
+ever lost: a mean would be rounded to what it was on the way, and less would run than beside.
 """
 
 from __future__ import annotations
@@ -10,30 +12,44 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
-from bench._goal import faster
+from bench._calls import Calls, uncounted
+from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
+from bench._goal import exactly, faster
 from bench._peers import load
 
 # After so many sets of an input the plan for it is there.
 SETS = 3
 
 
+RANGE = 1 << 24
+
+
 def mixed(a: float, b: float, c: float) -> float:
-    return 0.25 * a + 0.5 * b - 0.125 * c
+    return 0.25 * a + 0.5 * b + 0.25 * c
 
 
 def mixed_otherwise(a: float, b: float, c: float) -> float:
-    return 0.5 * c - a * 0.125 - 0.25 * b
+    return 0.5 * c + a * 0.25 + 0.25 * b
+
+
+def whole(a: int, b: int, c: int) -> int:
+    return (3 * a + 5 * b + 7 * c) & 0xFFFFFF
+
+
+def whole_otherwise(a: int, b: int, c: int) -> int:
+    return (c * 9 - a * 5 - 7 * b) & 0xFFFFFF
 
 
 class Grid:
-    """Its shape, and what its nodes compute."""
+    """Its shape, and what its nodes compute; with `cutoff`, of integers, compared after each run."""
 
-    def __init__(self, side: int, setting: Setting) -> None:
+    def __init__(self, side: int, setting: Setting, cutoff: str | None = None) -> None:
         layers = setting.size(side, 4)
         self.width = layers + layers // 5 if setting.permuted else layers
         self.layers = layers
-        self.function = mixed_otherwise if setting.permuted else mixed
+        self.cutoff = cutoff
+        means, integers = (mixed, mixed_otherwise), (whole, whole_otherwise)
+        self.function = (integers if cutoff else means)[setting.permuted]
 
     @property
     def stale(self) -> int:
@@ -43,18 +59,25 @@ class Grid:
     def around(self, i: int) -> tuple[int, int, int]:
         return (i - 1) % self.width, i, (i + 1) % self.width
 
+    def start(self, i: int) -> float:
+        """What an input holds at first."""
+        return i if self.cutoff else float(i)
+
     def draw_one(self, rng: np.random.Generator) -> tuple[int, float]:
         """Always the same input, another value."""
-        return self.width // 3, float(rng.normal())
+        return self.width // 3, self.drawn(rng)
 
     def draw_any(self, rng: np.random.Generator) -> tuple[int, float]:
-        return int(rng.integers(self.width)), float(rng.normal())
+        return int(rng.integers(self.width)), self.drawn(rng)
 
-    def ours(self, cutoff: str | None = None, *, sets: int = 0) -> Step:
-        """The step, after each input was set so often."""
+    def drawn(self, rng: np.random.Generator) -> float:
+        return int(rng.integers(RANGE)) if self.cutoff else float(rng.normal())
+
+    def ours(self, *, sets: int = 0, count: Any = uncounted) -> Step:
+        """The step, after each input was set so often, at last to what it was."""
         g = rg.Graph()
-        inputs = row = [g.input(float(i)) for i in range(self.width)]
-        node = rg.lift(self.function, cutoff=cutoff)
+        inputs = row = [g.input(self.start(i)) for i in range(self.width)]
+        node = rg.lift(count(self.function), cutoff=self.cutoff)
         for _ in range(self.layers):
             row = [node(*[row[k] for k in self.around(i)]) for i in range(self.width)]
         outputs, forward = row, g.forward
@@ -65,15 +88,25 @@ class Grid:
             forward(*outputs)
             return [output.value for output in outputs]
 
-        for _ in range(sets):
+        for turn in reversed(range(sets)):
             for i in range(self.width):
-                step((i, 1.0))
+                step((i, self.start(i) + turn))
         return step
+
+    def counted(self) -> tuple[float, float]:
+        """Calls of the function for one change; and one for each stale node."""
+        calls, steps = Calls(), 3
+        step = self.ours(count=calls)
+        step((0, 0))
+        calls.count, rng = 0, np.random.default_rng(6)
+        for _ in range(steps):
+            step(self.draw_one(rng))
+        return calls.count / steps, self.stale
 
     def in_reaktiv(self) -> Step:
         reaktiv = load("reaktiv")
         function = self.function
-        inputs = row = [reaktiv.Signal(float(i)) for i in range(self.width)]
+        inputs = row = [reaktiv.Signal(self.start(i)) for i in range(self.width)]
         for _ in range(self.layers):
             row = [
                 reaktiv.Computed(lambda a=a, b=b, c=c: function(a(), b(), c()))
@@ -92,7 +125,7 @@ class Grid:
         loman = load("loman")
         sheet = loman.Computation()
         for i in range(self.width):
-            sheet.add_node(f"n0_{i}", value=float(i))
+            sheet.add_node(f"n0_{i}", value=self.start(i))
         for layer in range(1, self.layers + 1):
             for i in range(self.width):
                 args = [f"n{layer - 1}_{k}" for k in self.around(i)]
@@ -110,10 +143,11 @@ class Grid:
 
 
 def cases(setting: Setting) -> list[Case]:
-    large, small = Grid(100, setting), Grid(20, setting)
+    large, small, cut = Grid(100, setting), Grid(20, setting), Grid(100, setting, "equal")
 
-    def reaktiv(goal: float) -> Peer:
-        return Peer(Side("reaktiv", large.in_reaktiv, needs="reaktiv"), faster(goal))
+    def reaktiv(grid: Grid, goal: float | None = None) -> Peer:
+        side = Side("reaktiv", grid.in_reaktiv, needs="reaktiv")
+        return Peer(side, None if goal is None else faster(goal))
 
     def contest(
         grid: Grid, ours: Side, peer: Peer, how: str = "", *, wander: bool = False
@@ -128,12 +162,14 @@ def cases(setting: Setting) -> list[Case]:
         )
 
     return [
-        contest(large, Side("reactgrad", large.ours), reaktiv(60.0)),
-        contest(
-            large,
-            Side("reactgrad", lambda: large.ours("equal")),
-            reaktiv(30.0),
-            ", a cutoff on every node",
+        contest(large, Side("reactgrad", large.ours), reaktiv(large, 60.0)),
+        contest(cut, Side("reactgrad", cut.ours), reaktiv(cut, 30.0), ", a cutoff on every node"),
+        Count(
+            f"{cut.layers} × {cut.width}, a cutoff on every node",
+            "calls",
+            cut.counted,
+            "stale nodes",
+            exactly(),
         ),
         contest(
             small,
@@ -143,7 +179,7 @@ def cases(setting: Setting) -> list[Case]:
         contest(
             large,
             Side("reactgrad", lambda: large.ours(sets=SETS)),
-            Peer(Side("reaktiv", large.in_reaktiv, needs="reaktiv")),
+            reaktiv(large),
             ", another input each time",
             wander=True,
         ),

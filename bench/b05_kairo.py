@@ -245,6 +245,7 @@ def cases(setting: Setting) -> list[Case]:
                         faster(10.0),
                     ),
                 ),
+                constant=suite.build is avoidable,
             )
         )
         found.append(

@@ -1,4 +1,4 @@
-"""B9: incremental backward: the last layers' params change, or one of two branches, beside a full pass."""
+"""B9: incremental backward: the last layers' params change, or one of two branches, beside all gradients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Chain:
     """Layers ``tanh(h @ w)``, one param each, and a gradient for each param."""
 
     def __init__(self, setting: Setting) -> None:
-        self.width = 24 if setting.permuted else 32
+        self.width = 32
+        self.swapped = setting.permuted  # the params come first
         self.layers = setting.size(200, 12)
-        self._activation = rg.sin if setting.permuted else rg.tanh
 
     def built(self) -> tuple[rg.Graph, list[Any], list[Any]]:
         """A graph, its params, their gradients."""
@@ -28,7 +28,7 @@ class Chain:
         h = g.input(np.random.default_rng(2).normal(size=(self.width, self.width)))
         params = [g.param(matrix) for matrix in self.draw_all(np.random.default_rng(3))]
         for w in params:
-            h = self._activation(h @ w)
+            h = rg.tanh(w @ h if self.swapped else h @ w)
         return g, params, list(rg.grad(h.sum(), params))
 
     def draw_all(self, rng: np.random.Generator) -> list[np.ndarray]:
@@ -41,39 +41,29 @@ class Chain:
     def _matrix(self, rng: np.random.Generator) -> np.ndarray:
         return rng.normal(size=(self.width, self.width)) / self.width**0.5
 
-    def last_layers(self) -> Step:
+    def changing(self, *, all_gradients: bool) -> Step:
+        """The last layers' params set; their gradients read, or first those of all params."""
         g, params, gradients = self.built()
-        changed, wanted = params[-CHANGED:], gradients[-CHANGED:]
+        changed, last = params[-CHANGED:], gradients[-CHANGED:]
+        wanted = gradients if all_gradients else last
 
         def step(matrices: Any) -> Any:
             g.set(dict(zip(changed, matrices, strict=True)))
             g.forward(*wanted)
-            return [one.value for one in wanted]
-
-        return step
-
-    def everything(self) -> Step:
-        """All params set, to what they were before the last layers; all gradients read."""
-        g, params, gradients = self.built()
-        present = self.draw_all(np.random.default_rng(3))
-
-        def step(matrices: Any) -> Any:
-            present[-CHANGED:] = matrices
-            g.set(dict(zip(params, present, strict=True)))
-            g.forward(*gradients)
-            return [one.value for one in gradients][-CHANGED:]
+            return [one.value for one in last]
 
         return step
 
     def counted(self) -> tuple[float, float]:
-        """Nodes that the last layers make run, and nodes of a full pass."""
+        """Nodes that the last layers make run for their own gradients, and for those of all params."""
         g, params, gradients = self.built()
         g.forward(*gradients)
         rng = np.random.default_rng(4)
-        g.set(dict(zip(params[-CHANGED:], self.draw(rng), strict=True)))
-        few = len(g.forward(*gradients[-CHANGED:]).ran)
-        g.set(dict(zip(params, self.draw_all(rng), strict=True)))
-        return few, len(g.forward(*gradients).ran)
+        found: list[int] = []
+        for wanted in (gradients[-CHANGED:], gradients):
+            g.set(dict(zip(params[-CHANGED:], self.draw(rng), strict=True)))
+            found.append(len(g.forward(*wanted).ran))
+        return found[0], found[1]
 
 
 def branches(setting: Setting) -> tuple[float, float]:
@@ -123,8 +113,12 @@ def cases(setting: Setting) -> list[Case]:
         Contest(
             f"last {CHANGED} of {chain.layers} layers change",
             chain.draw,
-            Side("reactgrad", chain.last_layers),
-            (Peer(Side("full backward", chain.everything), faster(10.0)),),
+            Side("reactgrad", lambda: chain.changing(all_gradients=False)),
+            (
+                Peer(
+                    Side("full backward", lambda: chain.changing(all_gradients=True)), faster(10.0)
+                ),
+            ),
         ),
         Count(
             "one of two branches changes",

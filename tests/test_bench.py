@@ -98,6 +98,16 @@ def toy(*peers: Peer, ours: Callable[[Any], Any] = lambda x: 2.0 * x) -> ModuleT
     return module
 
 
+def test_outputs_that_do_not_depend_on_inputs_fail_the_workload(
+    measured: Callable[[ModuleType], Any],
+) -> None:
+    """They would agree with those of anybody: no comparison could fail."""
+    faint = Peer(Side("wrong", lambda: lambda x: 0.0))
+    (line,) = measured(toy(faint, ours=lambda x: 1e-18 * x))
+    assert line.failed
+    assert "the same for other inputs" in line.note
+
+
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], Any]:
     """Lines of a toy workload."""

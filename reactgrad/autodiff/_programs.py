@@ -18,7 +18,7 @@ class Programs:
         "_by_output",
         "_live",
         "_next",
-        "_stills",
+        "_stand_ins",
         "asking",
         "building",
         "changing",
@@ -38,8 +38,8 @@ class Programs:
             weakref.WeakValueDictionary()
         )
         self._next = 0
-        # By the serial of a node the one that stands for it, and passes no gradient; seldom there are any.
-        self._stills: weakref.WeakValueDictionary[int, Any] | None = None
+        # By the serial of a node the one that stands for it as a direction; seldom there are any.
+        self._stand_ins: weakref.WeakValueDictionary[int, Any] | None = None
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
         self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes
@@ -109,13 +109,13 @@ class Programs:
             if program in copies:
                 self._by_output[key] = copies[program]
 
-    def still(self, serial: int, make: Callable[[], Any]) -> Any:
-        """The Var that stands for the node with this serial and passes no gradient; made once."""
-        if self._stills is None:
-            self._stills = weakref.WeakValueDictionary()
-        found = self._stills.get(serial)
+    def stand_in(self, serial: int, make: Callable[[], Any]) -> Any:
+        """The Var that stands for the node with this serial as a direction; made once."""
+        if self._stand_ins is None:
+            self._stand_ins = weakref.WeakValueDictionary()
+        found = self._stand_ins.get(serial)
         if found is None:
-            found = self._stills[serial] = make()
+            found = self._stand_ins[serial] = make()
         return found
 
     def wait_for(self, slots: Container[int]) -> bool:

@@ -78,7 +78,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         )
     graph = y._graph
     with graph._lock:
-        given = [_still(v, wanted) for v in given]
+        given = [_stand_in(v, wanted) for v in given]
         if _hooked(y, wanted):  # how the gradient moves that they leave, as in rg.hessian
             found = tuple(_moved(y, x, wanted, given, allow_unused) for x in wanted)
             return found[0] if single else found
@@ -89,26 +89,47 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         program = graph._programs.find(slope._slot, "hvp")
         if program is None:
             # Not that of rg.grad: this one lives as long as the products.
-            program = _Products(slope, _ones(slope))
+            program = _Products(slope, _ones(slope), given)
             graph._programs.name(slope._slot, "hvp", program)
         found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
     return found[0] if single else found
 
 
-def _still(v: Any, xs: Sequence[Any]) -> Any:
-    """A direction that does not move with `xs`: the product is of derivatives of y alone."""
+def _stand_in(v: Any, xs: Sequence[Any]) -> Any:
+    """A direction as a node of its own, where it may depend on `xs`: see ``_Products``."""
     graph = xs[0]._graph
     moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
     if not moves or v._graph is not graph:
         return v
     serial = graph._scheduler.topology.serial[v._slot]
-    return graph._programs.still(serial, lambda: alias(v.detach()))
+    with graph.enable_grad():
+        return graph._programs.stand_in(serial, lambda: alias(v))
 
 
 class _Products(Program):
-    """Products of a Hessian, as the gradient of the slope: hooks are for gradients of the output."""
+    """Products of a Hessian, as the gradient of the slope: hooks are for gradients of the output.
 
-    __slots__ = ()
+    The product is of derivatives of the output alone: the directions do not move with what it is the
+    derivative by, though it depends on them, and passes gradients to them, like any other node.
+    """
+
+    __slots__ = ("_directions",)
+
+    def __init__(self, slope: Any, seed: Any, directions: Iterable[Any]) -> None:
+        serial = slope._graph._scheduler.topology.serial
+        slots = [v._slot for v in directions if isinstance(v, Handle)]
+        self._directions = {slot: serial[slot] for slot in slots}
+        super().__init__(slope, seed)
+
+    def twin(self, graph: Any) -> Program:
+        """The same program in a fork of the graph."""
+        program: Any = super().twin(graph)
+        program._directions = self._directions
+        return program
+
+    def _open_edges(self, slot: int) -> tuple[tuple[int, int], ...]:
+        serial = self._graph._scheduler.topology.serial
+        return () if self._directions.get(slot) == serial[slot] else super()._open_edges(slot)
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
         if super()._hooks_of(slot):

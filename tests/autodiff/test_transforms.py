@@ -1279,6 +1279,51 @@ def test_x_as_its_own_direction() -> None:
     assert product.value == 24.0
 
 
+def test_a_product_passes_gradients_to_its_direction() -> None:
+    """It does not move with ``x``; what is derived from it does: 6 x t, of which t may be anything."""
+    g = rg.Graph()
+    x, u = g.param([1.0, 2.0]), g.param([3.0, 4.0])
+    y = (x**3).sum()
+    for along, by, expected in (
+        (u, u, [6.0, 12.0]),
+        (u * 1.0, u, [6.0, 12.0]),
+        (u * 1.0, x, [18.0, 24.0]),
+        (x, x, [12.0, 24.0]),
+        (x * 1.0, x, [12.0, 24.0]),
+        (x * u, x, [36.0, 96.0]),
+    ):
+        product = rg.hvp(y, x, along)
+        np.testing.assert_allclose(rg.grad(product.sum(), by).value, expected)
+        fork = g.fork()
+        with fork:
+            again = rg.grad(rg.hvp(fork[y], fork[x], fork[along]).sum(), fork[by])
+        np.testing.assert_allclose(again.value, expected)
+    # The product of a product moves with the direction of the one before.
+    third = rg.hvp(rg.hvp(y, x, x * 1.0).sum(), x, u)
+    np.testing.assert_allclose(third.value, [36.0, 48.0])
+
+
+def test_a_product_that_was_asked_for_under_no_grad_is_like_any_other() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, 2.0])
+    y, along = (x**3).sum(), x * 1.0
+    with rg.no_grad():
+        product = rg.hvp(y, x, along)
+    np.testing.assert_allclose(product.value, [6.0, 24.0])
+    np.testing.assert_allclose(rg.grad(rg.hvp(y, x, along).sum(), x).value, [12.0, 24.0])
+
+
+def test_a_product_passes_gradients_to_its_direction_through_functions_without_forward_rule() -> (
+    None
+):
+    g = rg.Graph()
+    x = g.param([1.0, 2.0])
+    cube = rg.lift(lambda a: a**3, vjp=lambda g, ans, a: (g * 3.0 * a * a,))
+    product = rg.hvp(cube(x).sum(), x, x * 1.0)
+    np.testing.assert_allclose(product.value, [6.0, 24.0])
+    np.testing.assert_allclose(rg.grad(product.sum(), x).value, [12.0, 24.0])
+
+
 def test_what_becomes_of_a_detached_node_of_the_direction_changes_no_product() -> None:
     g = rg.Graph()
     w = g.param([1.0, 2.0])
