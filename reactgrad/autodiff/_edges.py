@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reactgrad.ops import PARAM
@@ -63,3 +65,19 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
                 found.add(parent)
                 stack.append(parent)
     return sorted(leaves, key=topology.serial.__getitem__)
+
+
+def way_to(output: int, slot: int, edges: Mapping[int, Sequence[tuple[int, int]]]) -> list[int]:
+    """A shortest way along the data from a node to the output, over these edges, which have one."""
+    users: dict[int, int] = {}
+    queue = deque([output])
+    while slot not in users:
+        at = queue.popleft()
+        for _, source in edges[at]:
+            if source not in users:
+                users[source] = at
+                queue.append(source)
+    path = [slot]
+    while path[-1] != output:
+        path.append(users[path[-1]])
+    return path

@@ -70,7 +70,12 @@ class Jacobian(Program):
         """The direction follows the shape of the source."""
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
-        # What x is computed from does not matter; what its gradient passes does.
+        # Its own nodes do not matter, where the output uses their value; nor does what x is computed from; but what
+        # the gradient of x passes does.
+        owners = self._graph._host.owners
+        changed = {slot for slot in changed if owners.get(slot) != self.number}
+        if not (changed or respecced):
+            return
         if respecced or changed != {self._x} or self._hooks or self._graph._host.hooks:
             self._restart(redefine)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from reactgrad._errors import Cancelled, GradientError, OutdatedRuleError, SeedError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
-from reactgrad.autodiff._edges import open_edges, operand_vars, sources
+from reactgrad.autodiff._edges import open_edges, operand_vars, sources, way_to
 from reactgrad.backend import WEAK_SPECS
 from reactgrad.flow import Differentiable, follow_segment
 from reactgrad.ops import (
@@ -541,6 +541,7 @@ class Program:
                     self._drop(self._parts, (slot, i))
                     gone.add(source)
                 reached += self._reach([source for _, source in after])
+        self._check_circle(reached)
         totals |= gone
         left = self._leave(gone, totals) if gone else []
         known = self._known
@@ -570,6 +571,7 @@ class Program:
             self._note(self, name, getattr(self, name))
         reads = self.reads
         self._start()
+        self._check_circle(self._edges)
         self.reads = reads | self.reads
         self.refusal = None
         wanted = [slot for slot in self._given if self._shown(slot) is not None]
@@ -685,6 +687,33 @@ class Program:
                 reached.append(slot)
                 stack += [source for _, source in found]
         return reached
+
+    def _check_circle(self, reached: Iterable[int]) -> None:
+        """Raise ``CycleError`` if the output depends now on what is derived from it: that has no end."""
+        owners, number = self._graph._host.owners, self.number
+        if not owners:
+            return
+        for slot in reached:
+            if slot in owners and number in self._stands_on(owners[slot]):
+                path = way_to(self._output, slot, self._edges)
+                error = self._graph._scheduler.cycle_error([*path, slot])
+                error.add_note(
+                    f"{self._graph._host.name(slot)!r} is part of a derivative of "
+                    f"{self._graph._host.name(self._output)!r}."
+                )
+                raise error
+
+    def _stands_on(self, number: int) -> set[int]:
+        """The number of a program, with those of all that it derives derivatives of."""
+        programs, owners = self._graph._programs, self._graph._host.owners
+        found, stack = {number}, [number]
+        while stack:
+            program = programs.of_number(stack.pop())
+            if program is not None:
+                below = {owners[slot] for slot in program._edges if slot in owners} - found
+                found |= below
+                stack += below
+        return found
 
     def _leave(self, slots: Iterable[int], totals: set[int]) -> list[int]:
         """Let go of those of these nodes that the output does not depend on any more."""

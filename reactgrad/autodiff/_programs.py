@@ -95,6 +95,10 @@ class Programs:
         """Whether the program with this number is there."""
         return number in self._live
 
+    def of_number(self, number: int) -> Program | None:
+        """The program with this number, if it lives."""
+        return self._live.get(number)
+
     def find(self, output: int, key: Any) -> Program | None:
         """The live program of this output and seed."""
         return self._by_output.get((output, key))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -282,3 +284,52 @@ def test_a_jacobian_follows_the_last_hook_that_goes() -> None:
         slope = rg.jacobian(y, x)
         np.testing.assert_array_equal(slope.value, np.diag([6.0, 12.0]))
     np.testing.assert_array_equal(slope.value, np.diag([2.0, 4.0]))
+
+
+# --- a node that would be computed from its own derivative ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda y, x, a: rg.grad(y, x, x),
+        lambda y, x, a: rg.jvp(y, x, x),
+        lambda y, x, a: rg.jvp(y, x, a),
+        lambda y, x, a: rg.grad(y.sum(), x),
+        lambda y, x, a: rg.hvp((y * y).sum(), x, x),
+        lambda y, x, a: rg.jacobian(y.sum(), x),
+    ],
+    ids=["grad along x", "jvp along x", "jvp along a", "grad of a sum", "hvp", "jacobian"],
+)
+@pytest.mark.parametrize("collected", [False, True], ids=["one edit", "block of edits"])
+def test_a_node_of_its_own_derivative_is_refused(
+    derive: Callable[[Any, Any, Any], Any], collected: bool
+) -> None:
+    g = rg.Graph()
+    a, x = g.input([3.0, 4.0]), g.input([1.0, 2.0])
+    y = a * x
+    d = derive(y, x, a)
+    before = d.value.copy()
+    with pytest.raises(rg.CycleError, match="close a cycle") as caught, ExitStack() as stack:
+        if collected:
+            stack.enter_context(g.edit())
+        y.replace_parent(1, d)
+    assert caught.value.path[0] is caught.value.path[-1]
+    np.testing.assert_array_equal(y.value, [3.0, 8.0])
+    np.testing.assert_array_equal(d.value, before)
+    g.check_invariants()
+    y.replace_parent(1, d.detach())  # its value is no derivative of anything
+    g.check_invariants()
+
+
+def test_nodes_of_each_other_s_derivatives_are_refused() -> None:
+    g = rg.Graph()
+    a, x = g.input([3.0, 4.0]), g.input([1.0, 2.0])
+    y, z = a * x, (a + 1.0) * x
+    dy, dz = rg.grad(y, x, x), rg.grad(z, x, x)
+    y.replace_parent(1, dz)  # of z alone
+    np.testing.assert_array_equal(dy.value, [12.0, 40.0])
+    with pytest.raises(rg.CycleError, match="close a cycle"):
+        z.replace_parent(1, dy)
+    np.testing.assert_array_equal(z.value, [4.0, 10.0])
+    g.check_invariants()

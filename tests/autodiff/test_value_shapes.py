@@ -591,7 +591,7 @@ def test_whether_marks_are_erased_decides_on_nothing_that_gradients_follow(erase
     g.check_invariants()
 
 
-def test_a_read_of_what_is_computed_from_its_own_gradient_comes_to_an_end() -> None:
+def test_what_would_be_computed_from_its_own_gradient_is_refused_also_after_other_shapes() -> None:
     g = rg.Graph()
     a, x, z = g.input(1.0), g.param([1.0]), g.param([2.0, 4.0])
     taken = a.detach() * a
@@ -601,11 +601,8 @@ def test_a_read_of_what_is_computed_from_its_own_gradient_comes_to_an_end() -> N
     assert gradient.value == 0.0
     for length in (3, 2):
         z.set(np.ones(length))
-    y.replace_parent(1, gradient)
-    for node in (y, gradient):
-        with pytest.raises(rg.GradientError):
-            node.value
-    y.replace_parent(1, chosen)
+    with pytest.raises(rg.CycleError):
+        y.replace_parent(1, gradient)
     assert y.value.tolist() == [0.0, 0.0]
     assert gradient.value == 0.0
     g.check_invariants()
