@@ -152,6 +152,10 @@ def backward(
             graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
             run = read.told()
             values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
+            for slot in shown:  # whose dtype its value has shown by now
+                dtype = getattr(host.data[slot], "dtype", None)
+                if dtype is not None and dtype.kind != "f":
+                    values.pop(slot, None)
             graph._scheduler.last_run = run  # not the rebuilding of what it released itself
             sums = {
                 slot: _added(host.grads.get(slot), values[slot])

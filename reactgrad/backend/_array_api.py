@@ -343,12 +343,18 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         axes = (*range(new), *stretched)
         out[...] = xp.reshape(xp.sum(x, axis=axes, dtype=out.dtype, keepdims=True), out.shape)
 
+    def sum_like(x: Any, like: Any, out: Any) -> None:
+        if xp.isdtype(like.dtype, ("real floating", "complex floating")):
+            sum_to(x, out)
+        else:  # which has no gradient
+            out[...] = xp.zeros_like(out)
+
     register_kernel("sum", kind, total)
     register_kernel("mean", kind, average)
     register_kernel("max", kind, extremum("max"))
     register_kernel("min", kind, extremum("min"))
     register_kernel("sum_to", kind, sum_to)
-    register_kernel("sum_like", kind, lambda x, like, out: sum_to(x, out))
+    register_kernel("sum_like", kind, sum_like)
 
 
 def _register_layout(xp: Any, kind: str) -> None:

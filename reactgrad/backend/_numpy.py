@@ -183,6 +183,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_sum_like(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
+        if inputs[1].dtype.kind not in "fc":  # which have no gradient
+            return partial(out.fill, 0)
         return bind_sum_to(inputs[:1], out, ())
 
     def join(*operands: Any) -> None:

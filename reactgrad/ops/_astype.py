@@ -9,7 +9,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, read_dtype, spec
 from reactgrad.ops._apply import apply
-from reactgrad.ops._op import LINEAR, Attrs, Op
+from reactgrad.ops._op import Attrs, Op
 
 
 def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -22,8 +22,19 @@ def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(specs[0].shape, dtype, specs[0].device)
 
 
+def _passes(dtype: np.dtype[Any]) -> bool:
+    """Whether derivatives pass: not where what comes out is made of integers, or true and false."""
+    return dtype.kind in "fc"
+
+
 # The gradient comes back in the operand's dtype, as every gradient does.
-ASTYPE = Op("astype", _infer_astype, (lambda g, ans, x, dtype: g,), (LINEAR,), elementwise=True)
+ASTYPE = Op(
+    "astype",
+    _infer_astype,
+    (lambda g, ans, x, dtype: g if _passes(dtype) else None,),
+    (lambda t, ans, x, dtype: apply(ASTYPE, (t,), (dtype,)) if _passes(dtype) else None,),
+    elementwise=True,
+)
 
 
 def astype(x: Any, dtype: Any, /) -> Any:

@@ -269,7 +269,9 @@ SUM_TO = Op(
 
 
 def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-    return spec(specs[1].shape, specs[1].dtype, specs[0].device)
+    x, like = specs
+    # The gradient of integers and conditions, whose dtype was unknown, is zero, and none of them.
+    return spec(like.shape, like.dtype if like.differentiable else x.dtype, x.device)
 
 
 # For results of Python functions: the second operand gives shape and dtype.

@@ -1803,3 +1803,57 @@ def test_gradient_asked_for_later_with_another_value_on_ctx() -> None:
     assert dy.value.tolist() == [3.0, 3.0]
     assert dx.value.tolist() == [3.0, 3.0]
     g.check_invariants()
+
+
+SQUARE = rg.lift(
+    lambda v: v * v,
+    vjp=lambda g, ans, v: (g * v * 2.0,),
+    jvp=lambda tangents, ans, v: tangents[0] * v * 2.0,
+)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda q: q.min(),
+        lambda q: q.max(),
+        lambda q: rg.where(q > 2.0, q, 0.0).sum(),
+        lambda q: rg.maximum(q, 1.0).sum(),
+        lambda q: (rg.floor(q) * q).sum(),
+        lambda q: ((q > 2.0).astype("float64") * q).sum(),
+        lambda q: (q.astype("int64") * 2 * q).sum(),
+        lambda q: (q.astype("int64").astype("float64") * q).sum(),
+        lambda q: (q.astype("int64").sum().astype("float64") * q).sum(),
+        lambda q: (q.astype("int64")[0].astype("float64") * q).sum(),
+        lambda q: ((q.astype("int64") @ q.astype("int64")).astype("float64") * q).sum(),
+        lambda q: (q.astype("float32").astype("float64") * q).sum(),
+    ],
+)
+def test_no_derivative_passes_integers_and_conditions_of_what_a_function_has_returned(
+    of: Callable[[Any], Any],
+) -> None:
+    """Its dtype is unknown, so that theirs was, too."""
+
+    def derivatives(square: Callable[[Any], Any], retain: bool | None) -> list[Any]:
+        x = rg.Graph().param([1.0, 2.0, 3.0])
+        y = of(square(x))
+        slope = rg.jvp(y, x, [1.0, 2.0, 0.5]).value
+        y.backward(retain_graph=retain)
+        first = x.grad
+        x.zero_grad()
+        rg.grad(y, x).sum().backward(retain_graph=retain)
+        return [slope, first, x.grad]
+
+    built = derivatives(lambda x: x * x, None)
+    for retain in (None, True):
+        for ours, expected in zip(derivatives(SQUARE, retain), built, strict=True):
+            np.testing.assert_allclose(ours, expected, rtol=1e-12)
+
+
+def test_conditions_on_what_a_function_has_returned_have_no_gradient() -> None:
+    x = rg.Graph().param([1.0, 2.0, 3.0])
+    q = SQUARE(x)
+    large = q > 2.0
+    rg.where(large, q, 0.0).sum().backward(retain_graph=True)
+    assert large.grad is None
+    np.testing.assert_array_equal(q.grad, [0.0, 1.0, 1.0])
