@@ -122,13 +122,13 @@ class State:
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
     names, scopes, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns,
-    dtypes, pins, choices, dynamic
+    dtypes, floats, pins, choices, dynamic
         What some nodes have: names; the scope that they were built in; being kept alive; having to
         run whatever the versions say; frozen; ``retain_grad``; shared constants; detached edges
         (``None``: all); cutoffs; a value that a cutoff may have kept which is there no more
-        (``Host.former_cutoffs``); declared
-        shapes; declared dtypes; for pinned nodes, what they were computed from; what nodes choose
-        by and between; how many parents are arguments where the others were read on the way.
+        (``Host.former_cutoffs``); declared shapes; declared dtypes; inputs whose integers count as
+        floats; for pinned nodes, what they were computed from; what nodes choose by and between; how many
+        parents are arguments where the others were read on the way.
     """
 
     seed: int
@@ -158,6 +158,7 @@ class State:
     former_cutoffs: tuple[int, ...] = ()
     patterns: tuple[tuple[int, Spec], ...] = ()
     dtypes: tuple[tuple[int, np.dtype[Any]], ...] = ()
+    floats: tuple[int, ...] = ()
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
     choices: tuple[tuple[int, tuple[int, ...]], ...] = ()
     dynamic: tuple[tuple[int, int], ...] = ()
@@ -289,6 +290,7 @@ def _capture(graph: Graph, slots: list[int]) -> State:
         ),
         patterns=by_node(host.patterns),
         dtypes=by_node(host.dtypes),
+        floats=nodes(slot for slot in host.floats if host.ops[slot] is INPUT),
         pins=tuple(
             (node, tuple(number[var._slot] for var in pin.parents), pin.fixed)
             for node, pin in by_node(host.pins)
@@ -524,7 +526,7 @@ def _check_some(state: State) -> None:
             ),
         )
     }
-    for what in ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs"):
+    for what in ("kept", "forced", "frozen", "retained", "numbers", "floats", "former_cutoffs"):
         listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
@@ -574,6 +576,7 @@ class _Restoring:
         self.of = [state.definitions[i] for i in state.definition.tolist()]
         self.specs = [state.specs[i] for i in state.spec.tolist()]
         self.pinned = {node for node, _, _ in state.pins}
+        self.floats = set(state.floats)
         self.graph = Graph(rng=state.seed)
         self.add_nodes()
         self.link()
@@ -654,7 +657,8 @@ class _Restoring:
         if found is None:
             return frozen_copy(value) if type(value) is np.ndarray else value
         if found.weak is not None:
-            if type(value) is not found.weak:
+            integer = found.weak is float and type(value) in (int, bool) and node in self.floats
+            if type(value) is not found.weak and not integer:
                 raise self.wrong(node, f"holds {found!r} and was given {type(value).__name__}")
             return value
         if (
@@ -713,6 +717,10 @@ class _Restoring:
             if not isinstance(self.of[node], Leaf):
                 raise self.wrong(node, "declares a dtype, and is no leaf")
             host.dtypes[node] = dtype
+        for node in state.floats:
+            if self.of[node] is not INPUT:
+                raise self.wrong(node, "is listed as an input of floats, and is no input")
+        host.floats.update(state.floats)
         for node, parents, fixed in state.pins:
             if isinstance(self.of[node], Leaf):
                 raise self.wrong(node, "is pinned, and a leaf")

@@ -69,7 +69,7 @@ _FIELDS = (
     *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
     *("dtypes", "pins", "choices", "dynamic"),
 )
-_SCOPES = "scopes"  # which files had not from the beginning
+_LATER = ("scopes", "floats")  # which files had not from the beginning
 
 
 def load(path: str | os.PathLike[str], trust: str | Iterable[str]) -> Any:
@@ -204,9 +204,9 @@ class _Unpacking:
         tensors: dict[str, np.ndarray[Any, Any]],
         trust: tuple[str, ...],
     ) -> None:
-        manifest = {_SCOPES: [], **manifest}
-        if set(manifest) != {*_FIELDS, _SCOPES}:
-            odd = sorted(set(manifest) ^ {*_FIELDS, _SCOPES})
+        manifest = {**{name: [] for name in _LATER}, **manifest}
+        if set(manifest) != {*_FIELDS, *_LATER}:
+            odd = sorted(set(manifest) ^ {*_FIELDS, *_LATER})
             raise LoadError(f"its manifest lacks or does not know {odd[0]!r:.60}")
         self.manifest = manifest
         self.tensors = tensors
@@ -239,7 +239,7 @@ class _Unpacking:
             scopes=tuple(
                 [
                     (i, text(path, "a scope"))
-                    for path, inside in self.entries(_SCOPES, 2)
+                    for path, inside in self.entries("scopes", 2)
                     for i in nodes(inside)
                 ]
             ),
@@ -262,6 +262,7 @@ class _Unpacking:
                 [(node(i), self.pattern(form)) for i, form in self.entries("patterns", 2)]
             ),
             dtypes=tuple([(node(i), reader.dtype(name)) for i, name in self.entries("dtypes", 2)]),
+            floats=nodes(manifest["floats"]),
             pins=tuple(
                 [
                     (node(i), nodes(parents), None if fixed is None else node(fixed))

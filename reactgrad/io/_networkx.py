@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 # What some nodes have: columns of the snapshot that are sets of nodes, and such that are tables.
-_FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs")
+_FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "floats", "former_cutoffs")
 _TABLES: Final = {
     "names": "name",
     "scopes": "scope",

@@ -57,6 +57,7 @@ def assert_same_state(a: State, b: State) -> None:
         "forced",
         "frozen",
         "retained",
+        "floats",
         "numbers",
         "closed",
         "patterns",

@@ -573,3 +573,24 @@ def test_nodes_of_a_choice_go_with_it() -> None:
     x = g.input(1.0)
     rg.switch(x > 0.0, x * 2.0, x * 3.0)  # nobody has it
     assert g.nodes == [x]
+
+
+@pytest.mark.parametrize("number", [8, True, 2.5])
+def test_an_input_of_floats_comes_back_with_the_integer_that_it_holds(number: float) -> None:
+    """Where a gradient was asked for an integer counts as the float that it stands for, and goes on to."""
+    g = rg.Graph()
+    rate = g.input(0.5, name="rate")
+    y = rate * 2.0
+    slope = rg.grad(y * y, rate)
+    y.name, slope.name = "y", "slope"
+    rate.set(number)
+    g.forward(y, slope)
+    loaded = there_and_back(g)
+    assert type(loaded["rate"].value) is type(number)
+    for graph in (g, loaded):
+        for value in (number, 3):
+            graph["rate"].set(value)
+            assert graph["y"].value == 2.0 * value
+            assert graph["y"].value.dtype == "float64"
+            assert graph["slope"].value == 8.0 * value
+    assert_same_graph(g, there_and_back(g))
