@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from reactgrad._errors import GraphError
 from reactgrad._host import Pin
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from reactgrad._graph import Graph
     from reactgrad._var import Var
     from reactgrad.autodiff import Program
+
+
+_T = TypeVar("_T")
 
 
 def fork(graph: Graph) -> Graph:
@@ -98,19 +100,22 @@ def twin_of(graph: Graph, var: Var) -> Var:
 _computed: ContextVar[Graph | None] = ContextVar("reactgrad_computed_fork", default=None)
 
 
-@contextmanager
-def following(fork: Graph) -> Iterator[None]:
+def following(fork: Graph, compute: Callable[[], _T]) -> _T:
     """Compute a fork: where a function reads a node of an origin, it means the twin of that node."""
+    # What an interrupt finds half done, in whatever line, is undone: so all is noted before it is done.
+    before = _computed.get()
     origins = [graph for origin, _ in fork._lineage if (graph := origin()) is not None]
-    for graph in origins:
-        graph._followed.append(fork)
-    before = _computed.set(fork)
+    counts = [graph._followed.count(fork) for graph in origins]
     try:
-        yield
-    finally:
-        _computed.reset(before)
         for graph in origins:
-            graph._followed.remove(fork)
+            graph._followed.append(fork)
+        _computed.set(fork)
+        return compute()
+    finally:
+        _computed.set(before)  # first: what it says is what counts
+        for graph, count in zip(origins, counts, strict=True):
+            if graph._followed.count(fork) > count:
+                graph._followed.remove(fork)
 
 
 def computed_fork(graph: Graph) -> Graph | None:

@@ -50,9 +50,11 @@ class Gaps:
         self._plant(slot)
 
     def _plant(self, slot: int) -> None:
-        root = self._entry[slot] = len(self._above)
-        self._above.append(root)
-        self._sum.append(self._own[slot])
+        root = len(self._above)
+        # Also where an interrupt came in between the last time: both are as long as each other afterwards.
+        self._sum[root:] = [self._own[slot]]
+        self._above[root:] = [root]
+        self._entry[slot] = root
         for other in self._roots(slot):
             self._above[other] = root
             self._sum[root] += self._sum[other]

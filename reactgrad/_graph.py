@@ -616,7 +616,9 @@ class Graph:
             except BaseException:
                 if first:
                     void_inside(self, None)
-                observers.ran = ran
+                # What was read in the block and not given back is as new as before it.
+                stale = self._scheduler.is_stale
+                observers.ran = ran or not all(map(stale, observers.news))
                 del observers.queue[queued:]
                 raise
             finally:

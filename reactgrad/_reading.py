@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,7 +17,7 @@ from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetErr
 from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad._observe import collect
 from reactgrad._one_read import OneRead
-from reactgrad._quiet import as_before, be_quiet
+from reactgrad._quiet import as_before, be_quiet, error_state
 from reactgrad._sparing import take_refusal
 from reactgrad._store import MISSING, Lease
 from reactgrad._tell import held
@@ -78,11 +79,11 @@ def refresh(graph: Graph, slots: tuple[int, ...], retry: bool = False) -> RawRun
             return _follow_and_read(graph, slots, retry)
         read.ready = False
     try:
-        before = be_quiet()
+        before = error_state()
         try:
+            be_quiet()
             if graph._lineage:
-                with following(graph):
-                    run = graph._scheduler.refresh(slots, retry)
+                run = following(graph, partial(graph._scheduler.refresh, slots, retry))
             else:
                 run = graph._scheduler.refresh(slots, retry)
         finally:

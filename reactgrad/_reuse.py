@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reactgrad._errors import BlockError
 from reactgrad._lift import Lifted, as_itself
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
 from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
@@ -217,7 +218,12 @@ class ReuseBlock:
         graph = self._graph
         with graph._lock:
             blocks = [*_open.get()]
-            reuse, began = next(one for one in reversed(blocks) if one[0] is graph._reuse)
+            found = [one for one in blocks if one[0] is graph._reuse]
+            if not found:
+                raise BlockError(
+                    "this g.reuse() block was entered in another thread or task, and can only be left there."
+                )
+            reuse, began = found[-1]
             blocks.remove((reuse, began))
             _open.set(tuple(blocks))
             reuse.end(began)

@@ -75,7 +75,7 @@ def set_num_threads(count: int) -> None:
         number = count.__index__()
     except AttributeError:
         number = 0
-    if number < 1:
+    if number < 1 or isinstance(count, bool):
         raise ThreadCountError(
             f"set_num_threads({count!r}): a number of threads is an integer, 1 or more; 1 computes "
             "in the calling thread alone."

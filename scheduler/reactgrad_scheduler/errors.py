@@ -33,7 +33,7 @@ class BusyError(ReactgradError, RuntimeError):
 
 
 class BlockError(ReactgradError, RuntimeError):
-    """Of two ``with`` blocks of a graph the one opened first ended first; nothing of both was made."""
+    """A ``with`` block of a graph ended before one that was opened inside of it, or elsewhere than it began."""
 
     @classmethod
     def of(cls, what: str) -> BlockError:
