@@ -103,25 +103,23 @@ _computed: ContextVar[Graph | None] = ContextVar("reactgrad_computed_fork", defa
 def following(fork: Graph, compute: Callable[[], _T]) -> _T:
     """Compute a fork: where a function reads a node of an origin, it means the twin of that node."""
     # What an interrupt finds half done, in whatever line, is undone: so all is noted before it is done.
-    before = _computed.get()
+    before, mark = _computed.get(), object()
     origins = [graph for origin, _ in fork._lineage if (graph := origin()) is not None]
-    counts = [graph._followed.count(fork) for graph in origins]
     try:
         for graph in origins:
-            graph._followed.append(fork)
+            graph._followed[mark] = fork
         _computed.set(fork)
         return compute()
     finally:
         _computed.set(before)  # first: what it says is what counts
-        for graph, count in zip(origins, counts, strict=True):
-            if graph._followed.count(fork) > count:
-                graph._followed.remove(fork)
+        for graph in origins:
+            graph._followed.pop(mark, None)
 
 
 def computed_fork(graph: Graph) -> Graph | None:
     """The fork of `graph` that the calling thread computes, if it does."""
     fork = _computed.get()
-    return fork if fork in graph._followed else None
+    return fork if fork is not None and fork in [*graph._followed.values()] else None
 
 
 class WhatIf:

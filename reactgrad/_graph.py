@@ -141,7 +141,9 @@ class Graph:
         self._removals: list[Removal] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Graph], int]] = []
         self._noted: list[Any]  # by the open transactions, innermost last
-        self._followed: list[Graph] = []  # forks of this graph that are being computed
+        self._followed: dict[
+            object, Graph
+        ] = {}  # forks of this graph, for each time that they are being computed
 
     def _adopt(self, scheduler: Scheduler) -> None:
         """Take this scheduler, and keep at hand what every read looks at."""
@@ -353,6 +355,11 @@ class Graph:
         Returns
         -------
         context manager
+
+        Raises
+        ------
+        BlockError
+            If the block is left in another thread or task than it was entered in.
 
         See Also
         --------
@@ -616,9 +623,11 @@ class Graph:
             except BaseException:
                 if first:
                     void_inside(self, None)
-                # What was read in the block and not given back is as new as before it.
-                stale = self._scheduler.is_stale
-                observers.ran = ran or not all(map(stale, observers.news))
+                # What was computed in the block, from nothing that was given back, is new.
+                leaf, stale = self._scheduler.leaf, self._scheduler.is_stale
+                observers.ran = ran or any(
+                    not (leaf[slot] or stale(slot)) for slot in observers.news
+                )
                 del observers.queue[queued:]
                 raise
             finally:
@@ -1383,7 +1392,9 @@ class Graph:
         """Write the graph to a file, from which ``rg.load`` makes it again.
 
         Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
-        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Values of
+        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Gradients that
+        are held come back as the ops that compute them: they follow values, but no edits of what they
+        were the gradients of; after one ask ``rg.grad`` again. Values of
         computed nodes that have no form in a file are computed again when they are read. The file
         is replaced all at once: whatever happens, the old one or the new one is there.
 

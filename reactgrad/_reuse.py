@@ -221,7 +221,8 @@ class ReuseBlock:
             found = [one for one in blocks if one[0] is graph._reuse]
             if not found:
                 raise BlockError(
-                    "this g.reuse() block was entered in another thread or task, and can only be left there."
+                    "this g.reuse() block is not open here: it was left before, or entered in another thread or "
+                    "task, and can only be left there."
                 )
             reuse, began = found[-1]
             blocks.remove((reuse, began))

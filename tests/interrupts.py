@@ -1,4 +1,4 @@
-"""An interrupt between two lines of the engine."""
+"""An interrupt between two lines of the engine, or where a call of something compiled returns to it."""
 
 from __future__ import annotations
 
@@ -56,5 +56,33 @@ def interrupted(act: Callable[[], object], at: int) -> bool:
         return True
     finally:
         sys.settrace(former)
+        gc.enable()
+    return False
+
+
+def interrupted_after(act: Callable[[], object], at: int) -> bool:
+    """Raise where the `at`-th call of something compiled returns to the engine; whether `act` has so many.
+
+    There CPython looks at signals, and what was called has done its work: what it returned is lost.
+    """
+    calls = 0
+
+    def follow(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        if event == "c_return" and frame.f_code.co_filename.startswith(ENGINE):
+            calls += 1
+            if calls >= at:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    former = sys.getprofile()
+    gc.disable()
+    sys.setprofile(follow)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(former)
         gc.enable()
     return False

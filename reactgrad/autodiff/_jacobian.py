@@ -70,8 +70,8 @@ class Jacobian(Program):
         """The direction follows the shape of the source."""
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
-        # Its own nodes do not matter, where the output uses their value; nor does what x is computed from; but what
-        # the gradient of x passes does.
+        # Not its own nodes, whose values the output may use, detached; nor what x is computed from; but
+        # what the gradient of x passes does matter.
         owners = self._graph._host.owners
         changed = {slot for slot in changed if owners.get(slot) != self.number}
         if not (changed or respecced):

@@ -541,9 +541,9 @@ class Program:
                     self._drop(self._parts, (slot, i))
                     gone.add(source)
                 reached += self._reach([source for _, source in after])
-        self._check_circle(reached)
         totals |= gone
         left = self._leave(gone, totals) if gone else []
+        self._check_cycle([slot for slot in reached if slot in edges])
         known = self._known
         # What newly leads to something that was asked for.
         starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
@@ -570,9 +570,11 @@ class Program:
         for name in (*_TABLES, "refusal"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
-        self._start()
-        self._check_circle(self._edges)
-        self.reads = reads | self.reads
+        try:
+            self._start()
+            self._check_cycle(self._edges)
+        finally:  # also where it is refused: what comes back was built for these
+            self.reads = reads | self.reads
         self.refusal = None
         wanted = [slot for slot in self._given if self._shown(slot) is not None]
         self._sweep(self._leading_to(slot for slot in wanted if slot in self._edges), set(), None)
@@ -659,7 +661,11 @@ class Program:
         refusal = getattr(self._graph._host.ops[slot], "refusal", None)
         if refusal is not None:  # what is derived from a gradient that raises raises, too
             raise refusal.with_traceback(None)
-        return tuple(open_edges(self._graph, slot))
+        return tuple(self._ways_from(slot))
+
+    def _ways_from(self, slot: int) -> list[tuple[int, int]]:
+        """The operands of a node to which gradients may pass, each behind its position."""
+        return open_edges(self._graph, slot)
 
     def _consumers(self, slot: int) -> Iterable[int]:
         """All nodes that use this one, also as a branch that they may choose; copies none of many."""
@@ -688,31 +694,54 @@ class Program:
                 stack += [source for _, source in found]
         return reached
 
-    def _check_circle(self, reached: Iterable[int]) -> None:
-        """Raise ``CycleError`` if the output depends now on what is derived from it: that has no end."""
+    def _check_cycle(self, reached: Iterable[int]) -> None:
+        """Raise ``CycleError`` if the output depends now on what is derived from it: that has no end.
+
+        On any node of such a program: what one node is computed from may be another one after an edit.
+        """
         owners, number = self._graph._host.owners, self.number
         if not owners:
             return
+        known: dict[int, bool] = {}
         for slot in reached:
-            if slot in owners and number in self._stands_on(owners[slot]):
+            owner = owners.get(slot)
+            if owner is None:
+                continue
+            if owner not in known:
+                known[owner] = number in self._stands_on(owner)
+            if known[owner]:
                 path = way_to(self._output, slot, self._edges)
                 error = self._graph._scheduler.cycle_error([*path, slot])
                 error.add_note(
                     f"{self._graph._host.name(slot)!r} is part of a derivative of "
-                    f"{self._graph._host.name(self._output)!r}."
+                    f"{self._graph._host.name(path[-1])!r}."
                 )
                 raise error
 
     def _stands_on(self, number: int) -> set[int]:
-        """The number of a program, with those of all that it derives derivatives of."""
+        """The number of a program, with those of all that it derives derivatives of now."""
         programs, owners = self._graph._programs, self._graph._host.owners
         found, stack = {number}, [number]
         while stack:
             program = programs.of_number(stack.pop())
-            if program is not None:
-                below = {owners[slot] for slot in program._edges if slot in owners} - found
-                found |= below
-                stack += below
+            if program is None:
+                continue
+            # Its tables may not have followed yet what is being edited.
+            for slot in program._nodes_now():
+                owner = owners.get(slot)
+                if owner is not None and owner not in found:
+                    found.add(owner)
+                    stack.append(owner)
+        return found
+
+    def _nodes_now(self) -> set[int]:
+        """The nodes that the output depends on over edges that gradients may pass, as these are now."""
+        found, stack = {self._output}, [self._output]
+        while stack:
+            for _, source in self._ways_from(stack.pop()):
+                if source not in found:
+                    found.add(source)
+                    stack.append(source)
         return found
 
     def _leave(self, slots: Iterable[int], totals: set[int]) -> list[int]:

@@ -38,8 +38,8 @@ class Programs:
             weakref.WeakValueDictionary()
         )
         self._next = 0
-        # By the serial of a node the one that stands for it as a direction; seldom there are any.
-        self._stand_ins: weakref.WeakValueDictionary[int, Any] | None = None
+        # By the serials of an output and a node the one that stands for that as a direction; seldom there are any.
+        self._stand_ins: weakref.WeakValueDictionary[tuple[int, int], Any] | None = None
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
         self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes
@@ -113,13 +113,13 @@ class Programs:
             if program in copies:
                 self._by_output[key] = copies[program]
 
-    def stand_in(self, serial: int, make: Callable[[], Any]) -> Any:
-        """The Var that stands for the node with this serial as a direction; made once."""
+    def stand_in(self, serials: tuple[int, int], make: Callable[[], Any]) -> Any:
+        """The Var that stands for a node as a direction of an output, by their serials; made once."""
         if self._stand_ins is None:
             self._stand_ins = weakref.WeakValueDictionary()
-        found = self._stand_ins.get(serial)
+        found = self._stand_ins.get(serials)
         if found is None:
-            found = self._stand_ins[serial] = make()
+            found = self._stand_ins[serials] = make()
         return found
 
     def wait_for(self, slots: Container[int]) -> bool:

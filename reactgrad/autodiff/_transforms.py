@@ -78,7 +78,8 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         )
     graph = y._graph
     with graph._lock:
-        given = [_stand_in(v, wanted) for v in given]
+        stand_ins = [_stand_in(y, v, wanted) for v in given]
+        given = [v if one is None else one for v, one in zip(given, stand_ins, strict=True)]
         if _hooked(y, wanted):  # how the gradient moves that they leave, as in rg.hessian
             found = tuple(_moved(y, x, wanted, given, allow_unused) for x in wanted)
             return found[0] if single else found
@@ -89,36 +90,36 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
         program = graph._programs.find(slope._slot, "hvp")
         if program is None:
             # Not that of rg.grad: this one lives as long as the products.
-            program = _Products(slope, _ones(slope), given)
+            program = _Products(slope, _ones(slope), [one for one in stand_ins if one is not None])
             graph._programs.name(slope._slot, "hvp", program)
         found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
     return found[0] if single else found
 
 
-def _stand_in(v: Any, xs: Sequence[Any]) -> Any:
-    """A direction as a node of its own, where it may depend on `xs`: see ``_Products``."""
+def _stand_in(y: Any, v: Any, xs: Sequence[Any]) -> Any:
+    """A node of its own for a direction of `y`, where that may depend on `xs`: see ``_Products``."""
     graph = xs[0]._graph
     moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
     if not moves or v._graph is not graph:
-        return v
-    serial = graph._scheduler.topology.serial[v._slot]
+        return None
+    serial = graph._scheduler.topology.serial
     with graph.enable_grad():
-        return graph._programs.stand_in(serial, lambda: alias(v))
+        return graph._programs.stand_in((serial[y._slot], serial[v._slot]), lambda: alias(v))
 
 
 class _Products(Program):
     """Products of a Hessian, as the gradient of the slope: hooks are for gradients of the output.
 
     The product is of derivatives of the output alone: the directions do not move with what it is the
-    derivative by, though it depends on them, and passes gradients to them, like any other node.
+    derivative by. Yet it depends on them, and passes gradients to them, like any other node; so they are
+    told from what the output is computed from by the nodes that stand for them.
     """
 
     __slots__ = ("_directions",)
 
-    def __init__(self, slope: Any, seed: Any, directions: Iterable[Any]) -> None:
+    def __init__(self, slope: Any, seed: Any, stand_ins: Iterable[Any]) -> None:
         serial = slope._graph._scheduler.topology.serial
-        slots = [v._slot for v in directions if isinstance(v, Handle)]
-        self._directions = {slot: serial[slot] for slot in slots}
+        self._directions = {v._slot: serial[v._slot] for v in stand_ins}
         super().__init__(slope, seed)
 
     def twin(self, graph: Any) -> Program:
@@ -127,9 +128,9 @@ class _Products(Program):
         program._directions = self._directions
         return program
 
-    def _open_edges(self, slot: int) -> tuple[tuple[int, int], ...]:
+    def _ways_from(self, slot: int) -> list[tuple[int, int]]:
         serial = self._graph._scheduler.topology.serial
-        return () if self._directions.get(slot) == serial[slot] else super()._open_edges(slot)
+        return [] if self._directions.get(slot) == serial[slot] else super()._ways_from(slot)
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
         if super()._hooks_of(slot):

@@ -270,7 +270,7 @@ SUM_TO = Op(
 
 def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     x, like = specs
-    # The gradient of integers and conditions, whose dtype was unknown, is zero, and none of them.
+    # Where the value turns out to be made of integers or conditions the gradient is zero, in the dtype of `x`.
     return spec(like.shape, like.dtype if like.differentiable else x.dtype, x.device)
 
 

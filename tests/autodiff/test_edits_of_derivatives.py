@@ -318,6 +318,10 @@ def test_a_node_of_its_own_derivative_is_refused(
     np.testing.assert_array_equal(y.value, [3.0, 8.0])
     np.testing.assert_array_equal(d.value, before)
     g.check_invariants()
+    a.set([5.0, 2.0])  # it follows what it had followed before
+    k = g.input([2.0, 3.0])
+    y.replace_parent(0, k)
+    np.testing.assert_array_equal(d.value, derive(k * x, x, a).value)
     y.replace_parent(1, d.detach())  # its value is no derivative of anything
     g.check_invariants()
 
@@ -332,4 +336,44 @@ def test_nodes_of_each_other_s_derivatives_are_refused() -> None:
     with pytest.raises(rg.CycleError, match="close a cycle"):
         z.replace_parent(1, dy)
     np.testing.assert_array_equal(z.value, [4.0, 10.0])
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("first", ["of y", "of z"])
+def test_derivatives_may_change_places_in_a_block_of_edits(first: str) -> None:
+    g = rg.Graph()
+    a, x = g.input([3.0, 4.0]), g.input([1.0, 2.0])
+    y, z = a * x, (a + 1.0) * x
+    if first == "of y":
+        dy = rg.grad(y, x, x)
+        dz = rg.grad(z, x, x)
+    else:
+        dz = rg.grad(z, x, x)
+        dy = rg.grad(y, x, x)
+    z.replace_parent(1, dy)
+    np.testing.assert_array_equal(z.value, [12.0, 40.0])
+    with g.edit():
+        z.replace_parent(1, x)
+        y.replace_parent(1, dz)
+    np.testing.assert_array_equal(z.value, [4.0, 10.0])
+    np.testing.assert_array_equal(y.value, [12.0, 40.0])
+    np.testing.assert_array_equal(dy.value, [12.0, 40.0])
+    g.check_invariants()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_an_output_has_just_lost_may_be_computed_from_its_derivative(turned: bool) -> None:
+    g = rg.Graph()
+    a, x, k = g.input([3.0, 4.0]), g.input([1.0, 2.0]), g.input([2.0, 2.0])
+    m = x * 5.0
+    y = a * m
+    dy = rg.grad(y, x, x)
+    dy.value
+    other = x * k
+    edits = [lambda: y.replace_parent(1, other), lambda: m.replace_parent(0, dy)]
+    with g.edit():
+        for edit in edits[::-1] if turned else edits:
+            edit()
+    np.testing.assert_array_equal(dy.value, [6.0, 16.0])
+    np.testing.assert_array_equal(m.value, [30.0, 80.0])
     g.check_invariants()

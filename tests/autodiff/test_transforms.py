@@ -1298,9 +1298,24 @@ def test_a_product_passes_gradients_to_its_direction() -> None:
         with fork:
             again = rg.grad(rg.hvp(fork[y], fork[x], fork[along]).sum(), fork[by])
         np.testing.assert_allclose(again.value, expected)
-    # The product of a product moves with the direction of the one before.
+    # The product of a product moves with the direction of the one before, also where it is the same one.
     third = rg.hvp(rg.hvp(y, x, x * 1.0).sum(), x, u)
     np.testing.assert_allclose(third.value, [36.0, 48.0])
+    for along in (x, x * 1.0):
+        again = rg.hvp(rg.hvp(y, x, along).sum(), x, along)
+        np.testing.assert_allclose(again.value, [12.0, 24.0])
+
+
+def test_a_detached_direction_is_a_direction_like_its_value() -> None:
+    g = rg.Graph()
+    x = g.param([1.0, 2.0])
+    m = x * 2.0
+    y = (m**3).sum()
+    for along in (m.detach(), m, m.value, m.detach_node()):
+        product = rg.hvp(y, x, along)
+        np.testing.assert_allclose(product.value, [96.0, 384.0])
+    slope = rg.grad(rg.hvp(y, x, m.detach()).sum(), x)
+    np.testing.assert_allclose(slope.value, [96.0, 192.0])
 
 
 def test_a_product_that_was_asked_for_under_no_grad_is_like_any_other() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import time
+import weakref
+
 import pytest
 
 import reactgrad as rg
@@ -79,3 +83,20 @@ def test_a_what_if_is_open_once_at_a_time(g: rg.Graph) -> None:
 def test_what_a_what_if_changes_is_a_mapping(g: rg.Graph, changes: object) -> None:
     with pytest.raises(rg.DTypeError, match=r"g\.whatif takes a mapping"):
         g.whatif(changes)  # type: ignore[arg-type]
+
+
+def test_a_fork_that_several_threads_compute_is_let_go_afterwards() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    slow = [rg.lift(lambda v, i=i: (time.sleep(0.01), v + i)[1])(x) for i in range(4)]
+    readers = [rg.lift(lambda v, one=one: v + one.value)(x) for one in slow]
+    fork = g.fork()
+    fork[x].set(10.0)
+    found = fork.forward(*[fork[one] for one in readers], executor=rg.Threads(4))
+    assert len(found.ran) == 8
+    assert [fork[one].value for one in readers] == [20.0, 21.0, 22.0, 23.0]
+    assert not g._followed
+    alive = weakref.ref(fork)
+    del fork, found
+    gc.collect()
+    assert alive() is None

@@ -6,8 +6,11 @@ the leaves hold then; what callers were given before stays as it is.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from threading import Thread
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,8 @@ import pytest
 
 import reactgrad as rg
 from reactgrad.backend import _strips
-from tests.interrupts import interrupted
+from reactgrad_scheduler.lock import GraphLock
+from tests.interrupts import interrupted, interrupted_after
 
 SIZE = 24
 
@@ -250,3 +254,66 @@ def _loss(value: float) -> Any:
 
 def _fresh_gradient(value: float) -> Any:
     return _fresh(value)[1]
+
+
+def test_an_interrupted_read_of_a_fork_leaves_its_origin_and_numpy_alone() -> None:
+    """What tells that a fork is computed, and that NumPy does not warn, ends with the read, however it ends."""
+    at, more, errors = 0, True, np.geterr()
+    while more:
+        at += 1
+        g = rg.Graph()
+        x = g.input(1)
+        y = rg.lift(lambda v, x=x: v + x.value)(x * 1)
+        fork = g.fork()
+        fork[x].set(100)
+        more = interrupted_after(lambda fork=fork, y=y: fork[y].value, at)
+        assert np.geterr() == errors
+        assert (x.value, y.value, fork[y].value) == (1, 2, 200)
+        x.set(5)
+        assert (x.value, y.value, fork[y].value) == (5, 10, 200)
+    assert at > 50
+
+
+def test_an_interrupted_read_under_a_budget_leaves_what_follows_from_the_leaves() -> None:
+    at, more = 0, True
+    while more:
+        at += 1 if at < 300 else 7
+        g = rg.Graph(max_bytes=2000)
+        x = g.input(np.zeros(50))
+        nodes = [x + 1.0]
+        for _ in range(7):
+            nodes.append(nodes[-1] + 1.0)
+        more = interrupted_after(lambda g=g, nodes=nodes: g.forward(*nodes), at)
+        for turn in range(2):
+            x.set(np.full(50, float(turn)))
+            assert [node.value[0] for node in nodes] == [turn + i + 1.0 for i in range(8)]
+        g.check_invariants()
+    assert at > 300
+
+
+def test_a_gate_that_an_interrupt_has_left_half_closed_lets_others_in() -> None:
+    """Else another thread would wait for ever for the one that was interrupted, which goes on."""
+    g = rg.Graph()
+    x = g.input(0)
+    double = rg.lift(lambda v: 2 * v)(x)
+    reader = rg.lift(lambda v: v + double.value)(x)
+    lock = g._scheduler.lock
+
+    def signal(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is GraphLock.close.__code__ and len(lock.gates) == 2:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(signal)
+    with pytest.raises(KeyboardInterrupt):
+        reader.value
+    assert sys.getprofile() is None
+    for turn in (1, 2):
+        x.set(turn)
+        assert reader.value == 3 * turn
+    found: list[int] = []
+    x.set(3)
+    thread = Thread(target=lambda: found.append(reader.value), daemon=True)
+    thread.start()
+    thread.join(30.0)
+    assert found == [9]

@@ -803,3 +803,24 @@ def test_looking_at_a_change_takes_no_news_away(look: str, g: rg.Graph) -> None:
     log.clear()
     y.value
     assert log == [("y", 10, 3)]
+
+
+@pytest.mark.parametrize("given_back", [False, True])
+def test_what_was_read_in_a_transaction_that_failed_is_told_as_soon_as_it_is_new(
+    given_back: bool, g: rg.Graph
+) -> None:
+    x = g.input(1)
+    y = plus(x)
+    y.value
+    log: list[object] = []
+    y.observe(logged(log, "y"))
+    x.set(5)
+    with suppress(KeyError), g.transaction():
+        assert y.value == 6
+        if given_back:
+            x.set(7)
+            assert y.value == 8
+        raise KeyError
+    assert log == ([] if given_back else [("y", 2, 6)])
+    assert y.value == 6
+    assert log == [("y", 2, 6)]

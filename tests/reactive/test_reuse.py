@@ -556,3 +556,28 @@ def test_blocks_of_two_graphs_may_end_in_any_order() -> None:
     assert (y + 1.0) is (y + 1.0)
     second.__exit__(None, None, None)
     assert (y + 1.0) is not (y + 1.0)
+
+
+def test_a_block_that_is_left_in_another_thread_says_so_and_stays_open() -> None:
+    g = rg.Graph()
+    x = g.input(1.0)
+    block = g.reuse()
+    block.__enter__()
+    errors: list[Exception] = []
+
+    def leave() -> None:
+        try:
+            block.__exit__(None, None, None)
+        except Exception as error:
+            errors.append(error)
+
+    thread = Thread(target=leave)
+    thread.start()
+    thread.join()
+    (error,) = errors
+    assert isinstance(error, rg.BlockError)
+    assert "another thread" in str(error)
+    y = x + 1.0
+    assert x + 1.0 is y
+    block.__exit__(None, None, None)
+    assert x + 1.0 is not y
