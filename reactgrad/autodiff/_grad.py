@@ -154,7 +154,7 @@ def backward(
             values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
             for slot in shown:  # whose dtype its value has shown by now
                 dtype = getattr(host.data[slot], "dtype", None)
-                if dtype is not None and dtype.kind != "f":
+                if getattr(dtype, "kind", "f") != "f":
                     values.pop(slot, None)
             graph._scheduler.last_run = run  # not the rebuilding of what it released itself
             sums = {

@@ -543,7 +543,8 @@ class Program:
                 reached += self._reach([source for _, source in after])
         totals |= gone
         left = self._leave(gone, totals) if gone else []
-        self._check_cycle([slot for slot in reached if slot in edges])
+        if reached and not self._graph._host.owners.keys().isdisjoint(reached):
+            self._check_cycle([slot for slot in reached if slot in edges])
         known = self._known
         # What newly leads to something that was asked for.
         starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
@@ -661,7 +662,7 @@ class Program:
         refusal = getattr(self._graph._host.ops[slot], "refusal", None)
         if refusal is not None:  # what is derived from a gradient that raises raises, too
             raise refusal.with_traceback(None)
-        return tuple(self._ways_from(slot))
+        return tuple(open_edges(self._graph, slot))
 
     def _ways_from(self, slot: int) -> list[tuple[int, int]]:
         """The operands of a node to which gradients may pass, each behind its position."""

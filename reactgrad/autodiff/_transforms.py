@@ -128,9 +128,14 @@ class _Products(Program):
         program._directions = self._directions
         return program
 
+    def _open_edges(self, slot: int) -> tuple[tuple[int, int], ...]:
+        return () if self._is_direction(slot) else super()._open_edges(slot)
+
     def _ways_from(self, slot: int) -> list[tuple[int, int]]:
-        serial = self._graph._scheduler.topology.serial
-        return [] if self._directions.get(slot) == serial[slot] else super()._ways_from(slot)
+        return [] if self._is_direction(slot) else super()._ways_from(slot)
+
+    def _is_direction(self, slot: int) -> bool:
+        return self._directions.get(slot) == self._graph._scheduler.topology.serial[slot]
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
         if super()._hooks_of(slot):

@@ -159,8 +159,9 @@ def _reduction(ufunc: np.ufunc, bind: Binder, *, average: bool = False) -> Binde
 
 def _sum_to(bind: Binder) -> Binder:
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
-        x, like = inputs[0], inputs[-1]
-        if not _summable(x) or like.dtype.kind != "f" or x.size == out.size:
+        x = inputs[0]
+        zero = len(inputs) > 1 and inputs[1].dtype.kind not in "fc"
+        if zero or not _summable(x) or x.size == out.size:
             return bind(inputs, out, attrs)
         shape = (1,) * (x.ndim - out.ndim) + out.shape
         axes = [i for i, n in enumerate(shape) if n == 1]
