@@ -141,9 +141,8 @@ class Graph:
         self._removals: list[Removal] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Graph], int]] = []
         self._noted: list[Any]  # by the open transactions, innermost last
-        self._followed: dict[
-            object, Graph
-        ] = {}  # forks of this graph, for each time that they are being computed
+        # Forks of this graph that are being computed, each as often as it is.
+        self._followed: dict[object, Graph] = {}
 
     def _adopt(self, scheduler: Scheduler) -> None:
         """Take this scheduler, and keep at hand what every read looks at."""
@@ -1392,11 +1391,11 @@ class Graph:
         """Write the graph to a file, from which ``rg.load`` makes it again.
 
         Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
-        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Gradients that
-        are held come back as the ops that compute them: they follow values, but no edits of what they
-        were the gradients of; after one ask ``rg.grad`` again. Values of
-        computed nodes that have no form in a file are computed again when they are read. The file
-        is replaced all at once: whatever happens, the old one or the new one is there.
+        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Gradients
+        that are held come back as the ops that compute them: they follow values, but no edits of
+        what they were the gradients of; after one ask ``rg.grad`` again. Values of computed nodes
+        that have no form in a file are computed again when they are read. The file is replaced all
+        at once: whatever happens, the old one or the new one is there.
 
         Parameters
         ----------

@@ -47,17 +47,7 @@ def interrupted(act: Callable[[], object], at: int) -> bool:
 
         return follow if frame.f_code.co_filename.startswith(ENGINE) else None
 
-    former = sys.gettrace()
-    gc.disable()  # whose work is not the engine's, though it calls some of it
-    sys.settrace(enter)
-    try:
-        act()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(former)
-        gc.enable()
-    return False
+    return _raises(act, sys.settrace, enter, sys.gettrace())
 
 
 def interrupted_after(act: Callable[[], object], at: int) -> bool:
@@ -75,14 +65,20 @@ def interrupted_after(act: Callable[[], object], at: int) -> bool:
                 sys.setprofile(None)
                 raise KeyboardInterrupt
 
-    former = sys.getprofile()
-    gc.disable()
-    sys.setprofile(follow)
+    return _raises(act, sys.setprofile, follow, sys.getprofile())
+
+
+def _raises(
+    act: Callable[[], object], install: Callable[[Any], None], hook: object, former: object
+) -> bool:
+    """Whether `act` is interrupted with this hook of the interpreter in place of the former one."""
+    gc.disable()  # whose work is not the engine's, though it calls some of it
+    install(hook)
     try:
         act()
     except KeyboardInterrupt:
         return True
     finally:
-        sys.setprofile(former)
+        install(former)
         gc.enable()
     return False

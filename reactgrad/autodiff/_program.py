@@ -701,8 +701,6 @@ class Program:
         On any node of such a program: what one node is computed from may be another one after an edit.
         """
         owners, number = self._graph._host.owners, self.number
-        if not owners:
-            return
         known: dict[int, bool] = {}
         for slot in reached:
             owner = owners.get(slot)

@@ -261,9 +261,7 @@ class GraphLock:
         _reset_number(gate.before)
         self.gates.pop()
         gate.lock.release()
-        if (
-            not gate.depth
-        ):  # else an interrupt came before this thread had left it, which holds it still
+        if not gate.depth:  # else this thread holds it still: an interrupt came before it had left
             self._spare.append(gate)
         if interrupted is not None:
             raise interrupted
