@@ -260,7 +260,7 @@ def draw_inputs(batch: int) -> Callable[[np.random.Generator], Any]:
 def cases(setting: Setting) -> list[Case]:
     dag = random_dag(setting)
     found: list[Case] = []
-    for batch in (1, 48 if setting.permuted else 32):
+    for batch in (1, 30 if setting.permuted else 32):
         draw = draw_inputs(batch)
         found += [
             Contest(

@@ -219,7 +219,7 @@ def torch_side(sizes: Sizes) -> Side:
 
 def in_turn(setting: Setting) -> Contest:
     """Batches of several lengths, in any order."""
-    sizes = (1, 80, 48, 11) if setting.permuted else (1, 64, 64, 10)
+    sizes = (1, 72, 56, 11) if setting.permuted else (1, 64, 64, 10)
     if setting.small:
         sizes = (1, 5, 6, 3)
     return Contest(
@@ -235,9 +235,9 @@ def in_turn(setting: Setting) -> Contest:
 def cases(setting: Setting) -> list[Case]:
     found: list[Case] = []
     for sizes, hand_goal, torch_goal in TABLE:
-        if setting.permuted:  # wider where it was narrow
+        if setting.permuted:  # wider where it was narrow, and as many weights
             batch, inputs, hidden, outputs = sizes
-            sizes = (batch, inputs + inputs // 4, hidden - hidden // 4, outputs + 1)
+            sizes = (batch, inputs + inputs // 7, hidden - hidden // 8, outputs + 1)
         if setting.small:
             sizes = (min(sizes[0], 3), min(sizes[1], 5), min(sizes[2], 6), min(sizes[3], 3))
         found.append(

@@ -43,7 +43,7 @@ class Options:
         self.count = setting.size(1_000_000, 64)
         self.formula: Callable[..., Any] = call_value
         if setting.permuted:
-            self.formula, self.count = call_value_permuted, self.count * 5 // 4
+            self.formula, self.count = call_value_permuted, self.count - self.count // 16
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
         """Spots, strikes, years, volatilities, rates."""

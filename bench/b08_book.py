@@ -31,7 +31,7 @@ class Terms:
         self.underlyings = setting.size(500, 6)
         self.each = 20
         if setting.permuted:
-            self.underlyings, self.each = self.underlyings * 4 // 5, 25
+            self.underlyings, self.each = self.underlyings * 20 // 21, 21
         rng = np.random.default_rng(11)
         shape = (self.underlyings, self.each)
         self.spots = rng.uniform(50, 150, self.underlyings)

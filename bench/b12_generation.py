@@ -18,7 +18,7 @@ import numpy as np
 from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workload
 from bench._goal import faster
 from bench._peers import load
-from bench.b11_network import INPUTS, OTHERS, USUAL, random_genome, settings
+from bench.b11_network import INPUTS, USUAL, random_genome, settings
 from reactgrad import neat
 
 TENTH = 10
@@ -28,8 +28,7 @@ class Children:
     """Mutations of one parent."""
 
     def __init__(self, setting: Setting) -> None:
-        self.functions = OTHERS if setting.permuted else USUAL
-        self.parent = random_genome(setting, setting.size(100, 12), self.functions)
+        self.parent = random_genome(setting, setting.size(100, 12), USUAL)
         self.count = setting.size(150, 4)
         self.samples = np.random.default_rng(3).normal(size=(setting.size(1000, 20), INPUTS))
         self.next_key = len(self.parent.nodes)
@@ -52,7 +51,7 @@ class Children:
         split.enabled = False
         gene = child.nodes[key] = load("neat").genes.DefaultNodeGene(key)
         gene.bias, gene.response = 0.0, 1.0
-        gene.activation, gene.aggregation = pick.choice(self.functions), "sum"
+        gene.activation, gene.aggregation = "sigmoid", "sum"
         self._connect(child, split.key[0], key, 1.0)
         self._connect(child, key, split.key[1], split.weight)
 
