@@ -46,7 +46,7 @@ def random_genome(setting: Setting, neurons: int, functions: Sequence[str]) -> A
     for key in order:
         gene = genome.nodes[key] = genes.DefaultNodeGene(key)
         gene.bias, gene.response = pick.gauss(0.0, 1.0), pick.uniform(0.8, 1.2)
-        gene.activation, gene.aggregation = pick.choice(functions), "sum"
+        gene.activation, gene.aggregation = functions[key % len(functions)], "sum"
 
     def connect(source: int, target: int) -> None:
         number = len(genome.connections) + 1

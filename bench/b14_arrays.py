@@ -207,7 +207,7 @@ def cases(setting: Setting) -> list[Case]:
     found: list[Case] = []
     for shape in ((256, 256), (2048, 2048)):
         if setting.permuted:
-            shape = (shape[0] * 16 // 15, shape[1] * 15 // 16)
+            shape = (shape[0] * 16 // 15 + 1, shape[1] * 15 // 16)
         if setting.small:
             shape = (shape[0] // 128, shape[1] // 16)
         found += [contest(shape, operation, keep=False) for operation in OPERATIONS]

@@ -18,15 +18,17 @@ class Layers:
 
     def __init__(self, setting: Setting, width: int) -> None:
         self.width = width
-        self.layers = setting.size(20 if setting.permuted else 16, 3)
-        self.depth = 6 if setting.permuted else 8
+        self.layers = setting.size(16, 3)
+        self.depth = 8
+        self.swapped = setting.permuted  # `sin` comes last
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         return rng.normal(size=self.width)
 
     def _block(self, x: Any, tanh: Any, sin: Any) -> Any:
+        first, last = (tanh, sin) if self.swapped else (sin, tanh)
         for _ in range(self.depth // 2):
-            x = tanh(sin(x))
+            x = last(first(x))
         return x
 
     def ours(self, checkpointed: bool) -> Step:

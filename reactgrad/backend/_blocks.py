@@ -10,21 +10,22 @@ Shape = tuple[int, ...]
 Block = tuple[slice, ...]  # one slice for each axis
 
 
-def cut(shape: Shape, size: int) -> tuple[int, int]:
+def cut(shape: Shape, size: int, shares: int = 1) -> tuple[int, int]:
     """The axis that is cut for blocks of at most `size` elements, and how much of it each has.
 
-    Axes before it are taken element by element, those behind it whole.
+    Axes before it are taken element by element, those behind it whole. Where it is long enough, it is
+    cut into a multiple of `shares` blocks.
     """
     axis = 0
     while axis + 1 < len(shape) and prod(shape[axis + 1 :]) > size:
         axis += 1
     most = max(1, size // prod(shape[axis + 1 :]))
-    count = -(-shape[axis] // most)
+    count = -(-shape[axis] // (most * shares)) * shares
     return axis, -(-shape[axis] // count)
 
 
 @lru_cache(maxsize=1024)
-def blocks(shape: Shape, size: int) -> tuple[Block, ...]:
+def blocks(shape: Shape, size: int, shares: int = 1) -> tuple[Block, ...]:
     """Parts of an array, in C order, each of at most `size` elements that lie side by side.
 
     All along the axis that is cut are equal but the last, which may be smaller.
@@ -35,20 +36,24 @@ def blocks(shape: Shape, size: int) -> tuple[Block, ...]:
         Of the array; at least one axis, none of length 0.
     size : int
         Most elements of a part, at least 1.
+    shares : int
+        So many threads are to have as many parts each, where an axis allows it.
 
     Returns
     -------
     tuple of Block
-        They depend on nothing else: not on threads, nor on what else is computed with the array.
+        They depend on nothing else: not on what else is computed with the array.
 
     Examples
     --------
     >>> blocks((5,), 2)
     ((slice(0, 2, None),), (slice(2, 4, None),), (slice(4, 5, None),))
+    >>> len(blocks((300,), 100)), len(blocks((300,), 100, 2))
+    (3, 4)
     >>> [tuple(range(2)[one[0]]) for one in blocks((2, 3), 3)]
     [(0,), (1,)]
     """
-    axis, each = cut(shape, size)
+    axis, each = cut(shape, size, shares)
     length = shape[axis]
     cuts = [slice(i, min(i + each, length)) for i in range(0, length, each)]
     rest = tuple([slice(0, n) for n in shape[axis + 1 :]])

@@ -335,7 +335,8 @@ class _Pass:
 
         for step, _ in reductions:
             step.begin()
-        for_each(compute, blocks(self._shape, size), threads)
+        # Those of a reduction stay the same whatever the threads: its bits depend on them.
+        for_each(compute, blocks(self._shape, size, 1 if reductions else threads), threads)
         for step, _ in reductions:
             step.finish()
         return kernels is self._kernels

@@ -72,7 +72,7 @@ def test_a_snapshot_says_what_a_run_did(g: rg.Graph) -> None:
     cut.name, after.name, other.name = "cut", "after", "other"
     first = g.forward(after, other)
     x.set(1.0)
-    last = g.forward(after, other)
+    last = g.forward(after)
     outcomes = {node.name: node.outcome for node in g.snapshot().nodes if node.kind == "op"}
     assert outcomes == {"cut": "cut_off", "after": "skipped", "other": None}
     assert looks(g)["cut"] == "cut_off"
