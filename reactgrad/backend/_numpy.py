@@ -85,7 +85,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     # The order in which they compute is that of the formulas, so that the bits are, too.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
-        scratch, one = beside(out), xp.ones(1, out.dtype)
+        scratch, one = beside(out), xp.ones((), out.dtype)
         return InTurn(
             partial(xp.square, y, out),
             partial(xp.subtract, one, out, scratch),
@@ -94,7 +94,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def bind_sigmoid_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
-        scratch, one = beside(out), xp.ones(1, out.dtype)
+        scratch, one = beside(out), xp.ones((), out.dtype)
         return InTurn(
             partial(xp.subtract, one, y, out),
             partial(xp.multiply, y, out, scratch),
@@ -103,7 +103,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def bind_relu_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, x = inputs
-        off, zero = xp.empty(x.shape, bool), xp.zeros(1, out.dtype)
+        off, zero = xp.empty(x.shape, bool), xp.zeros((), out.dtype)
         bits = _BITS.get(out.dtype) if g.dtype == out.dtype else None
         if bits is not None and out.size > FEW_MASKED and g.shape == x.shape == out.shape:
             on = xp.empty(x.shape, bool)
