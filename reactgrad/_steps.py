@@ -17,11 +17,13 @@ from reactgrad._store import MISSING, NEW, UNBOUND, Literal, Store, shaped, stay
 from reactgrad.backend import (
     Binder,
     Spec,
+    Unrolled,
     device_of_kind,
     find_binder,
     own_copy,
     read_value,
     storage_shape,
+    unrolled,
 )
 from reactgrad.ops import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Step
@@ -67,11 +69,19 @@ class Steps(Store):
             lambda slot: [(one, self._root(one)) for one in parents[slot]],
             lambda: scheduler.cancelled,
         )
-        return (steps, slots) if self.registers is None else self.registers.fused(slots, steps)
+        if self.registers is not None:
+            return self.registers.fused(slots, steps)
+        return (steps, slots) if self._any_lends(slots) else unrolled(slots, steps)
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
         """Call these steps in what ``fuse`` has given, if nothing else changes; see ``Host``."""
-        return not places or (self.registers is None and replaced(fused, steps, places))
+        if not places:
+            return True
+        if self.registers is not None:
+            return False
+        if type(fused) is Unrolled:
+            return replaced(fused.steps, steps, places) and fused.follow(places)
+        return replaced(fused, steps, places)
 
     def spoiled(self, slots: Sequence[int]) -> None:
         """Release what these nodes had, which may be left to callers, or be what was computed ahead."""
@@ -109,9 +119,11 @@ class Steps(Store):
     def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
         """As ``bind``, of each of these nodes, and whether one of them calls a Python function."""
         self._bind(slots)
+        return list(map(self._steps.__getitem__, slots)), self._any_lends(slots)
+
+    def _any_lends(self, slots: Sequence[int]) -> bool:
         kinds = set(map(type, map(self.ops.__getitem__, slots)))
-        lends = not all(issubclass(kind, _OWN) for kind in kinds)
-        return list(map(self._steps.__getitem__, slots)), lends
+        return not all(issubclass(kind, _OWN) for kind in kinds)
 
     def _bind(self, slots: Sequence[int]) -> None:
         """Bind those of these nodes that are not, parents first, each to where its parents' values lie then."""
@@ -144,7 +156,7 @@ class Steps(Store):
             if binder is None:
                 binder = binders[op, found.kind] = self._find_binder(op, found)
             if as_stored:
-                steps[slot] = binder(_beside(out, inputs), out, attrs[slot])
+                steps[slot] = binder(inputs, out, attrs[slot])
             else:
                 steps[slot] = self._bind_inputs(
                     binder, op, found, sources, inputs, out, attrs[slot]
@@ -292,7 +304,7 @@ class Steps(Store):
                 changing.append((i, parent, literal))
             inputs[i] = self._literal(op, parent, literal)
         if not changing:
-            return binder(_beside(out, inputs) if op.elementwise else inputs, out, attrs)
+            return binder(inputs, out, attrs)
         return partial(self._run_kernel, op, changing, binder, inputs, out, attrs)
 
     def _run_kernel(
@@ -423,18 +435,6 @@ class Steps(Store):
         hand_out = self.hand_out
         arguments = [hand_out(parent) for parent in self.scheduler.operands(slot)]
         return self.ops[slot].call(arguments)
-
-
-def _beside(out: Any, inputs: list[Any]) -> list[Any]:
-    """Operands of an elementwise kernel, single elements without an axis if the result is an array.
-
-    NumPy stretches these in its fastest way, at a third of what it takes where they have axes.
-    """
-    if type(out) is not np.ndarray or out.size < 2:
-        return inputs
-    return [
-        one.reshape(()) if type(one) is np.ndarray and one.size == 1 else one for one in inputs
-    ]
 
 
 def _elements(found: Spec | None) -> int:

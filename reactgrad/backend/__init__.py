@@ -29,6 +29,8 @@ from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
 from reactgrad.backend._in_turn import InTurn as InTurn
+from reactgrad.backend._in_turn import Unrolled as Unrolled
+from reactgrad.backend._in_turn import unrolled as unrolled
 from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
 from reactgrad.backend._parts import split_key as split_key

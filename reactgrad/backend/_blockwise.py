@@ -20,6 +20,7 @@ from reactgrad.backend._registry import (
     register_binder,
     register_overwriting,
 )
+from reactgrad.backend._stretched import stretched
 from reactgrad.backend._strips import Elementwise, Reduction, is_large
 
 Attrs = tuple[Any, ...]
@@ -41,7 +42,7 @@ _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
 
 # Operands of whose elements none is read after that of the result was written.
 _OVERWRITTEN = {
-    **dict.fromkeys({*_numpy.UFUNCS, "maximum", "minimum", "relu_grad"} - {"matmul"}, (0, 1)),
+    **dict.fromkeys({*_numpy.UFUNCS, "maximum", "minimum", "relu_grad"}, (0, 1)),
     **dict.fromkeys(("astype", "clip", "relu", "sigmoid"), (0,)),
     "tanh_grad": (1,),
     "where": (2,),
@@ -71,17 +72,22 @@ def _elementwise(
     cost: float | None = 1.0,
     fits: Fits = _always,
     kernel: Kernel | None = None,
+    *,
+    broadcasts: bool = True,
 ) -> Binder:
     """A binder of an elementwise kernel that gives large results an ``Elementwise`` step.
 
-    A cost of ``None`` is that of ``_VECTORIZED``.
+    A cost of ``None`` is that of ``_VECTORIZED``. ``broadcasts``: all operands do, to the result.
     """
     direct = bind.kernel if type(bind) is Direct else None
     kernel = direct or kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
-        # Most arrays are small: that is found without a call.
-        small = out.size < _strips.settings.threshold
+        # Most arrays are numbers, or small: that is found without a call.
+        size = out.size
+        if broadcasts and (size > 1 or (size and out.ndim > 1)):
+            inputs = stretched(inputs, out)
+        small = size < _strips.settings.threshold
         if small and direct is not None:
             return partial(direct, *inputs, out, *attrs)
         if small or not is_large(out) or any(map(_placed, inputs)) or not fits(attrs):
@@ -178,7 +184,7 @@ def _register() -> None:
     plain = partial(find_binder, kind="cpu")
     for name, kernel in (("maximum", _maximum), ("minimum", _minimum)):
         register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
-    register_binder("accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere))
+    register_binder("accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere, broadcasts=False))
     register_binder("sum", "cpu", _reduction(np.add, plain("sum")))
     register_binder("mean", "cpu", _reduction(np.add, plain("mean"), average=True))
     register_binder("max", "cpu", _reduction(np.maximum, plain("max")))

@@ -67,7 +67,9 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> bytes | None:
     return None if loop is None else _row(*loop, out.size, operands)
 
 
-def _copy(out: Any, source: Any, where: Any = None) -> bytes | None:
+def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) -> bytes | None:
+    if casting != "same_kind":
+        return None
     if where is None:
         return _call(np.positive, (source,), out)
     operands = _operands(source, where, out)

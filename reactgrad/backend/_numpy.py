@@ -11,6 +11,7 @@ import numpy as np
 from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend._stretched import stretched
 
 UFUNCS = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -18,7 +19,7 @@ UFUNCS = (
     *("add", "subtract", "multiply", "divide", "power", "floor_divide", "remainder"),
     *("hypot", "arctan2", "logaddexp", "negative", "absolute", "sign", "floor", "ceil"),
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "reciprocal"),
-    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "matmul"),
+    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
 )
 
 # Elements on which a call costs more than moving them.
@@ -41,10 +42,13 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_minimum(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.minimum, *inputs, out=out)
 
+    def masked(out: Any, x: Any, where: Any) -> Callable[[], object]:
+        return partial(xp.copyto, out, x, "same_kind", where)  # by position, which takes less
+
     def bind_where(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         condition, x, y = inputs
         if condition.dtype.kind == "b":
-            return InTurn(partial(xp.copyto, out, y), partial(xp.copyto, out, x, where=condition))
+            return InTurn(partial(xp.copyto, out, y), masked(out, x, condition))
 
         def where() -> None:
             xp.copyto(out, y)
@@ -105,7 +109,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         g, x = inputs
         off, zero = xp.empty(x.shape, bool), xp.zeros((), out.dtype)
         bits = _BITS.get(out.dtype) if g.dtype == out.dtype else None
-        if bits is not None and out.size > FEW_MASKED and g.shape == x.shape == out.shape:
+        if bits is not None and out.size > FEW_MASKED and g.shape in ((), out.shape) and x.shape == out.shape:
             on = xp.empty(x.shape, bool)
             return InTurn(
                 partial(xp.less_equal, x, zero, off),
@@ -116,8 +120,13 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         return InTurn(
             partial(xp.less_equal, x, zero, off),
             partial(xp.copyto, out, g),
-            partial(xp.copyto, out, zero, where=off),
+            masked(out, zero, off),
         )
+
+    def bind_matmul(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        # The same product, bit by bit, with less around it.
+        plain = all(map(_dotted, inputs, (out, out))) and out.size and out.flags.c_contiguous
+        return partial(xp.dot if plain else xp.matmul, *inputs, out)
 
     def bind_linear(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
@@ -128,7 +137,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         shape = (*batch, *x.shape[-2:-1], *(w.shape[-1:] if w.ndim > 1 else ()))
         over = shape == out.shape and out.size > FEW
         product = out if over else xp.empty(shape, np.result_type(x, w))
-        return InTurn(partial(xp.matmul, x, w, product), partial(xp.add, product, b, out))
+        return InTurn(
+            bind_matmul((x, w), product, ()), partial(xp.add, *stretched((product, b), out), out)
+        )
 
     def copy_view(view: Callable[..., Any]) -> Callable[..., None]:
         def copy(x: Any, out: Any, *attrs: Any) -> None:
@@ -250,6 +261,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         return accumulate
 
     register_binder("where", kind, bind_where)
+    register_binder("matmul", kind, bind_matmul)
     register_binder("linear", kind, bind_linear)
     register_binder("tanh_grad", kind, bind_tanh_grad)
     register_binder("sigmoid_grad", kind, bind_sigmoid_grad)
@@ -285,6 +297,12 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("clip", kind, bind_clip)
     register_binder("sigmoid", kind, bind_sigmoid)
     register_binder("accumulate", kind, bind_accumulate)
+
+
+def _dotted(x: Any, out: Any) -> bool:
+    """Whether a product of `x` is what NumPy's ``dot`` computes with the same bits as ``matmul``."""
+    one_piece = x.flags.c_contiguous or x.flags.f_contiguous
+    return x.ndim == out.ndim == 2 and x.dtype == out.dtype and x.dtype.char in "fd" and one_piece
 
 
 def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], object]:

@@ -54,9 +54,13 @@ class _Rows:
         """An array with a place for each row."""
         return np.empty(self._kept, self._dtype)
 
+    def each(self, x: Any) -> Any:
+        """What ``kept`` has given as an operand beside arrays of all elements."""
+        return x.reshape(()) if x.size == 1 else x
+
     def number(self, value: float) -> Any:
         """An operand that is the same for all rows."""
-        return np.full([1] if self._kept else [], value, self._dtype)
+        return np.full((), value, self._dtype)
 
     def times(self, a: Any, b: Any, out: Any) -> Call:
         """The product of two arrays, in the dtype of the rows."""
@@ -78,7 +82,7 @@ def exponentials(rows: _Rows, x: Any, e: Any, top: Any, total: Any) -> list[Call
     """Those of what a row's elements lie below the largest one, and their sum."""
     return [
         rows.max(x, top),
-        partial(np.subtract, x, top, e),
+        partial(np.subtract, x, rows.each(top), e),
         partial(np.exp, e, e),
         rows.sum(e, total),
     ]
@@ -86,7 +90,7 @@ def exponentials(rows: _Rows, x: Any, e: Any, top: Any, total: Any) -> list[Call
 
 def softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
     e, top, total = rows.over(out), rows.kept(), rows.kept()
-    return [*exponentials(rows, x, e, top, total), partial(np.divide, e, total, out)]
+    return [*exponentials(rows, x, e, top, total), partial(np.divide, e, rows.each(total), out)]
 
 
 def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
@@ -94,7 +98,7 @@ def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
     return [
         rows.times(g, ans, product),
         rows.sum(product, total),
-        partial(np.subtract, g, total, product),
+        partial(np.subtract, g, rows.each(total), product),
         partial(np.multiply, product, ans, out),
     ]
 
@@ -103,11 +107,11 @@ def log_softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
     below, e, top, total, log = rows.over(out), rows.full(), rows.kept(), rows.kept(), rows.kept()
     return [
         rows.max(x, top),
-        partial(np.subtract, x, top, below),
+        partial(np.subtract, x, rows.each(top), below),
         partial(np.exp, below, e),
         rows.sum(e, total),
         partial(np.log, total, log),
-        partial(np.subtract, below, log, out),
+        partial(np.subtract, below, rows.each(log), out),
     ]
 
 
@@ -116,7 +120,7 @@ def log_softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
     return [
         partial(np.exp, ans, e),
         rows.sum(g, total),
-        partial(np.multiply, e, total, e),
+        partial(np.multiply, e, rows.each(total), e),
         partial(np.subtract, g, e, out),
     ]
 
@@ -131,7 +135,7 @@ def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: fl
     return [
         rows.sum(x, total),
         partial(np.multiply, total, each, mean),
-        partial(np.subtract, x, mean, apart),
+        partial(np.subtract, x, rows.each(mean), apart),
         partial(np.multiply, apart, apart, scratch),
         rows.sum(scratch, total),
         partial(np.multiply, total, each, variance),
@@ -144,7 +148,7 @@ def standardize(rows: _Rows, x: Any, out: Any, eps: float) -> list[Call]:
     scratch, apart, std = rows.full(), rows.full(), rows.kept()
     return [
         *_deviations(rows, x, scratch, apart, std, eps),
-        partial(np.divide, apart, std, out),
+        partial(np.divide, apart, rows.each(std), out),
     ]
 
 
@@ -159,10 +163,10 @@ def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float
         partial(np.multiply, total, each, by_std),
         rows.sum(g, total),
         partial(np.multiply, total, each, by_mean),
-        partial(np.multiply, ans, by_std, a),
+        partial(np.multiply, ans, rows.each(by_std), a),
         partial(np.subtract, g, a, b),
-        partial(np.subtract, b, by_mean, a),
-        partial(np.divide, a, std, out),
+        partial(np.subtract, b, rows.each(by_mean), a),
+        partial(np.divide, a, rows.each(std), out),
     ]
 
 

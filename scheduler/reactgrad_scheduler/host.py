@@ -40,7 +40,9 @@ class Host(Protocol):
         Each is called in its turn. One that stands for one step may do work of later ones, too; it
         returns only when its node is computed, if all before it have been called, and raises what
         computing its node raises. One that stands for several steps, which follow each other, raises
-        only where none of them would, such as when it is interrupted. To fuse nothing, return
+        only where none of them would, such as when it is interrupted. Several in a row that have one
+        slot stand for its step together; none of them, and no other one, may run code of the user then,
+        since who comes in meanwhile would find the node half done. To fuse nothing, return
         ``steps, slots``.
         """
         ...

@@ -53,6 +53,7 @@ class Frame:
     position: int | None = None
     ran: Sequence[int] = ()  # what had run when it was suspended
     stopping: Lock | None = None  # held while `stop` takes steps away
+    rest: Sequence[Step] = ()  # of those that were taken away, what the node under way still needs
     _taken = 0  # how many it took
 
     def __init__(
@@ -76,7 +77,18 @@ class Frame:
         lock = Lock()
         with lock:
             self.stopping = lock
-            self._taken += sum(1 for _ in self.steps)
+            self._take_away()
+
+    def _take_away(self) -> None:
+        """Take all steps that were not called; what the node under way still needs is left in ``rest``."""
+        steps, slots = list(self.steps), self._step_slots
+        begun = len(slots) - len(steps) - self._taken
+        self._taken += len(steps)
+        if steps and begun:
+            end = begun
+            while end < len(slots) and slots[end] == slots[begun - 1]:
+                end += 1
+            self.rest = (*self.rest, *steps[: end - begun])
 
     @property
     def stopped(self) -> bool:
@@ -114,7 +126,7 @@ class Frame:
         scheduler = self.scheduler
         self.active = False
         scheduler.reader = None
-        self._taken += len(list(self.steps))
+        self._take_away()
         slots, expected = self.plan.slots, self.plan.expected
         end = index = self._index()
         slot = slots[index]
@@ -207,6 +219,9 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
                     step()
             else:
                 scheduler.stopwatch.play(scheduler, frame)
+            if frame.stopping is not None and frame.stopped:
+                for step in frame.rest:
+                    step()
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
