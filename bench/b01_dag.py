@@ -140,8 +140,9 @@ class ByHand:
     """The same calls on arrays that are there already, one statement each.
 
     As fast as NumPy can be called: straight-line code, every result in an array of its own or in
-    a scratch array that is not an operand (``out=`` over an operand is slower), one copy for all
-    inputs and one for all weights, dot products where a gradient is summed over the batch.
+    a scratch array that is not an operand (``out=`` over an operand is slower), numbers without an axis
+    beside arrays (which broadcast at a third of the cost of those with one), one copy for all inputs and
+    one for all weights, dot products where a gradient is summed over the batch.
     """
 
     def __init__(self, dag: Dag, batch: int) -> None:
@@ -155,13 +156,13 @@ class ByHand:
         self.names: dict[str, Any] = {
             name: getattr(np, name) for name in ("multiply", "add", "subtract", "tanh", "dot")
         }
-        self.names |= {"total": self.total, "reduce": np.add.reduce, "one": np.ones(1)}
+        self.names |= {"total": self.total, "reduce": np.add.reduce, "one": np.ones(())}
         self.names |= {f"t{i}": np.empty(batch) for i in range(4)}
         self.names |= {f"v{i}": self.values[i] for i in range(rows)}
         for i in range(dag.nodes):
             for k in range(2):
-                self.names[f"w{i}_{k}"] = self.weights[i, k : k + 1]
-                gradient = self.gradients[i, k : k + 1]
+                weight, gradient = self.weights[i, k : k + 1], self.gradients[i, k : k + 1]
+                self.names[f"w{i}_{k}"] = weight if batch == 1 else weight.reshape(())
                 self.names[f"g{i}_{k}"] = gradient if batch == 1 else gradient.reshape(())
 
     def _compiled(self, lines: list[str]) -> Callable[[], None]:

@@ -375,9 +375,9 @@ class Graph:
         ...         loss = ((x * w) ** 2).sum()
         ...         run = loss.backward()
         ...     print(len(g), loss.value, w.grad)
-        12 1.25 5.0
-        12 6.25 30.0
-        12 15.25 91.0
+        11 1.25 5.0
+        11 6.25 30.0
+        11 15.25 91.0
         """
         return ReuseBlock(self)
 

@@ -122,6 +122,7 @@ def compose_kernels() -> None:
     for name, kernel in composed.items():
         _registry.register_kernel(name, "cpu", partial(_in_single, kernel))
     _registry.register_kernel("linear", "cpu", _linear)
+    _registry.register_kernel("vdot", "cpu", _vdot)
 
 
 def _in_single(kernel: Callable[..., None], *given: Any) -> None:
@@ -138,6 +139,10 @@ def _in_single(kernel: Callable[..., None], *given: Any) -> None:
 
 def _linear(x: Any, w: Any, b: Any, out: Any) -> None:
     out[...] = np.matmul(x, w) + b
+
+
+def _vdot(x: Any, y: Any, out: Any, shape: Any) -> None:
+    out[...] = (x * y).sum()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

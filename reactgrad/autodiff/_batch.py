@@ -19,6 +19,7 @@ from typing import Any, Final
 from reactgrad.autodiff._edges import operand_vars, sources
 from reactgrad.flow import no_grad
 from reactgrad.ops import (
+    SUM_TO,
     Handle,
     Index,
     Op,
@@ -182,6 +183,10 @@ def _to_shape(part: _Part) -> Any:
     return part.on_first(((*part.attrs[0], part.length),))
 
 
+def _vdot(part: _Part) -> Any:
+    return apply(SUM_TO, (part.thin(0) * part.thin(1),), ((*part.attrs[0], part.length),))
+
+
 def _reduce(part: _Part) -> Any:
     shape, (axis, keepdims) = known_shape(part.operands[0]), part.attrs
     if shape is None:
@@ -301,4 +306,5 @@ RULES: Final[dict[str, Rule]] = {
     "sum_to": _to_shape,
     "transpose": _transpose,
     "unbind": _unbind,
+    "vdot": _vdot,
 }

@@ -349,6 +349,10 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         else:  # which has no gradient
             out[...] = xp.zeros_like(out)
 
+    def vdot(x: Any, y: Any, out: Any, shape: Any) -> None:
+        out[...] = xp.reshape(xp.sum(x * y, dtype=out.dtype), out.shape)
+
+    register_kernel("vdot", kind, vdot)
     register_kernel("sum", kind, total)
     register_kernel("mean", kind, average)
     register_kernel("max", kind, extremum("max"))

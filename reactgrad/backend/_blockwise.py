@@ -86,7 +86,11 @@ def _elementwise(
         # Most arrays are numbers, or small: that is found without a call.
         size = out.size
         if broadcasts and (size > 1 or (size and out.ndim > 1)):
-            inputs = stretched(inputs, out)
+            shape = out.shape
+            for one in inputs:
+                if type(one) is np.ndarray and (one.shape != shape or not one.strides[-1]):
+                    inputs = stretched(inputs, out)
+                    break
         small = size < _strips.settings.threshold
         if small and direct is not None:
             return partial(direct, *inputs, out, *attrs)

@@ -54,6 +54,8 @@ def _read(step: Any) -> bytes | None:
         return _call(function, inputs, out) if whole else None
     if function is np.copyto:
         return _copy(*args, **keywords)
+    if function is np.dot:
+        return _dot(*args)
     if getattr(function, "__self__", None) is np.add and function.__name__ == "reduce":
         return None if keywords else _sum(*args)
     return None
@@ -92,6 +94,24 @@ def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | Non
         return None
     stays = total[0]._replace(step=0)
     return begin + _row(*loop, x.size, [stays, terms[0], stays])
+
+
+def _dot(x: Any, y: Any, out: Any) -> bytes | None:
+    """The dot product of two vectors: one turn of a generalized ufunc's loop around NumPy's own.
+
+    Such a loop reads how many turns there are and how long the vectors are, and behind the steps from turn
+    to turn those from element to element. They stand here where other rows have the size, the extent, and
+    steps of operands of their own; the last one is 0, so that no thread takes this for elements to share.
+    """
+    operands = _operands(x, y, y) if out.ndim == 0 and x.ndim == 1 else None
+    dtypes = x.dtype.char + y.dtype.char + out.dtype.char
+    loop = find_loop(np.vecdot, dtypes)
+    if operands is None or loop is None or not out.flags.aligned:
+        return None
+    total = address_of(out)
+    addresses = [operands[0].address, operands[1].address, *[total] * 4]
+    steps = [0, 0, 0, operands[0].step, operands[1].step, 0]
+    return row(*loop, 1, addresses, steps, x.size)
 
 
 def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes:

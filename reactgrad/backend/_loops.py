@@ -20,6 +20,9 @@ PLAIN = frozenset("fd?")
 
 _ELEMENTWISE = frozenset(getattr(np, name) for name in (*UFUNCS, "maximum", "minimum", "positive"))
 
+# Generalized ones, whose loops take the lengths of their operands, too; those of these dtypes raise nothing.
+_OF_VECTORS = frozenset((np.vecdot,))
+
 
 class Loop(NamedTuple):
     """Where a loop lies, and the last of its arguments."""
@@ -46,7 +49,7 @@ class _UFunc(Structure):
 
 @lru_cache(4096)
 def find_loop(ufunc: np.ufunc, dtypes: str) -> Loop | None:
-    """The loop of an elementwise `ufunc` for operands and result of these dtypes, if it has one.
+    """The loop of an elementwise `ufunc`, or of ``np.vecdot``, for operands and result of these dtypes, if it has one.
 
     Parameters
     ----------
@@ -62,7 +65,8 @@ def find_loop(ufunc: np.ufunc, dtypes: str) -> Loop | None:
     (True, None)
     """
     signature = f"{dtypes[:-1]}->{dtypes[-1]}"
-    fits = ufunc in _ELEMENTWISE and ufunc.signature is None and PLAIN.issuperset(dtypes)
+    plain = ufunc in _ELEMENTWISE and ufunc.signature is None
+    fits = (plain or ufunc in _OF_VECTORS) and PLAIN.issuperset(dtypes)
     if not fits or signature not in ufunc.types:
         return None
     table = _UFunc.from_address(id(ufunc))

@@ -182,6 +182,17 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         target = out.reshape([1] * new + list(out.shape))
         return partial(xp.add.reduce, x, (*range(new), *stretched), None, target, True)
 
+    def bind_vdot(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        x, y = inputs
+        total = out.reshape(())
+        if x.flags.c_contiguous and y.flags.c_contiguous:
+            return partial(xp.dot, x.reshape(-1), y.reshape(-1), total)
+        product = xp.empty(x.shape, out.dtype)
+        return InTurn(
+            partial(xp.multiply, x, y, product),
+            partial(xp.add.reduce, product, None, None, total, False),
+        )
+
     def reshape_like(x: Any, like: Any, out: Any) -> None:
         xp.copyto(out, x.reshape(like.shape))
 
@@ -289,6 +300,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("min", kind, bind_min)
     register_binder("sum_to", kind, bind_sum_to)
     register_binder("sum_like", kind, bind_sum_like)
+    register_binder("vdot", kind, bind_vdot)
     register_kernel("reshape_like", kind, reshape_like)
     register_kernel("broadcast_like", kind, broadcast_like)
     register_kernel("checked", kind, checked)

@@ -22,21 +22,20 @@ def stretched(inputs: Sequence[Any], out: Any) -> list[Any]:
     [(1, 3), (1, 3), ()]
     """
     shape, size = out.shape, out.size
-    return [
-        one if type(one) is not np.ndarray else _stretched(one, shape, size) for one in inputs
-    ]
+    found: list[Any] = []
+    for one in inputs:
+        if type(one) is np.ndarray:
+            if one.size == 1:
+                one = one.reshape(())
+            elif one.shape != shape:
+                if one.size == size and one.flags.c_contiguous:
+                    one = one.reshape(shape)
+            elif is_number(one):
+                one = one[(slice(0, 1),) * one.ndim].reshape(())
+        found.append(one)
+    return found
 
 
-def _stretched(one: Any, shape: tuple[int, ...], size: int) -> Any:
-    if one.size == 1:
-        return one.reshape(())
-    if one.shape == shape:
-        return one if any(one.strides) or one.dtype.char not in "fd" else _number(one)
-    if one.size == size and one.flags.c_contiguous:
-        return one.reshape(shape)
-    return one
-
-
-def _number(one: Any) -> Any:
-    """The one element that an array repeats."""
-    return one[(slice(0, 1),) * one.ndim].reshape(())
+def is_number(one: Any) -> bool:
+    """Whether an array of several elements repeats a single one."""
+    return not one.strides[-1] and not any(one.strides) and one.dtype.char in "fd"

@@ -125,6 +125,7 @@ from reactgrad.ops._output import Share as Share
 from reactgrad.ops._output import no_shares as no_shares
 from reactgrad.ops._output import output as output
 from reactgrad.ops._output import shares as shares
+from reactgrad.ops._reduce import SUM_TO as SUM_TO
 from reactgrad.ops._reduce import max as max
 from reactgrad.ops._reduce import mean as mean
 from reactgrad.ops._reduce import min as min

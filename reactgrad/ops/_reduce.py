@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._astype import astype
-from reactgrad.ops._elementwise import equal
+from reactgrad.ops._elementwise import ELEMENTWISE, equal
 from reactgrad.ops._layout import known_shape, spread
 from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
@@ -280,9 +280,38 @@ SUM_LIKE = Op(
 )
 
 
+# The sum of a product of two arrays of one shape, as an array of shape `attrs[0]`, which has one element.
+VDOT = Op(
+    "vdot",
+    _infer_sum_to,
+    (lambda g, ans, x, y, shape: g * y, lambda g, ans, x, y, shape: g * x),
+    (LINEAR, LINEAR),
+)
+
+# Of more elements BLAS shares the sum among threads, so that its bits would depend on these.
+MOST_DOTTED: Final = 8192
+
+
 def sum_to(x: Any, like: Any) -> Any:
     """`x` summed over the axes that broadcasting added or stretched from the shape of `like`."""
     shape = known_shape(like)
     if shape is None:
         return apply(SUM_LIKE, (x, like))
-    return x if known_shape(x) == shape else apply(SUM_TO, (x,), (shape,))
+    if known_shape(x) == shape:
+        return x
+    factors = _factors(x) if all(n == 1 for n in shape) else None
+    return apply(SUM_TO, (x,), (shape,)) if factors is None else apply(VDOT, factors, (shape,))
+
+
+def _factors(x: Any) -> tuple[Any, Any] | None:
+    """The operands of `x` if it is a product of two arrays whose sum is one call of BLAS."""
+    host, slot = x._graph._host, x._slot
+    found = host.specs[slot]
+    product = host.ops[slot] is ELEMENTWISE["multiply"] and slot not in host.closed
+    if not product or found is None or not found.known:
+        return None
+    first, second = x._graph._scheduler.topology.parents[slot]
+    alike = host.specs[first] is host.specs[second] is found and found.dtype.char in "fd"
+    if not alike or not 1 < math.prod(found.shape) <= MOST_DOTTED:
+        return None
+    return x._graph._handle(first), x._graph._handle(second)

@@ -81,9 +81,9 @@ class Frame:
 
     def _take_away(self) -> None:
         """Take all steps that were not called; what the node under way still needs is left in ``rest``."""
-        steps, slots = list(self.steps), self._step_slots
-        begun = len(slots) - len(steps) - self._taken
-        self._taken += len(steps)
+        slots = self._step_slots
+        self._taken += len(steps := list(self.steps))  # one line, behind which an interrupt may come
+        begun = len(slots) - self._taken
         if steps and begun:
             end = begun
             while end < len(slots) and slots[end] == slots[begun - 1]:
