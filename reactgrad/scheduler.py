@@ -1,9 +1,11 @@
 """The scheduler under reactgrad, re-exported: what to run and when, for any kind of value."""
 
+from reactgrad_scheduler import LONG as LONG
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import Blank as Blank
 from reactgrad_scheduler import BlockError as BlockError
 from reactgrad_scheduler import BusyError as BusyError
+from reactgrad_scheduler import Calls as Calls
 from reactgrad_scheduler import Cancelled as Cancelled
 from reactgrad_scheduler import CollectorPause as CollectorPause
 from reactgrad_scheduler import Column as Column
@@ -18,6 +20,7 @@ from reactgrad_scheduler import Leaves as Leaves
 from reactgrad_scheduler import Link as Link
 from reactgrad_scheduler import Overlay as Overlay
 from reactgrad_scheduler import ReactgradError as ReactgradError
+from reactgrad_scheduler import Row as Row
 from reactgrad_scheduler import Run as Run
 from reactgrad_scheduler import Scheduler as Scheduler
 from reactgrad_scheduler import Script as Script

@@ -188,7 +188,9 @@ def _register() -> None:
     plain = partial(find_binder, kind="cpu")
     for name, kernel in (("maximum", _maximum), ("minimum", _minimum)):
         register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
-    register_binder("accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere, broadcasts=False))
+    register_binder(
+        "accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere, broadcasts=False)
+    )
     register_binder("sum", "cpu", _reduction(np.add, plain("sum")))
     register_binder("mean", "cpu", _reduction(np.add, plain("mean"), average=True))
     register_binder("max", "cpu", _reduction(np.maximum, plain("max")))

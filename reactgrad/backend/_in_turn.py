@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reactgrad.scheduler import LONG, Calls, Row
 
 Call = Callable[[], object]
 
@@ -21,7 +27,7 @@ class InTurn:
             call()
 
 
-class Unrolled(list[Call]):
+class Unrolled(Calls):
     """The steps of a plan, with the calls of those that are several in their places.
 
     A loop over these is faster by what a Python function costs around each such step.
@@ -59,6 +65,25 @@ class Unrolled(list[Call]):
             self[begin:end] = calls
         return True
 
+    def laid_out(self) -> list[Row]:
+        """Each call as a row, all arrays as new views: objects that are made in turn lie side by side."""
+        views: dict[int, Any] = {}
+
+        def view(argument: Any) -> Any:
+            if type(argument) is not np.ndarray:
+                return argument
+            found = views.get(id(argument))
+            if found is None:
+                found = views[id(argument)] = argument.view()
+            return found
+
+        return [
+            (step.func, *map(view, step.args))
+            if type(step) is partial and not step.keywords
+            else (step,)
+            for step in self
+        ]
+
 
 def _calls(step: Call) -> tuple[Call, ...]:
     return step.calls if type(step) is InTurn else (step,)
@@ -66,7 +91,7 @@ def _calls(step: Call) -> tuple[Call, ...]:
 
 def unrolled(slots: list[int], steps: list[Call]) -> tuple[list[Call], list[int]]:
     """What to call in place of these steps, and for each call the slot of its step."""
-    if InTurn not in set(map(type, steps)):
+    if len(steps) < LONG and InTurn not in set(map(type, steps)):
         return steps, slots
     calls = Unrolled(steps)
     return calls, calls.slots(slots)

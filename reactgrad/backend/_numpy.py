@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -70,15 +70,22 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         """Where a step towards `out` is written: on a few elements to write over an operand is slower."""
         return out if out.size > FEW else xp.empty_like(out)
 
+    def number(value: float, dtype: Any) -> Any:
+        """An operand beside arrays, which nobody writes."""
+        return xp.full((), value, dtype)
+
+    if xp is np:  # else for each device
+        number = cache(number)
+
     def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
-        return partial(xp.maximum, inputs[0], xp.zeros((), out.dtype), out=out)
+        return partial(xp.maximum, inputs[0], number(0, out.dtype), out=out)
 
     def bind_sigmoid(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         (x,) = inputs
         scratch = beside(out)
-        one, minus_one = xp.ones((), out.dtype), -xp.ones((), out.dtype)
+        one, minus_one = number(1, out.dtype), number(-1, out.dtype)
         return InTurn(
             partial(xp.multiply, x, minus_one, scratch),
             partial(xp.exp, scratch, out),
@@ -89,7 +96,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     # The order in which they compute is that of the formulas, so that the bits are, too.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
-        scratch, one = beside(out), xp.ones((), out.dtype)
+        scratch, one = beside(out), number(1, out.dtype)
         return InTurn(
             partial(xp.square, y, out),
             partial(xp.subtract, one, out, scratch),
@@ -98,7 +105,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def bind_sigmoid_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
-        scratch, one = beside(out), xp.ones((), out.dtype)
+        scratch, one = beside(out), number(1, out.dtype)
         return InTurn(
             partial(xp.subtract, one, y, out),
             partial(xp.multiply, y, out, scratch),
@@ -107,9 +114,14 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def bind_relu_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, x = inputs
-        off, zero = xp.empty(x.shape, bool), xp.zeros((), out.dtype)
+        off, zero = xp.empty(x.shape, bool), number(0, out.dtype)
         bits = _BITS.get(out.dtype) if g.dtype == out.dtype else None
-        if bits is not None and out.size > FEW_MASKED and g.shape in ((), out.shape) and x.shape == out.shape:
+        if (
+            bits is not None
+            and out.size > FEW_MASKED
+            and g.shape in ((), out.shape)
+            and x.shape == out.shape
+        ):
             on = xp.empty(x.shape, bool)
             return InTurn(
                 partial(xp.less_equal, x, zero, off),

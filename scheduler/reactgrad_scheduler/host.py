@@ -42,8 +42,8 @@ class Host(Protocol):
         computing its node raises. One that stands for several steps, which follow each other, raises
         only where none of them would, such as when it is interrupted. Several in a row that have one
         slot stand for its step together; none of them, and no other one, may run code of the user then,
-        since who comes in meanwhile would find the node half done. To fuse nothing, return
-        ``steps, slots``.
+        since who comes in meanwhile would find the node half done. ``Calls`` are laid out once they are made
+        often. To fuse nothing, return ``steps, slots``.
         """
         ...
 

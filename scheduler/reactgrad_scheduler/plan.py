@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
+from reactgrad_scheduler import hot
 from reactgrad_scheduler.latest import Latest
 from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.run import Run
@@ -107,6 +108,8 @@ class Plan:
         "expected",
         "finished",
         "fused",
+        "heat",
+        "laid_out",
         "lends",
         "members",
         "moves_seen",
@@ -143,6 +146,8 @@ class Plan:
         self.steps: list[Step] | None = None
         # What is called to run them all: the same steps, or others, or fewer, that do the same together.
         self.fused: list[Step] | None = None
+        self.laid_out: list[hot.Row] | None = None  # the same calls, side by side; see ``hot``
+        self.heat = 0  # how often it was run since a step was bound anew
         self.step_slots: list[int] = []  # the slot that each step computes
         # Where the step of each slot is; known when one was bound anew.
         self.places: dict[int, int] | None = None
@@ -169,6 +174,7 @@ class Plan:
     def retire(self) -> None:
         """It will not be run again: keep what the journal, which may have it for long, needs."""
         self.steps = self.fused = self.rows = self.tasks = None
+        self.cool()
         self.step_slots = []
         self.places = self.expected = self._sources = None
         self.readings = {}
@@ -191,9 +197,15 @@ class Plan:
         later = self.members.difference(self.slots[:begin])
         return [slot for slot in self.turns if slot in later]
 
+    def cool(self) -> None:
+        """Its calls are no more those that are laid out."""
+        self.laid_out = None
+        self.heat = 0
+
     def unbind(self) -> None:
         """Let go of the bound steps."""
         self.steps = self.fused = self.rows = None
+        self.cool()
         for reading in self.readings.values():
             for pull in reading.pulls:
                 pull.plan.unbind()

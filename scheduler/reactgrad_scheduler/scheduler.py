@@ -21,6 +21,7 @@ from reactgrad_scheduler.executors.serial import UNKNOWN, Frame
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Course, Host
+from reactgrad_scheduler.hot import Hot
 from reactgrad_scheduler.lock import GraphLock
 from reactgrad_scheduler.order import admit, cycle_through, find_path, way_back
 from reactgrad_scheduler.overlay import Blank, Column, share
@@ -63,6 +64,8 @@ class Scheduler:
         Whether every read first forgets all marks and plans (rule E16). For tests: slow, and
         without any effect on values, versions and what runs.
     """
+
+    hot: Hot | None = None  # from the first plan on that is long
 
     def __init__(self, host: Host) -> None:
         self.host = host

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from operator import length_hint
+from itertools import starmap
+from operator import call, length_hint
 from threading import Lock, get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
+from reactgrad_scheduler.hot import LONG, Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
@@ -53,14 +55,14 @@ class Frame:
     position: int | None = None
     ran: Sequence[int] = ()  # what had run when it was suspended
     stopping: Lock | None = None  # held while `stop` takes steps away
-    rest: Sequence[Step] = ()  # of those that were taken away, what the node under way still needs
+    rest: Sequence[Any] = ()  # of those that were taken away, what the node under way still needs
     _taken = 0  # how many it took
 
     def __init__(
         self,
         scheduler: Scheduler,
         plan: Plan,
-        steps: Iterator[Step],
+        steps: Iterator[object],
         level: int,
         step_slots: Sequence[int],
     ) -> None:
@@ -82,7 +84,9 @@ class Frame:
     def _take_away(self) -> None:
         """Take all steps that were not called; what the node under way still needs is left in ``rest``."""
         slots = self._step_slots
-        self._taken += len(steps := list(self.steps))  # one line, behind which an interrupt may come
+        self._taken += len(
+            steps := list(self.steps)
+        )  # one line, behind which an interrupt may come
         begun = len(slots) - self._taken
         if steps and begun:
             end = begun
@@ -206,7 +210,12 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         bound, step_slots = _bound_calls(scheduler, plan)
         if bound is None:
             return run_openly(scheduler, plan)
-    steps = iter(bound)
+    rows = None
+    if len(bound) >= LONG and isinstance(bound, Calls) and scheduler.stopwatch is None:
+        if scheduler.hot is None:
+            scheduler.hot = Hot()
+        rows = scheduler.hot.rows(plan, bound)
+    steps: Iterator[Any] = iter(bound if rows is None else rows)
     computing.append(UNKNOWN)
     frame = Frame(scheduler, plan, steps, len(computing), step_slots)
     frames.append(frame)
@@ -214,14 +223,17 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     gate = scheduler.lock.open(len(computing)) if plan.lends else None
     try:
         try:
-            if scheduler.stopwatch is None:
+            if rows is not None:
+                for _ in starmap(call, steps):
+                    pass
+            elif scheduler.stopwatch is None:
                 for step in steps:
                     step()
             else:
                 scheduler.stopwatch.play(scheduler, frame)
             if frame.stopping is not None and frame.stopped:
-                for step in frame.rest:
-                    step()
+                for rest in frame.rest:
+                    call(rest) if rows is None else call(*rest)
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
@@ -342,9 +354,10 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
     spare = None if plan.certain else _follow
     bind, readings = scheduler.host.bind, plan.readings
     turns = plan.turns or plan.slots
-    fused, rows = plan.fused, plan.rows
+    fused, rows, laid_out, heat = plan.fused, plan.rows, plan.laid_out, plan.heat
     plan.steps = None  # until all of them are bound
     plan.fused = plan.rows = None
+    plan.cool()
     if plan.script is not None:
         since = None if known is None else plan.moves_seen
         plan.steps, plan.step_slots = plan.script.bind(moves, since)
@@ -391,6 +404,8 @@ def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
             rows[at] = (*rows[at][:4], known[at])
     if fused is not None and scheduler.host.replaced(fused, known, changed):
         plan.fused = fused
+        if not changed:
+            plan.laid_out, plan.heat = laid_out, heat
     plan.rows = rows
     plan.steps = known
     return known
