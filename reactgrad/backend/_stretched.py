@@ -37,5 +37,5 @@ def stretched(inputs: Sequence[Any], out: Any) -> list[Any]:
 
 
 def is_number(one: Any) -> bool:
-    """Whether an array of several elements repeats a single one."""
-    return not one.strides[-1] and not any(one.strides) and one.dtype.char in "fd"
+    """Whether an array repeats a single element."""
+    return bool(one.size) and not any(one.strides) and one.dtype.char in "fd"

@@ -62,7 +62,7 @@ class Frame:
         self,
         scheduler: Scheduler,
         plan: Plan,
-        steps: Iterator[object],
+        steps: Iterator[Any],
         level: int,
         step_slots: Sequence[int],
     ) -> None:
