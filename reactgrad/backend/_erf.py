@@ -54,6 +54,8 @@ _TailKernel = Callable[[_Doubles], _Doubles]
 # The two rows in use at a time fit a second-level cache; with shorter rows the time that it takes to
 # start a NumPy call begins to count.
 _BLOCK = 16384
+# Elements on which the start of a call costs more than what it does.
+_FEW = 256
 
 
 def _constant(value: float) -> _Doubles:
@@ -198,15 +200,15 @@ def _apply(x: _Floats, out: _Floats, bulk: _BulkKernel, tail: _TailKernel) -> No
 def _run_bulk(source: npt.NDArray[Any], target: npt.NDArray[Any], bulk: _BulkKernel) -> _Indices:
     """Fill ``target`` block by block; return the places that ``bulk`` left, of the whole array."""
     convert = source.dtype != np.float64
-    work = np.empty((6 if convert else 4, min(source.size, _BLOCK)))
+    work = np.empty((7 if convert else 5, min(source.size, _BLOCK)))
     left = [_NOWHERE]
     for start in range(0, source.size, _BLOCK):
         x, out = source[start : start + _BLOCK], target[start : start + _BLOCK]
         scratch = work[:, : x.size]
         if convert:
-            np.copyto(scratch[4], x)
-            places = bulk(scratch[4], scratch[5], scratch)
-            np.copyto(out, scratch[5], casting="same_kind")
+            np.copyto(scratch[5], x)
+            places = bulk(scratch[5], scratch[6], scratch)
+            np.copyto(out, scratch[6], casting="same_kind")
         else:
             places = bulk(x, out, scratch)
         if places is not None:
@@ -214,27 +216,36 @@ def _run_bulk(source: npt.NDArray[Any], target: npt.NDArray[Any], bulk: _BulkKer
     return np.concatenate(left) if len(left) > 1 else _NOWHERE
 
 
-def _divide(ratio: _Ratio, z: _Doubles, value: _Doubles, scratch: _Doubles) -> None:
-    """Write ``ratio(z)`` into ``value``."""
+def _divide(
+    ratio: _Ratio, z: _Doubles, value: _Doubles, scratch: _Doubles, spare: _Doubles | None = None
+) -> None:
+    """Write ``ratio(z)`` into ``value``; products into ``spare``, if it is given."""
     multiply, add = np.multiply, np.add
     lead, constant, *rest = ratio.numerator
-    multiply(z, lead, value)
-    add(value, constant, value)
+    product = value if spare is None else spare
+    multiply(z, lead, product)
+    add(product, constant, value)
     for constant in rest:
-        multiply(value, z, value)
-        add(value, constant, value)
+        multiply(value, z, product)
+        add(product, constant, value)
     constant, *rest = ratio.denominator
+    product = scratch if spare is None else spare
     add(z, constant, scratch)
     for constant in rest:
-        multiply(scratch, z, scratch)
-        add(scratch, constant, scratch)
+        multiply(scratch, z, product)
+        add(product, constant, scratch)
     np.divide(value, scratch, value)
+
+
+def _spare(work: _Doubles) -> _Doubles | None:
+    """Memory for products: of few elements these take a third longer where they lie over an operand."""
+    return work[4] if work.shape[1] <= _FEW else None
 
 
 def _erf_bulk(x: _Doubles, out: _Doubles, work: _Doubles) -> _Indices | None:
     square, value, scratch = work[0], work[1], work[2]
     np.multiply(x, x, square)
-    _divide(ERF_NEAR, square, value, scratch)
+    _divide(ERF_NEAR, square, value, scratch, _spare(work))
     np.multiply(x, value, out)
     # A nan fails the comparison, so it costs a look at its block and stays as it is.
     return None if square.max() < ERF_REACH else np.flatnonzero(square >= ERF_REACH)
@@ -255,7 +266,7 @@ def _upper_bulk(kind: _Upper, x: _Doubles, out: _Doubles, work: _Doubles) -> _In
     np.multiply(x, kind.rate, exponent)
     np.multiply(exponent, x, exponent)
     left = None if exponent.min() > EXPONENT_REACH else np.flatnonzero(exponent <= EXPONENT_REACH)
-    _divide(kind.near, z, small, scratch)
+    _divide(kind.near, z, small, scratch, _spare(work))
     np.exp(exponent, exponent)
     np.multiply(small, exponent, small)
     _unfold(kind, x, small, scratch, out)
