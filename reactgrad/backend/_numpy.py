@@ -72,7 +72,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def number(value: float, dtype: Any) -> Any:
         """An operand beside arrays, which nobody writes."""
-        return xp.full((), value, dtype)
+        return xp.asarray(value).astype(dtype)
 
     if xp is np:  # else for each device
         number = cache(number)
