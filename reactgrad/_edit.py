@@ -163,6 +163,12 @@ def _operands(graph: Graph, var: Var) -> list[Operand]:
             f"{var.name!r} is one output of a function and of nothing else. Replace an operand of "
             "the function's node: y.parents[0].replace_parent(position, new)."
         )
+    if slot in host.owners:
+        raise EditError(
+            f"{var.name!r} is part of a gradient, which follows every edit of the nodes that it is the "
+            "gradient of. Edit these, and leave out what is part of a gradient where you go over "
+            ".children; y.register_hook changes a gradient."
+        )
     _check_computed(graph, var)
     operands: list[Operand] = [*map(graph._handle, graph._scheduler.operands(slot))]
     for i in host.closed.get(slot) or ():

@@ -1372,3 +1372,31 @@ def test_attributes_that_an_op_has_not_are_named() -> None:
     with pytest.raises(rg.DTypeError, match="shift= was given a Var"):
         y.rewire(x, shift=x)
     assert not differences(before, full_state(g))
+
+
+def test_nodes_of_a_gradient_cannot_be_edited_and_those_of_its_model_can() -> None:
+    """Who gives all children of a node another parent got a wrong gradient without a word."""
+    g = rg.Graph()
+    x, s = g.input(2.0, name="x"), g.input(1.0, name="s")
+    v = rg.exp(x)
+    y = v * 3.0
+    z = y**2
+    d = rg.grad(z, x)
+    before = d.value
+    new = v + s
+    part = next(one for one in v.children if one is not new and one is not y)
+    for edit in (
+        lambda: part.replace_parent(part.parents.index(v), new),
+        lambda: part.rewire(*[new if one is v else one for one in part.parents]),
+        lambda: g.insert(v, part, lambda q: q + 1.0),
+    ):
+        with pytest.raises(
+            rg.EditError, match=f"'{part.name}' is part of a gradient, which follows"
+        ):
+            edit()
+    assert d.value == before
+    y.replace_parent(0, new)
+    assert d.value == pytest.approx(18.0 * (np.exp(2.0) + 1.0) * np.exp(2.0), rel=1e-14)
+    penalty = d * 2.0  # built on a gradient, no part of it
+    penalty.replace_parent(1, s)
+    assert penalty.value == d.value
