@@ -13,7 +13,7 @@ from reactgrad import _protocols
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad._store import frozen_copy
 from reactgrad.autodiff import checked, fits
-from reactgrad.backend import Spec, register_binder, register_kernel, spec
+from reactgrad.backend import Binder, Spec, register_binder, register_kernel, spec
 from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
@@ -118,6 +118,7 @@ def primitive(
         Takes the kernel, ``kernel(x, y, out, *attributes)``, which writes the result for NumPy arrays
         into ``out``, and returns the op. What stands before ``out`` are the operands, what stands
         behind it attributes, which are fixed for a node. A ufunc of NumPy is a kernel without attributes.
+        A kernel that returns an array of its own instead is refused when it first runs.
         ``kernel(x, *rest, out, attribute)`` takes any number of operands, which edits may change.
         ``register_kernel`` adds kernels for other devices.
 
@@ -154,8 +155,10 @@ def primitive(
         OPS[name] = op
         if many:
             register_binder(name, "cpu", partial(_bind_by_name, kernel, words))
-        else:
+        elif isinstance(kernel, np.ufunc):
             register_kernel(name, "cpu", kernel)
+        else:
+            register_binder(name, "cpu", _binder(name, kernel))
         made = PRIMITIVES[name] = Primitive(op, kernel, signature, arity)
         mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
         if mirrored is not None:
@@ -163,6 +166,28 @@ def primitive(
         return made
 
     return define
+
+
+def _binder(name: str, kernel: Callable[..., Any]) -> Binder:
+    """Binds a kernel, which is refused if it returns its first result in place of writing it."""
+    writes = False
+
+    def first(inputs: Sequence[Any], out: Any, attrs: Attrs) -> None:
+        nonlocal writes
+        found = kernel(*inputs, out, *attrs)
+        if isinstance(found, np.ndarray | np.generic) and not np.may_share_memory(found, out):
+            raise DTypeError(
+                f"the kernel of {name!r} returned its result, which nobody looks at. Write it into `out`: "
+                "out[...] = result, or np.exp(x, out)."
+            )
+        writes = True
+
+    def bind(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
+        if writes:
+            return partial(kernel, *inputs, out, *attrs)
+        return partial(first, inputs, out, attrs)
+
+    return bind
 
 
 def _bind_by_name(

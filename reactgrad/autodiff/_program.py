@@ -35,6 +35,7 @@ from reactgrad.ops import (
     alias,
     astype,
     known_shape,
+    sum_of_product,
     sum_to,
 )
 from reactgrad.scheduler import CollectorPause
@@ -1124,14 +1125,14 @@ class Program:
         custom: dict[int, Any] = {}
         for i, parent in edges:
             if isinstance(op, Op):
-                part = None
+                part, since = None, graph._scheduler.topology.next_serial
                 if op.vjps is not None:
                     rule = op.vjps[i]
                     part = None if rule is None else rule(g, ans, *operands, *attrs)
                 elif op.variadic is not None:
                     part = op.variadic(i, g, ans, operands, attrs)
                 if part is not None:
-                    yield i, self._fitted(parent, part, op.broadcasts)
+                    yield i, self._fitted(parent, part, op.broadcasts, since)
             elif isinstance(op, Output):
                 yield i, Share(g, op.index)
             else:
@@ -1227,8 +1228,11 @@ class Program:
     def _no_rule(self, slot: int) -> MissingRuleError:
         return no_rule(self._graph, slot)
 
-    def _fitted(self, parent: int, part: Any, broadcasts: bool) -> Any:
-        """A contribution in the shape and dtype of the operand it belongs to."""
+    def _fitted(self, parent: int, part: Any, broadcasts: bool, since: int | None = None) -> Any:
+        """A contribution in the shape and dtype of the operand it belongs to.
+
+        Nodes from the serial `since` on were made for it alone; without it none was.
+        """
         graph = self._graph
         specs = graph._host.specs
         found = specs[parent]
@@ -1239,7 +1243,8 @@ class Program:
         if found is not None and specs[part._slot] is found:
             return part
         if broadcasts or found is None:
-            part = sum_to(part, graph._handle(parent))
+            new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
+            part = (sum_of_product if new else sum_to)(part, graph._handle(parent))
         return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
 
     def _check_seed(self) -> None:

@@ -37,6 +37,7 @@ from reactgrad.backend._parts import split_key as split_key
 from reactgrad.backend._parts import unbind_key as unbind_key
 from reactgrad.backend._registry import Binder as Binder
 from reactgrad.backend._registry import find_binder as find_binder
+from reactgrad.backend._registry import has_kernel as has_kernel
 from reactgrad.backend._registry import may_overwrite as may_overwrite
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel

@@ -83,7 +83,7 @@ def _elementwise(
     kernel = direct or kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
-        # Most arrays are numbers, or small: that is found without a call.
+        # Most results are numbers, or small, of operands of one shape: that is found without a call.
         size = out.size
         if broadcasts and (size > 1 or (size and out.ndim > 1)):
             shape = out.shape

@@ -71,11 +71,11 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         return out if out.size > FEW else xp.empty_like(out)
 
     def number(value: float, dtype: Any) -> Any:
-        """An operand beside arrays, which nobody writes."""
+        """An operand beside arrays."""
         return xp.asarray(value).astype(dtype)
 
     if xp is np:  # else for each device
-        number = cache(number)
+        number = cache(_number)
 
     def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.maximum, inputs[0], number(0, out.dtype), out=out)
@@ -323,10 +323,21 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("accumulate", kind, bind_accumulate)
 
 
+def _number(value: float, dtype: Any) -> Any:
+    """A number that all kernels share."""
+    found = np.asarray(value).astype(dtype)
+    found.flags.writeable = False
+    return found
+
+
 def _dotted(x: Any, out: Any) -> bool:
     """Whether a product of `x` is what NumPy's ``dot`` computes with the same bits as ``matmul``."""
     one_piece = x.flags.c_contiguous or x.flags.f_contiguous
-    return x.ndim == out.ndim == 2 and x.dtype == out.dtype and x.dtype.char in "fd" and one_piece
+    if x.ndim != 2 or out.ndim != 2 or x.dtype != out.dtype or x.dtype.char not in "fd":
+        return False
+    return (
+        one_piece and x.size > 1
+    )  # a row times one number, 0, is 0 there, also where it is infinite
 
 
 def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], object]:

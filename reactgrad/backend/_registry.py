@@ -75,6 +75,11 @@ def may_overwrite(op: str, kind: str, operand: int, attrs: tuple[Any, ...]) -> b
     return operand in operands and _binders[op, kind] is binder and fits(attrs)
 
 
+def has_kernel(op: str, kind: str) -> bool:
+    """Whether devices of this kind compute `op`."""
+    return (op, kind) in _binders
+
+
 def find_binder(op: str, kind: str, jit: bool = False) -> Binder:
     """The binder of `op` for devices of this kind, in a graph with `jit` or without.
 

@@ -30,12 +30,16 @@ def stretched(inputs: Sequence[Any], out: Any) -> list[Any]:
             elif one.shape != shape:
                 if one.size == size and one.flags.c_contiguous:
                     one = one.reshape(shape)
-            elif is_number(one):
+            elif not one.strides[-1] and repeats(one):
                 one = one[(slice(0, 1),) * one.ndim].reshape(())
         found.append(one)
     return found
 
 
-def is_number(one: Any) -> bool:
-    """Whether an array repeats a single element."""
-    return bool(one.size) and not any(one.strides) and one.dtype.char in "fd"
+def repeats(one: Any) -> bool:
+    """Whether an array is one element, repeated.
+
+    Not of half floats and complex numbers: the sign of a NaN, or the last bit, depends on how they lie.
+    """
+    plain = one.dtype.kind in "biuf" and one.dtype.char != "e"
+    return bool(plain and one.size and not any(one.strides))

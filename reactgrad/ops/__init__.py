@@ -130,6 +130,7 @@ from reactgrad.ops._reduce import max as max
 from reactgrad.ops._reduce import mean as mean
 from reactgrad.ops._reduce import min as min
 from reactgrad.ops._reduce import sum as sum
+from reactgrad.ops._reduce import sum_of_product as sum_of_product
 from reactgrad.ops._reduce import sum_to as sum_to
 from reactgrad.ops._shapes import AxisError as AxisError
 from reactgrad.ops._softmax import log_softmax as log_softmax

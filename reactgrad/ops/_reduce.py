@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, has_kernel, spec
 from reactgrad.ops._apply import apply
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import ELEMENTWISE, equal
@@ -297,18 +297,26 @@ def sum_to(x: Any, like: Any) -> Any:
     shape = known_shape(like)
     if shape is None:
         return apply(SUM_LIKE, (x, like))
-    if known_shape(x) == shape:
-        return x
-    factors = _factors(x) if all(n == 1 for n in shape) else None
-    return apply(SUM_TO, (x,), (shape,)) if factors is None else apply(VDOT, factors, (shape,))
+    return x if known_shape(x) == shape else apply(SUM_TO, (x,), (shape,))
+
+
+def sum_of_product(x: Any, like: Any) -> Any:
+    """``sum_to`` of an `x` that was made for this alone: if it is a product, in one step with that.
+
+    Whoever else has `x` may give it other operands, which this would not follow.
+    """
+    shape = known_shape(like)
+    one = shape is not None and all(n == 1 for n in shape)
+    factors = _factors(x) if one else None
+    return sum_to(x, like) if factors is None else apply(VDOT, factors, (shape,))
 
 
 def _factors(x: Any) -> tuple[Any, Any] | None:
-    """The operands of `x` if it is a product of two arrays whose sum is one call of BLAS."""
+    """The operands of `x` if it is a product of two arrays whose sum is one call of a kernel."""
     host, slot = x._graph._host, x._slot
     found = host.specs[slot]
     product = host.ops[slot] is ELEMENTWISE["multiply"] and slot not in host.closed
-    if not product or found is None or not found.known:
+    if not product or found is None or not found.known or not has_kernel("vdot", found.kind):
         return None
     first, second = x._graph._scheduler.topology.parents[slot]
     alike = host.specs[first] is host.specs[second] is found and found.dtype.char in "fd"

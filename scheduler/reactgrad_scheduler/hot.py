@@ -1,13 +1,14 @@
 """Plans that are run again and again: their calls are laid out side by side in memory.
 
 What the calls of a long plan need lies wherever it was made, and takes a look into a slower cache each
-time. That is mended for the plans that are run most, since it takes about as long as ten runs save.
+time. That is mended for a few plans that run often, since it takes about as long as ten runs save.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from reactgrad_scheduler.collector import CollectorPause
 
@@ -37,26 +38,31 @@ class Calls(list[Callable[[], object]]):
 
 
 class Hot:
-    """The plans whose calls are laid out."""
+    """The plans whose calls are laid out; it keeps none of them."""
 
     __slots__ = ("_plans",)
 
     def __init__(self) -> None:
-        self._plans: dict[Plan, None] = {}
+        self._plans: WeakSet[Plan] = WeakSet()
 
     def rows(self, plan: Plan, calls: Calls) -> list[Row] | None:
         """What to call for a plan that is about to be run by `calls`, if it is laid out."""
-        if plan.laid_out is None:
-            plan.heat += 1
-            if plan.heat < OFTEN:
-                return None
+        plan.heat += 1
+        if plan.laid_out is None and plan.heat >= OFTEN:
             with CollectorPause():
-                plan.laid_out = calls.laid_out()
-            self._plans.pop(plan, None)
-            self._plans[plan] = None
-            if len(self._plans) > MOST:
-                former = next(iter(self._plans))
-                del self._plans[former]
-                former.cool()
-                former.heat = -REST
+                rows = calls.laid_out()
+            self._make_room(plan)
+            plan.laid_out = rows
         return plan.laid_out
+
+    def _make_room(self, plan: Plan) -> None:
+        """Of those that are laid out, the one that has run least since the last time goes."""
+        others = [one for one in self._plans if one.laid_out is not None and one is not plan]
+        if len(others) >= MOST:
+            least = min(others, key=lambda one: one.heat)
+            least.cool()
+            least.heat = -REST
+            self._plans.discard(least)
+            for one in others:
+                one.heat = min(one.heat, OFTEN)
+        self._plans.add(plan)

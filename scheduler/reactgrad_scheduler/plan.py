@@ -102,6 +102,7 @@ class Plan:
     """
 
     __slots__ = (
+        "__weakref__",
         "_sources",
         "call_slots",
         "certain",

@@ -35,6 +35,25 @@ def test_shapes_are_known_and_checked_before_anything_runs() -> None:
     assert out.shape == d.shape == (3,)
 
 
+def test_a_kernel_that_returns_its_result_in_place_of_writing_it_is_refused() -> None:
+    """What lay in the memory of the result before was taken for it."""
+
+    @extend.primitive("test_returning", lambda x: x, elementwise=True)
+    def returning(x: Any, out: Any) -> Any:
+        return np.exp(x)
+
+    @extend.primitive("test_written_and_returned", lambda x: x, elementwise=True)
+    def written(x: Any, out: Any) -> Any:
+        return np.exp(x, out)
+
+    g = rg.Graph()
+    x = g.input(A)
+    with pytest.raises(rg.DTypeError, match=r"Write it into `out`: out\[...\] = result") as caught:
+        returning(x).value
+    assert "test_returning" in caught.value.__notes__[0]
+    np.testing.assert_array_equal(written(x).value, np.exp(A))
+
+
 def test_kernel_writes_into_the_nodes_buffer() -> None:
     outs: list[Any] = []
 

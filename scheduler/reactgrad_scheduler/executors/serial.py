@@ -84,15 +84,20 @@ class Frame:
     def _take_away(self) -> None:
         """Take all steps that were not called; what the node under way still needs is left in ``rest``."""
         slots = self._step_slots
-        self._taken += len(
-            steps := list(self.steps)
-        )  # one line, behind which an interrupt may come
+        # In one line: an interrupt between the two would leave nobody to know how far it got.
+        self._taken += len(steps := list(self.steps))
         begun = len(slots) - self._taken
         if steps and begun:
             end = begun
             while end < len(slots) and slots[end] == slots[begun - 1]:
                 end += 1
             self.rest = (*self.rest, *steps[: end - begun])
+
+    def settle(self) -> None:
+        """Wait for who is taking steps away."""
+        assert self.stopping is not None
+        with self.stopping:
+            pass
 
     @property
     def stopped(self) -> bool:
@@ -231,9 +236,10 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
                     step()
             else:
                 scheduler.stopwatch.play(scheduler, frame)
-            if frame.stopping is not None and frame.stopped:
-                for rest in frame.rest:
-                    call(rest) if rows is None else call(*rest)
+            if frame.stopping is not None:
+                frame.settle()
+            for rest in frame.rest:
+                call(rest) if rows is None else call(*rest)
         finally:
             if gate is not None:
                 scheduler.lock.close(gate)
