@@ -41,9 +41,9 @@ class Host(Protocol):
         returns only when its node is computed, if all before it have been called, and raises what
         computing its node raises. One that stands for several steps, which follow each other, raises
         only where none of them would, such as when it is interrupted. Several in a row that have one
-        slot stand for its step together: who stops the run between them leaves it those that are left. Where a
-        step ``lends``, other threads may come in at any call, and each stands for itself. ``Calls`` are laid out once they are made
-        often. To fuse nothing, return ``steps, slots``.
+        slot stand for its step together: who stops the run between them leaves it those that are left.
+        Where a step ``lends``, other threads may come in at any call, and each stands for itself.
+        ``Calls`` are laid out once they are made often. To fuse nothing, return ``steps, slots``.
         """
         ...
 
