@@ -1,6 +1,5 @@
 """The scheduler under reactgrad, re-exported: what to run and when, for any kind of value."""
 
-from reactgrad_scheduler import LONG as LONG
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import Blank as Blank
 from reactgrad_scheduler import BlockError as BlockError

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.scheduler import LONG, Calls, Row
+from reactgrad.scheduler import Calls, Row
 
 Call = Callable[[], object]
+
+# So many calls, with what they need some 300 bytes each, do not fit a second cache; of more the arrays do not, either.
+LONG, LONGEST = 3000, 30000
 
 
 class InTurn:
@@ -46,6 +49,7 @@ class Unrolled(Calls):
         for step in steps:
             self._begins.append(len(self))
             self.extend(_calls(step))
+        self.pays = LONG <= len(self) <= LONGEST
 
     def slots(self, slots: list[int]) -> list[int]:
         """For each call the one of `slots`, which has one for each step, that its step has."""
@@ -68,21 +72,21 @@ class Unrolled(Calls):
     def laid_out(self) -> list[Row]:
         """Each call as a row, all arrays as new views: objects that are made in turn lie side by side."""
         views: dict[int, Any] = {}
-
-        def view(argument: Any) -> Any:
-            if type(argument) is not np.ndarray:
-                return argument
-            found = views.get(id(argument))
-            if found is None:
-                found = views[id(argument)] = argument.view()
-            return found
-
-        return [
-            (step.func, *map(view, step.args))
-            if type(step) is partial and not step.keywords
-            else (step,)
-            for step in self
-        ]
+        rows: list[Row] = []
+        for step in self:
+            if type(step) is not partial or step.keywords:
+                rows.append((step,))
+                continue
+            arguments: list[Any] = []
+            for argument in step.args:
+                if type(argument) is np.ndarray:
+                    view = views.get(id(argument))
+                    if view is None:
+                        view = views[id(argument)] = argument.view()
+                    argument = view
+                arguments.append(argument)
+            rows.append((step.func, *arguments))
+        return rows
 
 
 def _calls(step: Call) -> tuple[Call, ...]:

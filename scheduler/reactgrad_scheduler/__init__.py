@@ -39,7 +39,6 @@ from reactgrad_scheduler.executors.threads import Serial as Serial
 from reactgrad_scheduler.executors.threads import Threads as Threads
 from reactgrad_scheduler.host import Course as Course
 from reactgrad_scheduler.host import Host as Host
-from reactgrad_scheduler.hot import LONG as LONG
 from reactgrad_scheduler.hot import Calls as Calls
 from reactgrad_scheduler.hot import Row as Row
 from reactgrad_scheduler.invariants import check_invariants as check_invariants

@@ -1,7 +1,7 @@
 """Plans that are run again and again: their calls are laid out side by side in memory.
 
 What the calls of a long plan need lies wherever it was made, and takes a look into a slower cache each
-time. That is mended for a few plans that run often, since it takes about as long as ten runs save.
+time. That is mended for a few plans that run often, since it takes about as long as twenty runs save.
 """
 
 from __future__ import annotations
@@ -18,19 +18,25 @@ if TYPE_CHECKING:
 # A function and its arguments.
 Row = tuple[Callable[..., object], *tuple[Any, ...]]
 
-# Shorter plans stay in the cache as they are.
-LONG: Final = 64
 # After so many runs in which no step had to be bound anew.
-OFTEN: Final = 8
+OFTEN: Final = 16
 # So many plans at a time. Who had to make room for another one waits for as many runs more.
 MOST: Final = 8
 REST: Final = 128
 
 
 class Calls(list[Callable[[], object]]):
-    """Calls that can be laid out."""
+    """Calls that can be laid out.
 
-    __slots__ = ()
+    Attributes
+    ----------
+    pays
+        Whether there are so many that they do not stay in a fast cache as they are.
+    """
+
+    __slots__ = ("pays",)
+
+    pays: bool
 
     def laid_out(self) -> list[Row]:
         """The same calls, what they need side by side in their order."""

@@ -16,11 +16,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import reactgrad as rg
+from reactgrad.backend import _in_turn
 from reactgrad.backend._in_turn import InTurn, Unrolled, unrolled
 from reactgrad.backend._stretched import stretched
 from reactgrad_scheduler import hot
 from reactgrad_scheduler.plan import Plan
 from tests.interrupts import interrupted, interrupted_after
+
+# Of a model whose plan is long, where `long_plans` are that long.
+LENGTH = 40
+
+
+@pytest.fixture
+def long_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_in_turn, "LONG", LENGTH)
+
 
 # --- operands ------------------------------------------------------------------------------------
 
@@ -196,7 +206,8 @@ def halves() -> Any:
     return halves
 
 
-@pytest.mark.parametrize("length", [3, 2 * hot.LONG], ids=["short", "long"])
+@pytest.mark.usefixtures("long_plans")
+@pytest.mark.parametrize("length", [3, 2 * LENGTH], ids=["short", "long"])
 @pytest.mark.parametrize("runs", [1, 3, hot.OFTEN + 2])
 @pytest.mark.trusting
 def test_a_run_that_is_cancelled_inside_of_a_node_ends_with_that_node(
@@ -224,12 +235,13 @@ def test_a_run_that_is_cancelled_inside_of_a_node_ends_with_that_node(
     g.check_invariants()
 
 
+@pytest.mark.usefixtures("long_plans")
 @pytest.mark.parametrize("runs", [1, 3, hot.OFTEN + 2])
 def test_a_node_that_raises_between_its_calls_has_failed(halves: Any, runs: int) -> None:
     g = rg.Graph()
     x = g.input(np.ones(3))
     before, y = x * 3.0, halves(x)
-    others = [before + float(i) for i in range(2 * hot.LONG)]
+    others = [before + float(i) for i in range(2 * LENGTH)]
     z = g.keep(rg.stack([y, *others]))
     for i in range(runs):
         x.set(np.full(3, float(i)))
@@ -252,8 +264,9 @@ def test_a_node_that_raises_between_its_calls_has_failed(halves: Any, runs: int)
     g.check_invariants()
 
 
+@pytest.mark.usefixtures("long_plans")
 @pytest.mark.parametrize("how", ["kernel", "finalizer", "signal"])
-@pytest.mark.parametrize("length", [0, 2 * hot.LONG], ids=["short", "long"])
+@pytest.mark.parametrize("length", [0, 2 * LENGTH], ids=["short", "long"])
 @pytest.mark.parametrize("runs", [1, 3, hot.OFTEN + 4])
 def test_who_reads_between_the_calls_of_a_node_leaves_it_whole(
     halves: Any, length: int, runs: int, how: str
@@ -312,7 +325,7 @@ class Ending:
 def long_model(g: rg.Graph, x: rg.Var | None = None) -> tuple[rg.Var, rg.Var]:
     x = g.input(np.linspace(0.0, 1.0, 5)) if x is None else x
     y = x
-    for i in range(hot.LONG):
+    for i in range(LENGTH):
         y = rg.sigmoid(y + x) if i % 3 else y * 1.5
     return x, y
 
@@ -326,6 +339,7 @@ def count_laid_out(g: rg.Graph) -> int:
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 def test_a_long_plan_is_laid_out_when_it_runs_often_and_gives_the_same() -> None:
     g = rg.Graph()
     x, y = long_model(g)
@@ -344,6 +358,7 @@ def test_a_long_plan_is_laid_out_when_it_runs_often_and_gives_the_same() -> None
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 def test_what_moves_is_followed_by_a_plan_that_is_laid_out() -> None:
     g = rg.Graph()
     x, y = long_model(g)
@@ -359,6 +374,7 @@ def test_what_moves_is_followed_by_a_plan_that_is_laid_out() -> None:
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 def test_short_plans_and_plans_that_call_functions_are_not_laid_out() -> None:
     g = rg.Graph()
     x, y = long_model(g)
@@ -373,6 +389,7 @@ def test_short_plans_and_plans_that_call_functions_are_not_laid_out() -> None:
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 def test_only_few_plans_are_laid_out_at_a_time() -> None:
     g = rg.Graph()
     models = [long_model(g) for _ in range(2 * hot.MOST)]
@@ -390,6 +407,7 @@ def test_only_few_plans_are_laid_out_at_a_time() -> None:
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 @pytest.mark.parametrize("gone", ["dropped", "released"])
 def test_no_plan_that_was_laid_out_keeps_values_alive_after_an_edit(gone: str) -> None:
     g = rg.Graph()
@@ -415,6 +433,7 @@ def test_no_plan_that_was_laid_out_keeps_values_alive_after_an_edit(gone: str) -
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 def test_a_plan_that_is_laid_out_keeps_nothing_alive() -> None:
     g = rg.Graph()
     x, y = long_model(g)
@@ -431,6 +450,7 @@ def test_a_plan_that_is_laid_out_keeps_nothing_alive() -> None:
 
 
 @pytest.mark.trusting
+@pytest.mark.usefixtures("long_plans")
 @pytest.mark.parametrize("how", [interrupted, interrupted_after])
 def test_an_interrupt_in_a_plan_that_is_laid_out_loses_nothing(how: Any) -> None:
     at, more = 0, True

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
-from reactgrad_scheduler.hot import LONG, Calls, Hot
+from reactgrad_scheduler.hot import Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
@@ -216,7 +216,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
         if bound is None:
             return run_openly(scheduler, plan)
     rows = None
-    if len(bound) >= LONG and isinstance(bound, Calls) and scheduler.stopwatch is None:
+    if isinstance(bound, Calls) and bound.pays and scheduler.stopwatch is None:
         if scheduler.hot is None:
             scheduler.hot = Hot()
         rows = scheduler.hot.rows(plan, bound)
