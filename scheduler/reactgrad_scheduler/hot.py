@@ -51,15 +51,13 @@ class Hot:
     def __init__(self) -> None:
         self._plans: WeakSet[Plan] = WeakSet()
 
-    def rows(self, plan: Plan, calls: Calls) -> list[Row] | None:
-        """What to call for a plan that is about to be run by `calls`, if it is laid out."""
-        plan.heat += 1
-        if plan.laid_out is None and plan.heat >= OFTEN:
-            with CollectorPause():
-                rows = calls.laid_out()
-            self._make_room(plan)
-            plan.laid_out = rows
-        return plan.laid_out
+    def lay_out(self, plan: Plan, calls: Calls) -> list[Row]:
+        """Lay out the calls by which a plan is about to be run."""
+        with CollectorPause():
+            rows = calls.laid_out()
+        self._make_room(plan)
+        plan.laid_out = rows
+        return rows
 
     def _make_room(self, plan: Plan) -> None:
         """Of those that are laid out, the one that has run least since the last time goes."""

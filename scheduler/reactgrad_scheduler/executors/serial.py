@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
-from reactgrad_scheduler.hot import Calls, Hot
+from reactgrad_scheduler.hot import OFTEN, Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
@@ -217,9 +217,12 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
             return run_openly(scheduler, plan)
     rows = None
     if isinstance(bound, Calls) and bound.pays and scheduler.stopwatch is None:
-        if scheduler.hot is None:
-            scheduler.hot = Hot()
-        rows = scheduler.hot.rows(plan, bound)
+        plan.heat += 1
+        rows = plan.laid_out
+        if rows is None and plan.heat >= OFTEN:
+            if scheduler.hot is None:
+                scheduler.hot = Hot()
+            rows = scheduler.hot.lay_out(plan, bound)
     steps: Iterator[Any] = iter(bound if rows is None else rows)
     computing.append(UNKNOWN)
     frame = Frame(scheduler, plan, steps, len(computing), step_slots)
