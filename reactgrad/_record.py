@@ -12,8 +12,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 from reactgrad._errors import GraphError
+from reactgrad._files import named_as
 from reactgrad._ledger import memory_of
-from reactgrad._paths import named_as
 from reactgrad._run import Run
 from reactgrad._store import MISSING
 from reactgrad.backend import storage_shape

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import SaveError
-from reactgrad._paths import named_as
+from reactgrad._files import named_as
 from reactgrad._state import (
     OPS,
     Absent,
