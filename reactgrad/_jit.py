@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError, MissingExtraWarning
 from reactgrad._site import user_level
-from reactgrad.backend._registers import Registers, find_machine
+from reactgrad.backend.machine._registers import Registers, find_machine
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

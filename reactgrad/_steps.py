@@ -29,7 +29,7 @@ from reactgrad.ops import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Step
 
 if TYPE_CHECKING:
-    from reactgrad.backend._registers import Registers
+    from reactgrad.backend.machine._registers import Registers
 
 # Which operands of a node are Python numbers, and how its kernel takes them.
 Numbers = tuple[tuple[int, Literal], ...]

@@ -56,10 +56,10 @@ from reactgrad.backend import register_kernel as register_kernel
 from reactgrad.backend import spec as spec
 
 if typing.TYPE_CHECKING:
-    from reactgrad.backend._loop_call import Whole as Whole
-    from reactgrad.backend._loop_call import loop_call as loop_call
-    from reactgrad.backend._sheet import Row as Row
-    from reactgrad.backend._sheet import Sheet as Sheet
+    from reactgrad.backend.machine._loop_call import Whole as Whole
+    from reactgrad.backend.machine._loop_call import loop_call as loop_call
+    from reactgrad.backend.machine._sheet import Row as Row
+    from reactgrad.backend.machine._sheet import Sheet as Sheet
 
 _LATER = {
     "Row": "backend._sheet",

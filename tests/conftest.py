@@ -17,9 +17,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import reactgrad as rg
-from reactgrad.backend import _array_api, _registers, _registry, _strips
-from reactgrad.backend._array_api_rows import register_rows
+from reactgrad.backend import _registry
 from reactgrad.backend._device import cpu
+from reactgrad.backend.array_api import _array_api
+from reactgrad.backend.array_api._array_api_rows import register_rows
+from reactgrad.backend.blocks import _strips
+from reactgrad.backend.machine import _registers
 from reactgrad_scheduler import Scheduler
 
 # The same examples at every run; `--hypothesis-profile=few` takes the first ones of them,

@@ -21,16 +21,11 @@
 - ``_store``       the values of the nodes of one graph
 """
 
-from reactgrad.backend import _blockwise as _blockwise  # registers the kernels
-from reactgrad.backend import _rows as _rows  # likewise
 from reactgrad.backend._device import Device as Device
 from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
-from reactgrad.backend._in_turn import InTurn as InTurn
-from reactgrad.backend._in_turn import Unrolled as Unrolled
-from reactgrad.backend._in_turn import unrolled as unrolled
 from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
 from reactgrad.backend._parts import split_key as split_key
@@ -46,16 +41,21 @@ from reactgrad.backend._spec import WEAK_SPECS as WEAK_SPECS
 from reactgrad.backend._spec import Spec as Spec
 from reactgrad.backend._spec import spec as spec
 from reactgrad.backend._spec import weak_spec as weak_spec
-from reactgrad.backend._strips import Blockwise as Blockwise
-from reactgrad.backend._strips import Elementwise as Elementwise
-from reactgrad.backend._strips import Reduction as Reduction
-from reactgrad.backend._strips import Strip as Strip
-from reactgrad.backend._strips import Turn as Turn
-from reactgrad.backend._strips import is_large as is_large
-from reactgrad.backend._threads import ThreadCountError as ThreadCountError
-from reactgrad.backend._threads import get_num_threads as get_num_threads
-from reactgrad.backend._threads import set_num_threads as set_num_threads
 from reactgrad.backend._values import own_copy as own_copy
 from reactgrad.backend._values import read_dtype as read_dtype
 from reactgrad.backend._values import read_value as read_value
 from reactgrad.backend._values import storage_shape as storage_shape
+from reactgrad.backend.blocks import _blockwise as _blockwise
+from reactgrad.backend.blocks import _rows as _rows
+from reactgrad.backend.blocks._strips import Blockwise as Blockwise
+from reactgrad.backend.blocks._strips import Elementwise as Elementwise
+from reactgrad.backend.blocks._strips import Reduction as Reduction
+from reactgrad.backend.blocks._strips import Strip as Strip
+from reactgrad.backend.blocks._strips import Turn as Turn
+from reactgrad.backend.blocks._strips import is_large as is_large
+from reactgrad.backend.blocks._threads import ThreadCountError as ThreadCountError
+from reactgrad.backend.blocks._threads import get_num_threads as get_num_threads
+from reactgrad.backend.blocks._threads import set_num_threads as set_num_threads
+from reactgrad.backend.numpy._in_turn import InTurn as InTurn
+from reactgrad.backend.numpy._in_turn import Unrolled as Unrolled
+from reactgrad.backend.numpy._in_turn import unrolled as unrolled

@@ -339,7 +339,7 @@ def test_plans_of_before_are_not_replayed_inside() -> None:
 
 def test_a_second_backend() -> None:
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is in the dev extra")
-    from reactgrad.backend._array_api import register_array_api
+    from reactgrad.backend.array_api._array_api import register_array_api
 
     register_array_api(xp, "strict")
     g = rg.Graph()

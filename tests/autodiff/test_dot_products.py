@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.backend._instructions import instructions
-from reactgrad.backend._registers import find_machine
+from reactgrad.backend.machine._instructions import instructions
+from reactgrad.backend.machine._registers import find_machine
 from reactgrad.ops._reduce import MOST_DOTTED
 
 
@@ -239,7 +239,7 @@ def test_other_products_are_no_instructions(operands: Any) -> None:
 def test_a_graph_with_jit_gives_what_one_without_gives(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reactgrad.backend import _registers
+    from reactgrad.backend.machine import _registers
 
     for name in ("FEWEST", "SHARED", "PART"):
         monkeypatch.setattr(_registers, name, 1)

@@ -162,7 +162,7 @@ def test_saved_graph_knows_the_op_by_its_name() -> None:
 
 def test_kernel_for_another_device() -> None:
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is in the dev extra")
-    from reactgrad.backend._array_api import register_array_api
+    from reactgrad.backend.array_api._array_api import register_array_api
 
     register_array_api(xp, "strict")
     x = rg.Graph().input(xp.asarray(A))

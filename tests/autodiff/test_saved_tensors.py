@@ -472,7 +472,7 @@ def test_a_disk_that_is_full_leaves_no_file(
 @pytest.mark.parametrize("place", ["cpu", "disk"])
 def test_arrays_of_another_device_go_to_the_host_and_back(place: str, tmp_path: Path) -> None:
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is in the dev extra")
-    from reactgrad.backend._array_api import register_array_api
+    from reactgrad.backend.array_api._array_api import register_array_api
 
     register_array_api(xp, "strict")
     g = rg.Graph()

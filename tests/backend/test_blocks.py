@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactgrad.backend._blocks import blocks, part
+from reactgrad.backend.blocks._blocks import blocks, part
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import reactgrad as rg
-from reactgrad.backend import _in_turn
-from reactgrad.backend._in_turn import InTurn, Unrolled, unrolled
-from reactgrad.backend._stretched import stretched
+from reactgrad.backend.numpy import _in_turn
+from reactgrad.backend.numpy._in_turn import InTurn, Unrolled, unrolled
+from reactgrad.backend.numpy._stretched import stretched
 from reactgrad_scheduler import hot
 from reactgrad_scheduler.plan import Plan
 from tests.interrupts import interrupted, interrupted_after

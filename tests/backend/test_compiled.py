@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.backend import _compiled, _strips, find_binder
-from reactgrad.backend._loop_call import LoopCall
-from reactgrad.backend._registers import Program, find_machine
+from reactgrad.backend import find_binder
+from reactgrad.backend.blocks import _strips
+from reactgrad.backend.machine import _compiled
+from reactgrad.backend.machine._loop_call import LoopCall
+from reactgrad.backend.machine._registers import Program, find_machine
 
 pytestmark = pytest.mark.skipif(find_machine() is None, reason="needs numba")
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactgrad.backend import _erf
-from reactgrad.backend._erf import erf, erfc, norm_cdf
+from reactgrad.backend.numpy import _erf
+from reactgrad.backend.numpy._erf import erf, erfc, norm_cdf
 
 Kernel = Callable[[npt.NDArray, npt.NDArray], None]
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 import reactgrad as rg
 from reactgrad import backend
 from reactgrad._store import UNBOUND
-from reactgrad.backend import _registers
-from reactgrad.backend._code import EXTENT, OPERANDS, rows
-from reactgrad.backend._in_turn import InTurn
-from reactgrad.backend._instructions import MOST_ELEMENTS, instructions
-from reactgrad.backend._loop_call import Whole, loop_call
-from reactgrad.backend._loops import _ELEMENTWISE, find_loop
-from reactgrad.backend._registers import Program, Registers, find_machine
-from reactgrad.backend._stages import staged
+from reactgrad.backend.machine import _registers
+from reactgrad.backend.machine._code import EXTENT, OPERANDS, rows
+from reactgrad.backend.machine._instructions import MOST_ELEMENTS, instructions
+from reactgrad.backend.machine._loop_call import Whole, loop_call
+from reactgrad.backend.machine._loops import _ELEMENTWISE, find_loop
+from reactgrad.backend.machine._registers import Program, Registers, find_machine
+from reactgrad.backend.machine._stages import staged
+from reactgrad.backend.numpy._in_turn import InTurn
 
 needs_numba = pytest.mark.skipif(find_machine() is None, reason="needs numba")
 
@@ -171,7 +171,7 @@ def test_what_no_loop_does_alone_is_left_to_numpy(step: Any) -> None:
 @needs_numba
 def test_values_of_foreign_structs_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     # A NumPy in which the struct has another layout: its loops are left alone.
-    from reactgrad.backend import _loops
+    from reactgrad.backend.machine import _loops
 
     class Shifted(_loops.Structure):
         _fields_ = (("more", _loops.c_int * 2), *_loops._UFunc._fields_)
@@ -570,7 +570,7 @@ def test_without_numba_everything_works_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _registers._imported.cache_clear()
-    monkeypatch.delitem(sys.modules, "reactgrad.backend._machine", raising=False)
+    monkeypatch.delitem(sys.modules, "reactgrad.backend.machine._machine", raising=False)
     monkeypatch.delattr(backend, "_machine", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.warns(rg.MissingExtraWarning, match=r'pip install "reactgrad\[jit\]"'):

@@ -10,8 +10,8 @@ import pytest
 
 import reactgrad as rg
 from reactgrad import extend
-from reactgrad.backend import _sheet
-from reactgrad.backend._loops import find_loop
+from reactgrad.backend.machine import _sheet
+from reactgrad.backend.machine._loops import find_loop
 
 pytest.importorskip("numba", reason="the register machine needs it, the extra `jit`")
 
@@ -29,7 +29,7 @@ def test_calls_are_made_in_their_order(
 ) -> None:
     monkeypatch.setattr(_sheet, "SHARED", 1)
     monkeypatch.setattr(_sheet, "PART", 64)
-    monkeypatch.setattr("reactgrad.backend._threads._count", threads)
+    monkeypatch.setattr("reactgrad.backend.blocks._threads._count", threads)
     assert rg.get_num_threads() == threads
     sheet = extend.Sheet(size)
     number = extend.Sheet(1).row(0.3)

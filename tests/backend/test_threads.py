@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.backend import _jobs, _threads
-from reactgrad.backend._threads import for_each
+from reactgrad.backend.blocks import _jobs, _threads
+from reactgrad.backend.blocks._threads import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +121,7 @@ def test_a_forked_process_works_without_the_threads_of_its_parent() -> None:
         pytest.skip("no fork here")
     code = """if True:
         import os
-        from reactgrad.backend._threads import for_each
+        from reactgrad.backend.blocks._threads import for_each
         for_each(lambda i: None, range(10), 4)
         child = os.fork()
         if not child:

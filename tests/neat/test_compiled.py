@@ -10,9 +10,9 @@ import pytest
 
 import reactgrad as rg
 from reactgrad import neat
-from reactgrad.backend import _registers
-from reactgrad.backend._loop_call import LoopCall
-from reactgrad.backend._registers import Program
+from reactgrad.backend.machine import _registers
+from reactgrad.backend.machine._loop_call import LoopCall
+from reactgrad.backend.machine._registers import Program
 from reactgrad.neat._activations import ACTIVATIONS, activation, activation_slope
 from reactgrad.neat._weigh import weigh, weigh_genes, weigh_source
 from tests.neat.mutations import TAME, Mutations, config, new_genome

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.backend import _strips
+from reactgrad.backend.blocks import _strips
 
 Function = Callable[..., Any]
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.backend import _strips
+from reactgrad.backend.blocks import _strips
 from reactgrad_scheduler.lock import GraphLock
 from tests.interrupts import interrupted, interrupted_after
 

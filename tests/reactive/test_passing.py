@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad._store import MISSING
-from reactgrad.backend import _strips, device_of_kind
+from reactgrad.backend import device_of_kind
+from reactgrad.backend.blocks import _strips
 from tests.interrupts import interrupted
 
 SIDE = (

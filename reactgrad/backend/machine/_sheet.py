@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend._code import HEAD
-from reactgrad.backend._loops import address_of
-from reactgrad.backend._threads import for_each, get_num_threads
+from reactgrad.backend.blocks._threads import for_each, get_num_threads
+from reactgrad.backend.machine._code import HEAD
+from reactgrad.backend.machine._loops import address_of
 
 # So many elements of a row are computed by all calls before the next ones: what one call writes is
 # still in the cache when another one reads it.
@@ -103,7 +103,7 @@ class Sheet:
 
     def play(self) -> None:
         """Make the calls, in their order, and forget them."""
-        from reactgrad.backend._machine import play_part  # here, since it needs numba
+        from reactgrad.backend.machine._machine import play_part  # here, since it needs numba
 
         rows, size = self._rows, self.size
         numbers = np.array(self._numbers, np.float64)

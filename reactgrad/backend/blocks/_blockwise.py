@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from reactgrad.backend import _numpy as _numpy  # registers what is wrapped here
-from reactgrad.backend import _strips
 from reactgrad.backend._registry import (
     Binder,
     Direct,
@@ -20,8 +18,10 @@ from reactgrad.backend._registry import (
     register_binder,
     register_overwriting,
 )
-from reactgrad.backend._stretched import stretched
-from reactgrad.backend._strips import Elementwise, Reduction, is_large
+from reactgrad.backend.blocks import _strips
+from reactgrad.backend.blocks._strips import Elementwise, Reduction, is_large
+from reactgrad.backend.numpy import _numpy as _numpy
+from reactgrad.backend.numpy._stretched import stretched
 
 Attrs = tuple[Any, ...]
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from reactgrad.backend._code import EXTENT, HEAD, OPERANDS, SIZE
+from reactgrad.backend.machine._code import EXTENT, HEAD, OPERANDS, SIZE
 
 WIDE: Final = 0  # stages of wide instructions are even, those of narrow ones odd
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend._code import row
-from reactgrad.backend._loops import address_of
+from reactgrad.backend.machine._code import row
+from reactgrad.backend.machine._loops import address_of
 
 
 class Whole(NamedTuple):
@@ -64,7 +64,7 @@ def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | N
     callable or None
         For a binder of kind ``"jit"`` to return; ``None`` leaves the node to the kernel for NumPy.
     """
-    from reactgrad.backend._machine import play  # here, since it needs numba
+    from reactgrad.backend.machine._machine import play  # here, since it needs numba
 
     last = operands[-1]
     result = last.array if type(last) is Whole else last

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from reactgrad.backend._code import SIZE, rows
-from reactgrad.backend._instructions import instructions
-from reactgrad.backend._loops import address_of
-from reactgrad.backend._stages import Stage, staged
-from reactgrad.backend._threads import for_each
+from reactgrad.backend.blocks._threads import for_each
+from reactgrad.backend.machine._code import SIZE, rows
+from reactgrad.backend.machine._instructions import instructions
+from reactgrad.backend.machine._loops import address_of
+from reactgrad.backend.machine._stages import Stage, staged
 
 Step = Callable[[], object]
 
@@ -123,7 +123,7 @@ def find_machine() -> Machine | None:
 
 @cache
 def _imported() -> Machine:
-    from reactgrad.backend import _compiled as _compiled  # registers ops' own loops
-    from reactgrad.backend import _machine
+    from reactgrad.backend.machine import _compiled as _compiled
+    from reactgrad.backend.machine import _machine
 
     return _machine

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend._numpy import UFUNCS
+from reactgrad.backend.numpy._numpy import UFUNCS
 
 # Of these dtypes no loop raises, or calls Python.
 PLAIN = frozenset("fd?")

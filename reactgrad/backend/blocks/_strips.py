@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._blocks import Block, Shape, blocks, cut, part
 from reactgrad.backend._registry import Kernel
-from reactgrad.backend._threads import for_each, get_num_threads
+from reactgrad.backend.blocks._blocks import Block, Shape, blocks, cut, part
+from reactgrad.backend.blocks._threads import for_each, get_num_threads
 
 
 class Settings:

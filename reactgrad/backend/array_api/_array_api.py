@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend._array_api_rows import register_rows
 from reactgrad.backend._device import cpu, register_device
 from reactgrad.backend._parts import Key, placed, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
+from reactgrad.backend.array_api._array_api_rows import register_rows
 
 Call = Callable[[], object]
 
@@ -130,7 +130,7 @@ def register_array_api(xp: Any, kind: str) -> None:
     Examples
     --------
     >>> import array_api_strict, reactgrad as rg
-    >>> from reactgrad.backend._array_api import register_array_api
+    >>> from reactgrad.backend.array_api._array_api import register_array_api
     >>> register_array_api(array_api_strict, "strict")
     >>> g = rg.Graph()
     >>> x = g.input(array_api_strict.asarray([1.0, 2.0]))

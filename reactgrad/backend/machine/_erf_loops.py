@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numba import cfunc, njit, types
 
-from reactgrad.backend import _erf
-from reactgrad.backend._machine import call_loop, read_64
+from reactgrad.backend.machine._machine import call_loop, read_64
+from reactgrad.backend.numpy import _erf
 
 # Elements of a stretch: what is known of them stays in the nearest cache.
 _STRETCH: Final = 256

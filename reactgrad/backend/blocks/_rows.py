@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from reactgrad.backend import _strips
-from reactgrad.backend._blocks import blocks
-from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._registry import Binder, register_binder
-from reactgrad.backend._threads import for_each, get_num_threads
+from reactgrad.backend.blocks import _strips
+from reactgrad.backend.blocks._blocks import blocks
+from reactgrad.backend.blocks._threads import for_each, get_num_threads
+from reactgrad.backend.numpy._in_turn import InTurn
 
 Call = Callable[[], object]
 

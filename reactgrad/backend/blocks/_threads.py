@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from reactgrad._errors import ReactgradError, ReactgradWarning
-from reactgrad.backend import _jobs
+from reactgrad.backend.blocks import _jobs
 
 T = TypeVar("T")
 

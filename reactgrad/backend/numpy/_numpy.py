@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend._in_turn import InTurn
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
-from reactgrad.backend._stretched import stretched
+from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._stretched import stretched
 
 UFUNCS = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -359,7 +359,7 @@ def _accurate(name: str) -> Callable[[Any, Any], None]:
     """A kernel for float32 and float64, used for other floats through the nearest of them."""
 
     def widened(x: Any, out: Any) -> None:
-        from reactgrad.backend import _erf  # here, since its coefficients take long to import
+        from reactgrad.backend.numpy import _erf
 
         kernel = getattr(_erf, name)
         if x.dtype == out.dtype and out.dtype.char in "fd" and x.shape == out.shape:

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.backend._loop_call import LoopCall, loop_call
-from reactgrad.backend._loops import address_of, find_loop
 from reactgrad.backend._registry import find_binder, register_binder
-from reactgrad.backend._strips import Elementwise, is_large
+from reactgrad.backend.blocks._strips import Elementwise, is_large
+from reactgrad.backend.machine._loop_call import LoopCall, loop_call
+from reactgrad.backend.machine._loops import address_of, find_loop
 
 # Of one element, beside that of an addition in the cache.
 _COST: Final = 8.0
@@ -32,7 +32,7 @@ def _bind(
 
 def _loop_call(name: str, x: Any, out: Any) -> LoopCall | None:
     """The call of the loop; ``None`` for arrays that do not lie as it takes them."""
-    from reactgrad.backend._erf_loops import address  # here, since it needs numba
+    from reactgrad.backend.machine._erf_loops import address  # here, since it needs numba
 
     loop, exp = address(name, out.dtype.char), _exp_loop()
     if loop is None or exp is None or type(x) is not np.ndarray or x.shape != out.shape:

@@ -1,0 +1,1 @@
+"""Any namespace of the array API standard as a device."""

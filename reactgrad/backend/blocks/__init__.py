@@ -1,0 +1,1 @@
+"""Large arrays, computed block by block, and the threads that compute them."""
