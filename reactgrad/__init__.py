@@ -46,7 +46,6 @@ Map of the package:
 import typing
 
 from reactgrad import extend as extend
-from reactgrad._cutoff import tolerance as tolerance
 from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BlockError as BlockError
 from reactgrad._errors import BudgetWarning as BudgetWarning
@@ -101,6 +100,7 @@ from reactgrad.flow import no_grad as no_grad
 from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
+from reactgrad.nodes._cutoff import tolerance as tolerance
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add

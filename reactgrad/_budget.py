@@ -32,10 +32,10 @@ from reactgrad._errors import BudgetWarning, DTypeError
 from reactgrad._gaps import Gaps
 from reactgrad._host import Host
 from reactgrad._ledger import Ledger, memory_of
-from reactgrad._site import user_level
 from reactgrad._sparing import sparing
 from reactgrad._store import MISSING, Lease
 from reactgrad.backend import Spec
+from reactgrad.nodes._site import user_level
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Column, Course, InvariantError, Run, Step
 from reactgrad_scheduler.executors.serial import UNKNOWN
@@ -43,7 +43,7 @@ from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._site import Site
+    from reactgrad.nodes._site import Site
 
 # A look at all values frees at least this part of the budget, so that many small ones are not looked
 # at again for each of them.

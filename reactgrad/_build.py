@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._cutoff import read_cutoff
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad._fit import check_pattern, not_float, read_as, read_pattern
 from reactgrad._host import HandleRef, number_key
 from reactgrad._nodes import check_name
 from reactgrad._reuse import Reuse, outputs_of
-from reactgrad._scope import open_scopes, path_here
-from reactgrad._site import user_site
 from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
+from reactgrad.nodes._cutoff import read_cutoff
+from reactgrad.nodes._scope import open_scopes, path_here
+from reactgrad.nodes._site import user_site
 from reactgrad.ops import (
     Attrs,
     Handle,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._cutoff import equal
 from reactgrad._errors import (
     DTypeError,
     GradientError,
@@ -23,9 +22,10 @@ from reactgrad._errors import (
     UnsetError,
 )
 from reactgrad._lift import OPERAND, Lifted
-from reactgrad._names import remember
 from reactgrad._nearby import nearby
 from reactgrad.backend import owner
+from reactgrad.nodes._cutoff import equal
+from reactgrad.nodes._function_names import remember
 from reactgrad.ops import Handle, spread
 
 # Where a saved value comes from: ("argument", which operand), ("output", which), ("saved", which of

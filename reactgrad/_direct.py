@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._cutoff import equal
+from reactgrad.nodes._cutoff import equal
 from reactgrad.scheduler import UNCHANGED, Column, Step
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from reactgrad._errors import DTypeError
-from reactgrad._site import Site, site_text, user_site
+from reactgrad.nodes._site import Site, site_text, user_site
 from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
 
 if TYPE_CHECKING:

@@ -38,7 +38,6 @@ from reactgrad._reading import (
 from reactgrad._remove import Removal, settle
 from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
-from reactgrad._scope import Scope
 from reactgrad._setting import write_plainly, write_together
 from reactgrad._shapes import Shapes
 from reactgrad._stabilize import stabilize
@@ -49,6 +48,7 @@ from reactgrad._undo import give_back
 from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.flow import GradMode, mode_of
+from reactgrad.nodes._scope import Scope
 from reactgrad.ops import (
     Handle,
     enter,

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._change import Change
-from reactgrad._cutoff import equal
 from reactgrad._errors import (
     DeviceError,
     DTypeError,
@@ -34,6 +33,7 @@ from reactgrad._store import INPUT, PARAM
 from reactgrad._undo import note_hooks
 from reactgrad.autodiff import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
+from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import Handle
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError, MissingExtraWarning
-from reactgrad._site import user_level
 from reactgrad.backend.machine._registers import Registers, find_machine
+from reactgrad.nodes._site import user_level
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._cutoff import Tolerance, read_cutoff
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad._names import remember
 from reactgrad.backend import Spec, spec
+from reactgrad.nodes._cutoff import Tolerance, read_cutoff
+from reactgrad.nodes._function_names import remember
 from reactgrad.ops import Handle, Output, current_graph, output
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from reactgrad._site import site_text
 from reactgrad._store import CONST, INPUT, PARAM
 from reactgrad.autodiff import Program, open_edges, sources
+from reactgrad.nodes._site import site_text
 from reactgrad.ops import DETACH
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
 from reactgrad._lift import Lifted
-from reactgrad._site import site_text
 from reactgrad._store import Leaf
 from reactgrad._switch import Switch, common
 from reactgrad.backend import Spec
+from reactgrad.nodes._site import site_text
 from reactgrad.ops import Op, Output
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import numpy as np
 
 from reactgrad import _respec
 from reactgrad._change import respec
-from reactgrad._cutoff import unchanged
 from reactgrad._errors import SetError
 from reactgrad._fit import read_set
 from reactgrad._observe import announce
@@ -18,6 +17,7 @@ from reactgrad._observers import Sets
 from reactgrad._store import MISSING
 from reactgrad._undo import former_leaves, note_leaf
 from reactgrad.backend import Spec, device_of_kind, own_copy
+from reactgrad.nodes._cutoff import unchanged
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from reactgrad._brief import brief
-from reactgrad._scope import scopes_in
-from reactgrad._site import Site, scope_of, site_text
 from reactgrad._store import MISSING, Leaf
+from reactgrad.nodes._scope import scopes_in
+from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, at_work
 
 if TYPE_CHECKING:

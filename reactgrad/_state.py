@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._cutoff import Tolerance as Tolerance
-from reactgrad._cutoff import equal as equal
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
 from reactgrad._function import Applied as Applied
 from reactgrad._function import Function as Function
@@ -31,13 +29,6 @@ from reactgrad._hooks import GradientHook
 from reactgrad._host import Pin, number_key
 from reactgrad._lift import OPERAND as OPERAND
 from reactgrad._lift import Lifted as Lifted
-from reactgrad._names import FunctionName as FunctionName
-from reactgrad._names import UnnamedError as UnnamedError
-from reactgrad._names import UntrustedError as UntrustedError
-from reactgrad._names import find as find
-from reactgrad._names import name_of as name_of
-from reactgrad._scope import made_name
-from reactgrad._site import in_scope, scope_of, user_site
 from reactgrad._store import MISSING, frozen_copy
 from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
@@ -45,6 +36,15 @@ from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
+from reactgrad.nodes._cutoff import Tolerance as Tolerance
+from reactgrad.nodes._cutoff import equal as equal
+from reactgrad.nodes._function_names import FunctionName as FunctionName
+from reactgrad.nodes._function_names import UnnamedError as UnnamedError
+from reactgrad.nodes._function_names import UntrustedError as UntrustedError
+from reactgrad.nodes._function_names import find as find
+from reactgrad.nodes._function_names import name_of as name_of
+from reactgrad.nodes._scope import made_name
+from reactgrad.nodes._site import in_scope, scope_of, user_site
 from reactgrad.ops import CONST, FEED, INPUT, MODE, PARAM, SEED
 from reactgrad.ops import OPS as OPS
 from reactgrad.ops import Index as Index

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad._direct import direct_step
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
 from reactgrad._fuse import fuse, replaced
@@ -25,6 +24,7 @@ from reactgrad.backend import (
     storage_shape,
     unrolled,
 )
+from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.ops import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Step
 

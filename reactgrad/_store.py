@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reactgrad._cutoff import Cutoff
 from reactgrad._footprint import Footprint
 from reactgrad._spares import Spares
 from reactgrad._together import MAX_GROUPS, Together
@@ -32,6 +31,7 @@ from reactgrad.backend import (
     weak_spec,
 )
 from reactgrad.flow import FEWEST_BYTES, Transient
+from reactgrad.nodes._cutoff import Cutoff
 from reactgrad.ops import CONST as CONST
 from reactgrad.ops import INPUT as INPUT
 from reactgrad.ops import PARAM as PARAM

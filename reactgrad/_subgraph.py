@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from reactgrad._change import Change
-from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError, GraphError, UnsetError
 from reactgrad._probe import connect, probe
 from reactgrad._store import MISSING
 from reactgrad.autodiff import asked_before_reads
 from reactgrad.backend import Spec, owner, read_value
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
+from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import FEED, Handle, current_graph
 
 if TYPE_CHECKING:

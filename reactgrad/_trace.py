@@ -20,12 +20,12 @@ from contextvars import ContextVar
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from reactgrad._cutoff import equal
 from reactgrad._errors import DTypeError
 from reactgrad._graph import Graph
 from reactgrad._host import Anchor
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
 from reactgrad.flow import Differentiable
+from reactgrad.nodes._cutoff import equal
 
 # Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
 # there is more than one where threads, or calls inside of calls, needed them at the same time.

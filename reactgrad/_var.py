@@ -11,7 +11,6 @@ import numpy as np
 
 from reactgrad import _protocols, ops
 from reactgrad._brief import told
-from reactgrad._cutoff import read_cutoff
 from reactgrad._direct import PLAIN
 from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import (
@@ -33,6 +32,7 @@ from reactgrad._undo import note_cutoff, note_frozen
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.flow import detach_node, scale_grad
+from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.ops import Handle
 
 if TYPE_CHECKING:

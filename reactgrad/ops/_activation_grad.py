@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad.ops._apply import apply
-from reactgrad.ops._op import Op, Vjp
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Op, Vjp
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 
 

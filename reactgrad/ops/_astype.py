@@ -8,8 +8,8 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, read_dtype, spec
-from reactgrad.ops._apply import apply
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op
 
 
 def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

@@ -6,7 +6,8 @@ from typing import Any
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import apply
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import (
     greater,
     greater_equal,
@@ -16,7 +17,6 @@ from reactgrad.ops._elementwise import (
     logical_or,
 )
 from reactgrad.ops._layout import alias
-from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._shapes import broadcast, common_device, promote
 from reactgrad.ops._where import where
 

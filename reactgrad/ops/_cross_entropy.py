@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.ops._apply import Handle, stacked
+from reactgrad.nodes._handle import Handle, stacked
 from reactgrad.ops._layout import ALIAS, known_shape
 from reactgrad.ops._pick import agree, pick
 from reactgrad.ops._reduce import sum

@@ -17,9 +17,9 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._op import Attrs, Infer, Op, Vjp
 from reactgrad.ops._activation_grad import relu_grad, sigmoid_grad, tanh_grad
-from reactgrad.ops._apply import Handle, apply
-from reactgrad.ops._op import Attrs, Infer, Op, Vjp
 from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
 

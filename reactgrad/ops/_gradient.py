@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from reactgrad.nodes._op import Op
 from reactgrad.ops._layout import ALIAS
-from reactgrad.ops._op import Op
 
 DETACH: Final = Op("detach", ALIAS.infer, (None,), jvps=(None,), view=lambda x: x[...])
 SCALE_GRAD: Final = Op(

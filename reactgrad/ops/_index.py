@@ -14,9 +14,9 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, IndexingError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import Handle, apply, stacked
-from reactgrad.ops._op import LINEAR, Attrs, Op
-from reactgrad.ops._output import Share, no_shares, pack
+from reactgrad.nodes._handle import Handle, apply, stacked
+from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.nodes._output import Share, no_shares, pack
 
 
 class Index:

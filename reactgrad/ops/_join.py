@@ -9,9 +9,9 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import Handle, apply, on_stack
+from reactgrad.nodes._handle import Handle, apply, on_stack
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._index import Index, Placed
-from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
 
 

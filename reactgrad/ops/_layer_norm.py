@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad._errors import DTypeError
-from reactgrad.ops._apply import apply
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Op
 from reactgrad.ops._elementwise import sqrt, square
-from reactgrad.ops._op import LINEAR, Op
 from reactgrad.ops._reduce import Axis, axis_of, mean
 from reactgrad.ops._softmax import alike, rowwise
 

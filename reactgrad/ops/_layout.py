@@ -12,8 +12,8 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import apply
-from reactgrad.ops._op import LINEAR, Attrs, Op
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
 
 

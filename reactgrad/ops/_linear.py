@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad.backend import Spec
-from reactgrad.ops._apply import apply
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import ELEMENTWISE
 from reactgrad.ops._layout import known_shape
 from reactgrad.ops._matmul import MATMUL, first_rule, second_rule
-from reactgrad.ops._op import Attrs, Op
 from reactgrad.ops._reduce import sum_to
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import apply
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._elementwise import UFUNCS
 from reactgrad.ops._layout import expand_dims, squeeze, swap_last
-from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import broadcast, common_device, operand_types, resolve
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, has_kernel, spec
-from reactgrad.ops._apply import apply
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import ELEMENTWISE, equal
 from reactgrad.ops._layout import known_shape, spread
-from reactgrad.ops._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
 
 Axis = int | tuple[int, ...] | None

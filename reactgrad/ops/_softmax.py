@@ -8,9 +8,9 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import apply
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
 from reactgrad.ops._elementwise import exp
-from reactgrad.ops._op import LINEAR, Attrs, Infer, Op
 from reactgrad.ops._reduce import Axis, axis_of, sum
 from reactgrad.ops._shapes import broadcast, common_device, normal_axes, promote, resolve
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend import Spec, spec
-from reactgrad.ops._apply import apply
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._shapes import broadcast, common_device, promote
 
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import reactgrad as rg
 from reactgrad._primitive import PRIMITIVES
-from reactgrad.ops._op import OPS
+from reactgrad.nodes._op import OPS
 from reactgrad.ops._pick import pick
 
 Case = tuple[Callable[..., Any], list[np.ndarray]]

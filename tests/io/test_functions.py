@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad import _names
+from reactgrad.nodes import _function_names
 from tests.io import functions
 from tests.io.files import forged, packed, read, there_and_back
 
@@ -167,7 +167,11 @@ def with_function(path: Path, name: str, wrappers: int = 0) -> Path:
     "name",
     [
         *("os:system", "builtins:eval", "builtins:exec", "subprocess:run", "numpy:save"),
-        *("reactgrad._names:find", "tests.io.functions:never_lifted", "pickle:loads"),
+        *(
+            "reactgrad.nodes._function_names:find",
+            "tests.io.functions:never_lifted",
+            "pickle:loads",
+        ),
     ],
 )
 def test_functions_that_the_program_has_not_lifted_are_refused(name: str, tmp_path: Path) -> None:
@@ -252,10 +256,10 @@ def test_both_rules_of_a_function_come_back(tmp_path: Path) -> None:
 def test_what_the_program_uses_itself_is_accepted(
     use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_names, "_known", set())
+    monkeypatch.setattr(_function_names, "_known", set())
     path = with_function(tmp_path / "g", "tests.io.functions:double")
     with monkeypatch.context() as patch:
-        patch.setattr(_names, "_known", set())
+        patch.setattr(_function_names, "_known", set())
         with pytest.raises(rg.LoadError, match="has not used in a graph itself"):
             rg.load(path)
         g = rg.Graph()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-import reactgrad._cutoff
+import reactgrad.nodes._cutoff
 from reactgrad_scheduler.staleness import MAYBE, STALE
 
 NAN = float("nan")
@@ -179,7 +179,7 @@ def test_a_difference_in_front_is_found_without_reading_or_copying_the_rest(
     cutoff: Any, orders: str
 ) -> None:
     """The rows are so many that a copy of one array would be seen."""
-    rule = reactgrad._cutoff.read_cutoff(cutoff)
+    rule = reactgrad.nodes._cutoff.read_cutoff(cutoff)
     assert rule is not None
     old, new = (np.zeros((1000, 1000), order=one) for one in orders)  # type: ignore[call-overload]
     assert rule(old, new)

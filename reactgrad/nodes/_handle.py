@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from reactgrad.ops._op import Attrs, Op
+from reactgrad.nodes._op import Attrs, Op
 
 
 class Handle:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
-from reactgrad._names import remember
 from reactgrad.backend import cpu, owner
+from reactgrad.nodes._function_names import remember
 
 Cutoff = Callable[[Any, Any], Any]
 
