@@ -9,12 +9,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from reactgrad import _protocols
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad._store import frozen_copy
 from reactgrad.autodiff import checked, fits
 from reactgrad.backend import Binder, Spec, register_binder, register_kernel, spec
-from reactgrad.ops import LINEAR, OPS, Attrs, Handle, Op, apply, known_shape, sum_to
+from reactgrad.ops import (
+    LINEAR,
+    OPS,
+    Attrs,
+    Handle,
+    Op,
+    _numpy_protocols,
+    apply,
+    known_shape,
+    sum_to,
+)
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
 
@@ -162,7 +171,7 @@ def primitive(
         made = PRIMITIVES[name] = Primitive(op, kernel, signature, arity)
         mirrored = kernel if isinstance(kernel, np.ufunc) and numpy is None else numpy
         if mirrored is not None:
-            _protocols.mirror(mirrored, made)
+            _numpy_protocols.mirror(mirrored, made)
         return made
 
     return define

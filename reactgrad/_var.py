@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad import _protocols, ops
+from reactgrad import ops
 from reactgrad._brief import told
 from reactgrad._direct import PLAIN
 from reactgrad._edit import replace_parent, rewire
@@ -33,7 +33,7 @@ from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._cutoff import read_cutoff
-from reactgrad.ops import Handle
+from reactgrad.ops import Handle, _numpy_protocols
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
@@ -394,7 +394,7 @@ class Value(Handle):
 
     def dot(self, other: Any) -> Any:
         """Matrix product; see ``rg.matmul``."""
-        return _protocols.dot(self, other)
+        return _numpy_protocols.dot(self, other)
 
     def snapshot(self) -> Any:
         """A constant with the present value."""
@@ -446,10 +446,10 @@ class Value(Handle):
         return scale_grad(self, factor)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _protocols.array_ufunc(ufunc, method, inputs, kwargs)
+        return _numpy_protocols.array_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _protocols.array_function(function, args, kwargs)
+        return _numpy_protocols.array_function(function, args, kwargs)
 
     def __iadd__(self, other: Any) -> Any:
         return self._augmented(ops.add, other, "+=")
