@@ -84,7 +84,6 @@ from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import Running as Running
 from reactgrad._run import VarList as VarList
-from reactgrad._steps import NumberError as NumberError
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._var import DetachedVar as DetachedVar
@@ -179,6 +178,7 @@ from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
 from reactgrad.scheduler import Serial as Serial
 from reactgrad.scheduler import Threads as Threads
+from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import testing as testing

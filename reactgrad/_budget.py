@@ -31,13 +31,13 @@ import numpy as np
 from reactgrad._errors import BudgetWarning, DTypeError
 from reactgrad._gaps import Gaps
 from reactgrad._host import Host
-from reactgrad._ledger import Ledger, memory_of
 from reactgrad._sparing import sparing
-from reactgrad._store import MISSING, Lease
 from reactgrad.backend import Spec
 from reactgrad.nodes._site import user_level
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Column, Course, InvariantError, Run, Step
+from reactgrad.values._ledger import Ledger, memory_of
+from reactgrad.values._store import MISSING, Lease
 from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._fit import check_pattern, not_float, read_as, read_pattern
 from reactgrad._host import HandleRef, number_key
 from reactgrad._nodes import check_name
 from reactgrad._reuse import Reuse, outputs_of
-from reactgrad._store import CONST, MISSING, PARAM, Leaf
 from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
@@ -30,6 +28,8 @@ from reactgrad.ops import (
     spread_to,
     stacked,
 )
+from reactgrad.values._fitting import check_pattern, not_float, read_as, read_pattern
+from reactgrad.values._store import CONST, MISSING, PARAM, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -15,9 +15,9 @@ from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
 from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
-from reactgrad._store import MISSING
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Former, Link
+from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -16,11 +16,11 @@ from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
 from reactgrad._reuse import built_anew
-from reactgrad._store import Leaf
 from reactgrad._tell import held
 from reactgrad._undo import Before, note_node
 from reactgrad.ops import Attrs, Handle, Op, Output
 from reactgrad.scheduler import Link
+from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -41,9 +41,7 @@ from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._setting import write_plainly, write_together
 from reactgrad._shapes import Shapes
 from reactgrad._stabilize import stabilize
-from reactgrad._store import CONST, INPUT, MISSING, PARAM, Leaf
 from reactgrad._tell import held
-from reactgrad._together import FEW
 from reactgrad._undo import give_back
 from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
@@ -62,6 +60,8 @@ from reactgrad.scheduler import (
     Threads,
     check_invariants,
 )
+from reactgrad.values._set_together import FEW
+from reactgrad.values._store import CONST, INPUT, MISSING, PARAM, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._events import Event, EventLog
@@ -1033,7 +1033,7 @@ class Graph:
 
     @jit.setter
     def jit(self, jit: int) -> None:
-        from reactgrad._jit import set_jit  # imported where it is used: few graphs have it
+        from reactgrad.values._jit import set_jit  # imported where it is used: few graphs have it
 
         set_jit(self, jit)
 

@@ -29,12 +29,12 @@ from reactgrad._errors import (
 )
 from reactgrad._lift import Lifted
 from reactgrad._probe import connect, probe
-from reactgrad._store import INPUT, PARAM
 from reactgrad._undo import note_hooks
 from reactgrad.autodiff import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import Handle
+from reactgrad.values._store import INPUT, PARAM
 
 if TYPE_CHECKING:
     from reactgrad._var import Var

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._sparing import meets_transient, sparing
-from reactgrad._steps import Steps
-from reactgrad._store import MISSING, Leaf
 from reactgrad.backend import Spec
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
 from reactgrad.ops import Attrs, Output
 from reactgrad.scheduler import Column, Course
+from reactgrad.values._steps import Steps
+from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

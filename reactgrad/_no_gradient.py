@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from reactgrad._store import CONST, INPUT, PARAM
 from reactgrad.autodiff import Program, open_edges, sources
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import DETACH
+from reactgrad.values._store import CONST, INPUT, PARAM
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -9,11 +9,11 @@ import numpy as np
 from reactgrad._change import Change
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad._host import Pin
-from reactgrad._store import MISSING, Leaf, frozen_copy
 from reactgrad._undo import Before, note_node
 from reactgrad.backend import own_copy, read_value
 from reactgrad.ops import Op
 from reactgrad.scheduler import Link
+from reactgrad.values._store import MISSING, Leaf, frozen_copy
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
-from reactgrad._store import frozen_copy
 from reactgrad.autodiff import checked, fits
 from reactgrad.backend import Binder, Spec, register_binder, register_kernel, spec
 from reactgrad.ops import (
@@ -26,6 +25,7 @@ from reactgrad.ops import (
 )
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
+from reactgrad.values._store import frozen_copy
 
 PRIMITIVES: Final[dict[str, Primitive]] = {}
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._store import MISSING
 from reactgrad.backend import device_of_kind, owner
+from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._host import Host

@@ -17,12 +17,12 @@ from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetErr
 from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad._observe import collect
 from reactgrad._one_read import OneRead
-from reactgrad._quiet import as_before, be_quiet, error_state
 from reactgrad._sparing import take_refusal
-from reactgrad._store import MISSING, Lease
 from reactgrad._tell import held
 from reactgrad.scheduler import Later, Serial, Threads, note_read
 from reactgrad.scheduler import Run as RawRun
+from reactgrad.values._quiet import as_before, be_quiet, error_state
+from reactgrad.values._store import MISSING, Lease
 from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:

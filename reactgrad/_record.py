@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reactgrad._errors import GraphError
 from reactgrad._files import named_as
-from reactgrad._ledger import memory_of
 from reactgrad._run import Run
-from reactgrad._store import MISSING
 from reactgrad.backend import storage_shape
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
+from reactgrad.values._ledger import memory_of
+from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
 from reactgrad._lift import Lifted
-from reactgrad._store import Leaf
 from reactgrad._switch import Switch, common
 from reactgrad.backend import Spec
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import Op, Output
+from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

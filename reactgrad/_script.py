@@ -18,10 +18,10 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactgrad._store import MISSING
 from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
 from reactgrad.ops import Op
 from reactgrad.scheduler import Step
+from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._host import Host

@@ -19,9 +19,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._change import Definition, write_definition
-from reactgrad._store import MISSING, Found
 from reactgrad.ops import CONST, INPUT, PARAM, Leaf, Op
 from reactgrad.scheduler import Former
+from reactgrad.values._store import MISSING, Found
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from reactgrad._brief import brief
-from reactgrad._store import MISSING, Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, at_work
+from reactgrad.values._brief import brief
+from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -15,9 +15,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from reactgrad._script import AGAIN, BACK, GONE, RAN, Event, Repeat
-from reactgrad._store import MISSING
 from reactgrad._through import Through, in_front
 from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step
+from reactgrad.values._store import MISSING
 from reactgrad_scheduler.executors.serial import released
 
 if TYPE_CHECKING:

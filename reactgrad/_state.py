@@ -29,7 +29,6 @@ from reactgrad._hooks import GradientHook
 from reactgrad._host import Pin, number_key
 from reactgrad._lift import OPERAND as OPERAND
 from reactgrad._lift import Lifted as Lifted
-from reactgrad._store import MISSING, frozen_copy
 from reactgrad._switch import Switch
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
@@ -54,6 +53,7 @@ from reactgrad.ops import Output as Output
 from reactgrad.ops import Slot as Slot
 from reactgrad.ops import output as output
 from reactgrad.scheduler import CollectorPause
+from reactgrad.values._store import MISSING, frozen_copy
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 from reactgrad_scheduler.topology import RANK_GAP
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reactgrad._budget import BudgetedHost
-from reactgrad._ledger import Ledger
+from reactgrad.values._ledger import Ledger
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

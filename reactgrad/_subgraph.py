@@ -23,12 +23,12 @@ import numpy as np
 from reactgrad._change import Change
 from reactgrad._errors import DTypeError, GraphError, UnsetError
 from reactgrad._probe import connect, probe
-from reactgrad._store import MISSING
 from reactgrad.autodiff import asked_before_reads
 from reactgrad.backend import Spec, owner, read_value
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import FEED, Handle, current_graph
+from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

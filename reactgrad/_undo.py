@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._change import Change, Definition
-from reactgrad._store import MISSING
 from reactgrad.backend import Spec, own_copy
 from reactgrad.scheduler import Link
+from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

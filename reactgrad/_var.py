@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._brief import told
-from reactgrad._direct import PLAIN
 from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import (
     DTypeError,
@@ -27,13 +25,15 @@ from reactgrad._observers import Observer
 from reactgrad._pin import pin, unpin
 from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
-from reactgrad._store import CONST, MISSING, PARAM, Leaf, Lease
 from reactgrad._undo import note_cutoff, note_frozen
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.ops import Handle, _numpy_protocols
+from reactgrad.values._brief import told
+from reactgrad.values._function_steps import PLAIN
+from reactgrad.values._store import CONST, MISSING, PARAM, Leaf, Lease
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

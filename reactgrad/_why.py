@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reactgrad._events import Event, EventLog
 from reactgrad._no_gradient import NoGradient, no_gradient
-from reactgrad._store import Leaf
+from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

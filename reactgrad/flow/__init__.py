@@ -30,4 +30,4 @@ from reactgrad.flow._saved import hooks_here as hooks_here
 from reactgrad.flow._saved import open_hooks as open_hooks
 from reactgrad.flow._saved import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow._training import mode_of as mode_of
-from reactgrad.flow._transient import Transient as Transient
+from reactgrad.values._transient import Transient as Transient

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from reactgrad.flow._transient import Transient
+from reactgrad.values._transient import Transient
 
 # Smaller values come from memory that the process keeps anyway, and cost more to look after than they take.
 FEWEST_BYTES = 1 << 16

@@ -11,7 +11,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import device_of_kind, owner
-from reactgrad.flow._transient import Transient
+from reactgrad.values._transient import Transient
 
 # The hooks of the open blocks of all threads, and those of this thread or task, innermost last.
 open_hooks: set[Hooks] = set()

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._brief import told
 from reactgrad._errors import MissingExtraError
 from reactgrad._graph import Graph
 from reactgrad._run import Plan, Run
@@ -19,6 +18,7 @@ from reactgrad._snapshot import NodeSnapshot, present, snapshot_of
 from reactgrad._stats import Stats
 from reactgrad._var import Var
 from reactgrad._why import Why
+from reactgrad.values._brief import told
 from reactgrad.viz._ask import asked
 from reactgrad.viz._dot import MOST_LETTERS, WORDS, dot_text
 from reactgrad.viz._draw import laid_out

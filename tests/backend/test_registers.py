@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad import backend
-from reactgrad._store import UNBOUND
 from reactgrad.backend.machine import _registers
 from reactgrad.backend.machine._code import EXTENT, OPERANDS, rows
 from reactgrad.backend.machine._instructions import MOST_ELEMENTS, instructions
@@ -26,6 +25,7 @@ from reactgrad.backend.machine._loops import _ELEMENTWISE, find_loop
 from reactgrad.backend.machine._registers import Program, Registers, find_machine
 from reactgrad.backend.machine._stages import staged
 from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.values._store import UNBOUND
 
 needs_numba = pytest.mark.skipif(find_machine() is None, reason="needs numba")
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._steps import Steps
-from reactgrad._store import NEW, UNBOUND
 from reactgrad.backend import Elementwise, Reduction, Strip, Turn, _registry, find_binder
 from reactgrad.backend.blocks import _blockwise, _strips
+from reactgrad.values._steps import Steps
+from reactgrad.values._store import NEW, UNBOUND
 from reactgrad_scheduler import Scheduler
 
 

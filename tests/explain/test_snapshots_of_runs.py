@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._brief import MOST_LETTERS, brief
 from reactgrad._snapshot import key_of, present
+from reactgrad.values._brief import MOST_LETTERS, brief
 
 
 def test_a_recording_keeps_the_states_between_runs() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad._store import MISSING
+from reactgrad.values._store import MISSING
 
 
 def full_state(graph: rg.Graph) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._ledger import Ledger
 from reactgrad.backend import device_of_kind
+from reactgrad.values._ledger import Ledger
 from tests.laws.random_program import Program
 from tests.laws.test_versions_are_the_truth import same_entry, story, versions
 from tests.plans import keeps_plans

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._store import MISSING
 from reactgrad.backend import device_of_kind
 from reactgrad.backend.blocks import _strips
+from reactgrad.values._store import MISSING
 from tests.interrupts import interrupted
 
 SIDE = (

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reactgrad._footprint import Footprint
 from reactgrad.backend import Spec, device_of_kind
 from reactgrad.flow import FEWEST_BYTES
+from reactgrad.values._footprint import Footprint
 
 # What is kept between runs at most.
 MOST_BYTES = 1 << 25

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._direct import direct_step
 from reactgrad._errors import DTypeError, ReactgradError, ShapeError
-from reactgrad._fuse import fuse, replaced
-from reactgrad._store import MISSING, NEW, UNBOUND, Literal, Store, shaped, stays
 from reactgrad.backend import (
     Binder,
     Spec,
@@ -27,6 +24,9 @@ from reactgrad.backend import (
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.ops import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Step
+from reactgrad.values._function_steps import direct_step
+from reactgrad.values._fused_steps import fuse, replaced
+from reactgrad.values._store import MISSING, NEW, UNBOUND, Literal, Store, shaped, stays
 
 if TYPE_CHECKING:
     from reactgrad.backend.machine._registers import Registers

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import DeviceError, DTypeError, SetError, ShapeError
-from reactgrad._store import CONST, MISSING, Leaf, frozen_copy
 from reactgrad.backend import Spec, device_of_kind, read_value, spec
 from reactgrad.ops import MODE, Handle
+from reactgrad.values._store import CONST, MISSING, Leaf, frozen_copy
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -18,9 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reactgrad._footprint import Footprint
-from reactgrad._spares import Spares
-from reactgrad._together import MAX_GROUPS, Together
 from reactgrad.backend import (
     Spec,
     device_of_kind,
@@ -46,6 +43,9 @@ from reactgrad.scheduler import (
     Step,
     share,
 )
+from reactgrad.values._footprint import Footprint
+from reactgrad.values._set_together import MAX_GROUPS, Together
+from reactgrad.values._spare_arrays import Spares
 
 
 class Lease(weakref.ref[Any]):

@@ -15,7 +15,7 @@ import numpy as np
 from reactgrad.scheduler import Leaves
 
 if TYPE_CHECKING:
-    from reactgrad._store import Store
+    from reactgrad.values._store import Store
 
 # So few leaves are looked at one by one, which is as fast.
 FEW = 16
