@@ -79,7 +79,6 @@ from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
-from reactgrad._observers import Observer as Observer
 from reactgrad._run import Plan as Plan
 from reactgrad._run import Run as Run
 from reactgrad._run import Running as Running
@@ -91,6 +90,7 @@ from reactgrad._var import Var as Var
 from reactgrad.backend import ThreadCountError as ThreadCountError
 from reactgrad.backend import get_num_threads as get_num_threads
 from reactgrad.backend import set_num_threads as set_num_threads
+from reactgrad.core._observers import Observer as Observer
 from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference

@@ -30,9 +30,9 @@ import numpy as np
 
 from reactgrad._errors import BudgetWarning, DTypeError
 from reactgrad._gaps import Gaps
-from reactgrad._host import Host
 from reactgrad._sparing import sparing
 from reactgrad.backend import Spec
+from reactgrad.core._rows import Host
 from reactgrad.nodes._site import user_level
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Column, Course, InvariantError, Run, Step

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
-from reactgrad._host import Pin
 from reactgrad._lift import Lifted
 from reactgrad._respec import Specs, check
+from reactgrad.core._rows import Pin
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Former, Link
 from reactgrad.values._store import MISSING

@@ -11,7 +11,7 @@ from reactgrad.backend import owner
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._host import Host
+    from reactgrad.core._rows import Host
 
 
 class Checksums:

@@ -13,7 +13,7 @@ from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._host import Host
+    from reactgrad.core._rows import Host
 
 Kind = Literal[
     "new",

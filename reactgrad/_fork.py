@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from reactgrad._errors import GraphError
-from reactgrad._host import Pin
+from reactgrad.core._rows import Pin
 from reactgrad.scheduler import Blank, share
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from reactgrad import _build, _nodes, _reading, _setting
-from reactgrad._asked import Asked
+from reactgrad import _build, _reading, _setting
 from reactgrad._change import Change
 from reactgrad._edit import Edits, insert, remove, void_inside
 from reactgrad._errors import (
@@ -20,11 +19,7 @@ from reactgrad._errors import (
     SetError,
 )
 from reactgrad._fork import WhatIf, fork, twin_of
-from reactgrad._host import Host
-from reactgrad._measured import Measured
-from reactgrad._nodes import by_name
 from reactgrad._observe import announce
-from reactgrad._observers import Observers
 from reactgrad._one_read import OneRead
 from reactgrad._plan import planned
 from reactgrad._reading import (
@@ -45,6 +40,12 @@ from reactgrad._tell import held
 from reactgrad._undo import give_back
 from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
+from reactgrad.core import _handles
+from reactgrad.core._handles import by_name
+from reactgrad.core._measured import Measured
+from reactgrad.core._observers import Observers
+from reactgrad.core._read_together import Asked
+from reactgrad.core._rows import Host
 from reactgrad.flow import GradMode, mode_of
 from reactgrad.nodes._scope import Scope
 from reactgrad.ops import (
@@ -174,15 +175,15 @@ class Graph:
 
     # The work itself, part by part; each is a function of a graph in a module of its own.
 
-    _new_var = _nodes.new_var
-    _handle = _nodes.handle
-    _live = _nodes.live
-    _tidy = _nodes.tidy
-    _set_name = _nodes.set_name
-    _slots = _nodes.slots
-    _own = _nodes.own
-    _own_all = _nodes.own_all
-    _own_each = _nodes.own_each
+    _new_var = _handles.new_var
+    _handle = _handles.handle
+    _live = _handles.live
+    _tidy = _handles.tidy
+    _set_name = _handles.set_name
+    _slots = _handles.slots
+    _own = _handles.own
+    _own_all = _handles.own_all
+    _own_each = _handles.own_each
 
     _new_leaf = _build.new_leaf
     _apply = _build.apply

@@ -8,9 +8,9 @@ import numpy as np
 
 from reactgrad._change import Change
 from reactgrad._errors import DTypeError, SetError, ShapeError
-from reactgrad._host import Pin
 from reactgrad._undo import Before, note_node
 from reactgrad.backend import own_copy, read_value
+from reactgrad.core._rows import Pin
 from reactgrad.ops import Op
 from reactgrad.scheduler import Link
 from reactgrad.values._store import MISSING, Leaf, frozen_copy

@@ -10,7 +10,7 @@ from reactgrad.backend import device_of_kind, owner
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._host import Host
+    from reactgrad.core._rows import Host
 
 
 def array_of(host: Host, slot: int) -> np.ndarray[Any, Any] | None:

@@ -22,8 +22,8 @@ from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._host import Host
     from reactgrad._snapshot import RunSnapshot, Snapshot
+    from reactgrad.core._rows import Host
 
 Outcome = Literal["ran", "cut_off", "rebuilt", "failed", "interrupted"]
 

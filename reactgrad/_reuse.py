@@ -22,8 +22,8 @@ from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._host import Anchor
     from reactgrad._var import Var
+    from reactgrad.core._rows import Anchor
 
 # What the last so many blocks of a graph have built or used is kept, so that loops may alternate,
 # as between training and evaluation.

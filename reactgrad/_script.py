@@ -24,7 +24,7 @@ from reactgrad.scheduler import Step
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._host import Host
+    from reactgrad.core._rows import Host
 
 # Scratch of more bytes than this is given back after each run: on such arrays binding costs little.
 MAX_SCRATCH = 1 << 25

@@ -12,9 +12,9 @@ from reactgrad import _respec
 from reactgrad._change import respec
 from reactgrad._errors import SetError
 from reactgrad._observe import announce
-from reactgrad._observers import Sets
 from reactgrad._undo import former_leaves, note_leaf
 from reactgrad.backend import Spec, device_of_kind, own_copy
+from reactgrad.core._observers import Sets
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.values._fitting import read_set
 from reactgrad.values._store import MISSING

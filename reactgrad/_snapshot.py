@@ -17,8 +17,8 @@ from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._host import Host
     from reactgrad._var import Var
+    from reactgrad.core._rows import Host
     from reactgrad.scheduler import Run
 
 State = Literal["clean", "stale", "running", "unset", "error"]

@@ -21,7 +21,7 @@ from reactgrad.values._store import MISSING
 from reactgrad_scheduler.executors.serial import released
 
 if TYPE_CHECKING:
-    from reactgrad._host import Host
+    from reactgrad.core._rows import Host
 
 
 def meets_transient(host: Host, slots: Sequence[int], targets: Sequence[int]) -> bool:

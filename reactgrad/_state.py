@@ -26,7 +26,6 @@ from reactgrad._function import Applied as Applied
 from reactgrad._function import Function as Function
 from reactgrad._graph import Graph
 from reactgrad._hooks import GradientHook
-from reactgrad._host import Pin, number_key
 from reactgrad._lift import OPERAND as OPERAND
 from reactgrad._lift import Lifted as Lifted
 from reactgrad._switch import Switch
@@ -35,6 +34,7 @@ from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
+from reactgrad.core._rows import Pin, number_key
 from reactgrad.nodes._cutoff import Tolerance as Tolerance
 from reactgrad.nodes._cutoff import equal as equal
 from reactgrad.nodes._function_names import FunctionName as FunctionName

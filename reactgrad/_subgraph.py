@@ -32,8 +32,8 @@ from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._host import Host
     from reactgrad._var import Var
+    from reactgrad.core._rows import Host
 
 P = ParamSpec("P")
 R = TypeVar("R")

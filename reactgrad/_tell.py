@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
-from reactgrad._observers import Calls
+from reactgrad.core._observers import Calls
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError
 from reactgrad._graph import Graph
-from reactgrad._host import Anchor
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
+from reactgrad.core._rows import Anchor
 from reactgrad.flow import Differentiable
 from reactgrad.nodes._cutoff import equal
 

@@ -21,13 +21,13 @@ from reactgrad._errors import (
 )
 from reactgrad._hooks import HookHandle, register_after_grad, register_hook
 from reactgrad._observe import observe
-from reactgrad._observers import Observer
 from reactgrad._pin import pin, unpin
 from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
 from reactgrad._undo import note_cutoff, note_frozen
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
+from reactgrad.core._observers import Observer
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.ops import Handle, _numpy_protocols

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad import _asked
-from reactgrad._asked import FEW
+from reactgrad.core import _read_together
+from reactgrad.core._read_together import FEW
 from reactgrad_scheduler import plan as plans
 from tests.interrupts import interrupted
 from tests.scheduler.test_plan_cache import consistent
@@ -277,7 +277,7 @@ def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_remembered_of_vars_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_asked, "MAX_ASKED", 100)
+    monkeypatch.setattr(_read_together, "MAX_ASKED", 100)
     g, xs, ys = fan(40)
     for k in range(FEW - 1, 40):
         xs[0].set(float(k))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._asked import FEW
 from reactgrad._change import forget_unseen
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._host import HandleRef
 from reactgrad._run import VarList
 from reactgrad._undo import note_name
 from reactgrad._var import Var
+from reactgrad.core._read_together import FEW
+from reactgrad.core._rows import HandleRef
 from reactgrad.ops import Handle
 
 if TYPE_CHECKING:

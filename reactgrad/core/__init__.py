@@ -1,0 +1,1 @@
+"""What every part knows of one graph: its tables, as data, and its handles, names and lifetimes."""
