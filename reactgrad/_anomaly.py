@@ -15,9 +15,9 @@ from reactgrad._around import Block, close_block
 from reactgrad._checksums import Checksums, GraphChecksums
 from reactgrad._errors import AnomalyError, DTypeError, MutationError
 from reactgrad._ranges import array_of, count_text, range_text
-from reactgrad._through import Through, in_front
 from reactgrad.autodiff._origin import origin
 from reactgrad.backend import own_copy
+from reactgrad.memory._host_in_front import Through, in_front
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step

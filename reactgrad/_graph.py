@@ -983,7 +983,9 @@ class Graph:
 
     @max_bytes.setter
     def max_bytes(self, limit: int | None) -> None:
-        from reactgrad._budget import set_limit  # imported where it is used: few graphs have one
+        from reactgrad.memory._budget import (
+            set_limit,  # imported where it is used: few graphs have one
+        )
 
         set_limit(self, limit)
 

@@ -17,8 +17,8 @@ from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetErr
 from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad._observe import collect
 from reactgrad._one_read import OneRead
-from reactgrad._sparing import take_refusal
 from reactgrad._tell import held
+from reactgrad.memory._transient_run import take_refusal
 from reactgrad.scheduler import Later, Serial, Threads, note_read
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.values._quiet import as_before, be_quiet, error_state

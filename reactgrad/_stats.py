@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reactgrad._budget import BudgetedHost
+from reactgrad.memory._budget import BudgetedHost
 from reactgrad.values._ledger import Ledger
 
 if TYPE_CHECKING:

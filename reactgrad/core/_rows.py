@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._sparing import meets_transient, sparing
 from reactgrad.backend import Spec
+from reactgrad.memory._transient_run import meets_transient, sparing
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
 from reactgrad.ops import Attrs, Output

@@ -81,7 +81,7 @@ def test_between_runs_scratch_is_all_that_stays() -> None:
 
 @pytest.mark.trusting
 def test_large_scratch_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactgrad._script.MAX_SCRATCH", 1000)
+    monkeypatch.setattr("reactgrad.memory._scratch_run.MAX_SCRATCH", 1000)
     g = rg.Graph()
     x = g.param(np.full(1000, 0.5))
     y = rg.checkpoint(ten, x).sum()

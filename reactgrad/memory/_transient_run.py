@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from reactgrad._script import AGAIN, BACK, GONE, RAN, Event, Repeat
-from reactgrad._through import Through, in_front
+from reactgrad.memory._host_in_front import Through, in_front
+from reactgrad.memory._scratch_run import AGAIN, BACK, GONE, RAN, Event, Repeat
 from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step
 from reactgrad.values._store import MISSING
 from reactgrad_scheduler.executors.serial import released

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import BudgetWarning, DTypeError
-from reactgrad._gaps import Gaps
-from reactgrad._sparing import sparing
 from reactgrad.backend import Spec
 from reactgrad.core._rows import Host
+from reactgrad.memory._rebuild_costs import Gaps
+from reactgrad.memory._transient_run import sparing
 from reactgrad.nodes._site import user_level
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Column, Course, InvariantError, Run, Step

@@ -1,0 +1,1 @@
+"""Which values stay: the budget, values that pass, scratch."""
