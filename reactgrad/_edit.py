@@ -15,9 +15,9 @@ from reactgrad._errors import BlockError, DTypeError, EditError, ReactgradError
 from reactgrad._lift import Lifted
 from reactgrad._primitive import PRIMITIVES
 from reactgrad._remove import bury, check_unused, settle
-from reactgrad._reuse import built_anew
 from reactgrad._tell import held
 from reactgrad._undo import Before, note_node
+from reactgrad.build._reuse import built_anew
 from reactgrad.ops import Attrs, Handle, Op, Output
 from reactgrad.scheduler import Link
 from reactgrad.values._store import Leaf

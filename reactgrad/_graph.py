@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from reactgrad import _build, _reading, _setting
+from reactgrad import _reading, _setting
 from reactgrad._change import Change
 from reactgrad._edit import Edits, insert, remove, void_inside
 from reactgrad._errors import (
@@ -31,7 +31,6 @@ from reactgrad._reading import (
     within,
 )
 from reactgrad._remove import Removal, settle
-from reactgrad._reuse import Reuse, ReuseBlock
 from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._setting import write_plainly, write_together
 from reactgrad._shapes import Shapes
@@ -40,6 +39,8 @@ from reactgrad._tell import held
 from reactgrad._undo import give_back
 from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
+from reactgrad.build import _computed
+from reactgrad.build._reuse import Reuse, ReuseBlock
 from reactgrad.core import _handles
 from reactgrad.core._handles import by_name
 from reactgrad.core._measured import Measured
@@ -185,19 +186,19 @@ class Graph:
     _own_all = _handles.own_all
     _own_each = _handles.own_each
 
-    _new_leaf = _build.new_leaf
-    _apply = _build.apply
-    _refuse_tuple = _build.refuse_tuple
-    _call_lifted = _build.call_lifted
-    _outputs = _build.outputs
-    _output = _build.output
-    _call_switch = _build.call_switch
-    _link_branches = _build.link_branches
-    _add_computed = _build.add_computed
-    _copy = _build.copy
-    _full = _build.full
-    _zeros_like = _build.zeros_like
-    _zeros = _build.zeros
+    _new_leaf = _computed.new_leaf
+    _apply = _computed.apply
+    _refuse_tuple = _computed.refuse_tuple
+    _call_lifted = _computed.call_lifted
+    _outputs = _computed.outputs
+    _output = _computed.output
+    _call_switch = _computed.call_switch
+    _link_branches = _computed.link_branches
+    _add_computed = _computed.add_computed
+    _copy = _computed.copy
+    _full = _computed.full
+    _zeros_like = _computed.zeros_like
+    _zeros = _computed.zeros
 
     _write_one_plainly = _setting.write_one_plainly
     _set_many = _setting.set_many

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._reuse import ROUNDS
+from reactgrad.build._reuse import ROUNDS
 
 
 def test_a_loop_neither_grows_nor_builds() -> None:

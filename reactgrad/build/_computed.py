@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._reuse import Reuse, outputs_of
 from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
+from reactgrad.build._reuse import Reuse, outputs_of
 from reactgrad.core._handles import check_name
 from reactgrad.core._rows import HandleRef, number_key
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
