@@ -9,9 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from reactgrad import _reading, _setting
-from reactgrad._change import Change
-from reactgrad._edit import Edits, insert, remove, void_inside
+from reactgrad import _reading
 from reactgrad._errors import (
     BlockError,
     DTypeError,
@@ -30,17 +28,20 @@ from reactgrad._reading import (
     running_by,
     within,
 )
-from reactgrad._remove import Removal, settle
 from reactgrad._run import Plan, Run, Running, VarList
-from reactgrad._setting import write_plainly, write_together
-from reactgrad._shapes import Shapes
 from reactgrad._stabilize import stabilize
 from reactgrad._tell import held
-from reactgrad._undo import give_back
 from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.build import _computed
 from reactgrad.build._reuse import Reuse, ReuseBlock
+from reactgrad.change import _set
+from reactgrad.change._change import Change
+from reactgrad.change._edit import Edits, insert, remove, void_inside
+from reactgrad.change._former_shapes import Shapes
+from reactgrad.change._remove import Removal, settle
+from reactgrad.change._rollback import give_back
+from reactgrad.change._set import write_plainly, write_together
 from reactgrad.core import _handles
 from reactgrad.core._handles import by_name
 from reactgrad.core._measured import Measured
@@ -200,9 +201,9 @@ class Graph:
     _zeros_like = _computed.zeros_like
     _zeros = _computed.zeros
 
-    _write_one_plainly = _setting.write_one_plainly
-    _set_many = _setting.set_many
-    _set_cutoff = _setting.set_cutoff
+    _write_one_plainly = _set.write_one_plainly
+    _set_many = _set.set_many
+    _set_cutoff = _set.set_cutoff
 
     _refresh = _reading.refresh
     _follow_rules = _reading.follow_rules

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._change import Change
 from reactgrad._errors import (
     DeviceError,
     DTypeError,
@@ -28,10 +27,11 @@ from reactgrad._errors import (
     ShapeError,
 )
 from reactgrad._lift import Lifted
-from reactgrad._probe import connect, probe
-from reactgrad._undo import note_hooks
 from reactgrad.autodiff import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
+from reactgrad.change._change import Change
+from reactgrad.change._rollback import note_hooks
+from reactgrad.change._stand_in import connect, probe
 from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import Handle
 from reactgrad.values._store import INPUT, PARAM

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from reactgrad._change import Change
 from reactgrad._errors import DTypeError, GraphError, UnsetError
-from reactgrad._probe import connect, probe
 from reactgrad.autodiff import asked_before_reads
 from reactgrad.backend import Spec, owner, read_value
+from reactgrad.change._change import Change
+from reactgrad.change._stand_in import connect, probe
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import FEED, Handle, current_graph

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._edit import replace_parent, rewire
 from reactgrad._errors import (
     DTypeError,
     GradientError,
@@ -21,12 +20,13 @@ from reactgrad._errors import (
 )
 from reactgrad._hooks import HookHandle, register_after_grad, register_hook
 from reactgrad._observe import observe
-from reactgrad._pin import pin, unpin
-from reactgrad._remove import Grave
 from reactgrad._run import Run, VarList
-from reactgrad._undo import note_cutoff, note_frozen
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
+from reactgrad.change._edit import replace_parent, rewire
+from reactgrad.change._pin import pin, unpin
+from reactgrad.change._remove import Grave
+from reactgrad.change._rollback import note_cutoff, note_frozen
 from reactgrad.core._observers import Observer
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._cutoff import read_cutoff

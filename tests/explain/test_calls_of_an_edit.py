@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._change import Change
+from reactgrad.change._change import Change
 from tests.explain.test_free_when_off import python_calls
 
 pytestmark = [pytest.mark.trusting, pytest.mark.whole]

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad import _shapes
-from reactgrad._shapes import FEWEST, MOST
 from reactgrad.autodiff._program import Program
+from reactgrad.change import _former_shapes
+from reactgrad.change._former_shapes import FEWEST, MOST
 from tests.interrupts import interrupted
 
 WIDTH = 4
@@ -200,7 +200,7 @@ def test_of_many_nodes_or_large_arrays_fewer_shapes_are_kept(
     layers = Layers(gradients=False)
     shapes = layers.g._shapes
     most = {"MOST_NODES": 70, "MOST_BYTES": 20_000}[bound]
-    monkeypatch.setattr(_shapes, bound, most)
+    monkeypatch.setattr(_former_shapes, bound, most)
     for batch in range(3, 3 + MOST):
         layers.step(batch)
         nodes = len(shapes) * len(shapes.serials)
@@ -211,7 +211,7 @@ def test_of_many_nodes_or_large_arrays_fewer_shapes_are_kept(
 
 @pytest.mark.trusting
 def test_so_much_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_shapes, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(_former_shapes, "MOST_BYTES", 100_000)
     layers = Layers()
     anchors = layers.g._host.anchors.copy()
     layers.step(10)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._undo import give_back
+from reactgrad.change._rollback import give_back
 
 
 class Regret(Exception):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad import _respec
-from reactgrad._change import respec
 from reactgrad._errors import SetError
 from reactgrad._observe import announce
-from reactgrad._undo import former_leaves, note_leaf
 from reactgrad.backend import Spec, device_of_kind, own_copy
+from reactgrad.change import _shape_check
+from reactgrad.change._change import respec
+from reactgrad.change._rollback import former_leaves, note_leaf
 from reactgrad.core._observers import Sets
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.values._fitting import read_set
@@ -186,7 +186,9 @@ def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:
         sets.append((graph._handle(slot), new))
     if reshaped:
         graph._tidy()
-        _respec.check(graph, reshaped, doubtful={})  # what follows gradients is seen when they do
+        _shape_check.check(
+            graph, reshaped, doubtful={}
+        )  # what follows gradients is seen when they do
     assert observers.calling is not None
     observers.queue.append((observers.calling, sets))
 

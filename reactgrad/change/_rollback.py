@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import Change, Definition
 from reactgrad.backend import Spec, own_copy
+from reactgrad.change._change import Change, Definition
 from reactgrad.scheduler import Link
 from reactgrad.values._store import MISSING
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._change import Change
 from reactgrad._errors import DTypeError, SetError, ShapeError
-from reactgrad._undo import Before, note_node
 from reactgrad.backend import own_copy, read_value
+from reactgrad.change._change import Change
+from reactgrad.change._rollback import Before, note_node
 from reactgrad.core._rows import Pin
 from reactgrad.ops import Op
 from reactgrad.scheduler import Link

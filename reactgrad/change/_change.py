@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
 from reactgrad._lift import Lifted
-from reactgrad._respec import Specs, check
+from reactgrad.change._shape_check import Specs, check
 from reactgrad.core._rows import Pin
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Former, Link
@@ -21,8 +21,8 @@ from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._shapes import Departure
     from reactgrad.autodiff import Program
+    from reactgrad.change._former_shapes import Departure
 
 NOTHING_CLOSED: frozenset[int] = frozenset()
 

@@ -18,7 +18,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._change import Definition, write_definition
+from reactgrad.change._change import Definition, write_definition
 from reactgrad.ops import CONST, INPUT, PARAM, Leaf, Op
 from reactgrad.scheduler import Former
 from reactgrad.values._store import MISSING, Found
