@@ -79,10 +79,6 @@ from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
-from reactgrad._run import Plan as Plan
-from reactgrad._run import Run as Run
-from reactgrad._run import Running as Running
-from reactgrad._run import VarList as VarList
 from reactgrad._switch import switch as switch
 from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._var import DetachedVar as DetachedVar
@@ -176,6 +172,10 @@ from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
 from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
+from reactgrad.reading._run import Plan as Plan
+from reactgrad.reading._run import Run as Run
+from reactgrad.reading._run import Running as Running
+from reactgrad.reading._run import VarList as VarList
 from reactgrad.scheduler import Serial as Serial
 from reactgrad.scheduler import Threads as Threads
 from reactgrad.values._steps import NumberError as NumberError

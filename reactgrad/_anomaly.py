@@ -11,7 +11,6 @@ from contextlib import ContextDecorator, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from reactgrad._around import Block, close_block
 from reactgrad._checksums import Checksums, GraphChecksums
 from reactgrad._errors import AnomalyError, DTypeError, MutationError
 from reactgrad._ranges import array_of, count_text, range_text
@@ -20,6 +19,7 @@ from reactgrad.backend import own_copy
 from reactgrad.memory._host_in_front import Through, in_front
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS
+from reactgrad.reading._blocks import Block, close_block
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 from reactgrad.values._store import MISSING, Leaf
 

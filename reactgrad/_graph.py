@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from reactgrad import _reading
 from reactgrad._errors import (
     BlockError,
     DTypeError,
@@ -18,17 +17,6 @@ from reactgrad._errors import (
 )
 from reactgrad._fork import WhatIf, fork, twin_of
 from reactgrad._observe import announce
-from reactgrad._one_read import OneRead
-from reactgrad._plan import planned
-from reactgrad._reading import (
-    left_to_run,
-    raise_cancelled,
-    read_executor,
-    read_timeout,
-    running_by,
-    within,
-)
-from reactgrad._run import Plan, Run, Running, VarList
 from reactgrad._stabilize import stabilize
 from reactgrad._tell import held
 from reactgrad._var import DetachedVar, Var
@@ -56,6 +44,18 @@ from reactgrad.ops import (
     leave,
     on_default,
 )
+from reactgrad.reading import _refresh as _reading
+from reactgrad.reading._joint_run import OneRead
+from reactgrad.reading._plan import planned
+from reactgrad.reading._refresh import (
+    left_to_run,
+    raise_cancelled,
+    read_executor,
+    read_timeout,
+    running_by,
+    within,
+)
+from reactgrad.reading._run import Plan, Run, Running, VarList
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import (
     Scheduler,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reactgrad._errors import GraphError
 from reactgrad._files import named_as
-from reactgrad._run import Run
 from reactgrad.backend import storage_shape
+from reactgrad.reading._run import Run
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
 from reactgrad.values._ledger import memory_of

@@ -7,13 +7,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._run import VarList
 from reactgrad._var import Var
 from reactgrad.change._change import forget_unseen
 from reactgrad.change._rollback import note_name
 from reactgrad.core._read_together import FEW
 from reactgrad.core._rows import HandleRef
 from reactgrad.ops import Handle
+from reactgrad.reading._run import VarList
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -13,11 +13,11 @@ import numpy as np
 
 from reactgrad._errors import MissingExtraError
 from reactgrad._graph import Graph
-from reactgrad._run import Plan, Run
 from reactgrad._snapshot import NodeSnapshot, present, snapshot_of
 from reactgrad._stats import Stats
 from reactgrad._var import Var
 from reactgrad._why import Why
+from reactgrad.reading._run import Plan, Run
 from reactgrad.values._brief import told
 from reactgrad.viz._ask import asked
 from reactgrad.viz._dot import MOST_LETTERS, WORDS, dot_text

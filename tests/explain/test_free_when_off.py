@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._around import open_blocks
+from reactgrad.reading._blocks import open_blocks
 from reactgrad_scheduler import Scheduler
 from tests.explain.models import row_of_tanh
 

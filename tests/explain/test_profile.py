@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._around import open_blocks
+from reactgrad.reading._blocks import open_blocks
 from tests.explain.models import named
 
 

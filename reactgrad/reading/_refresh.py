@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from reactgrad._around import blocks_due, open_blocks, surrounded
 from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetError
 from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad._observe import collect
-from reactgrad._one_read import OneRead
 from reactgrad._tell import held
 from reactgrad.change._change import Change
 from reactgrad.memory._transient_run import take_refusal
+from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
+from reactgrad.reading._joint_run import OneRead
 from reactgrad.scheduler import Later, Serial, Threads, note_read
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.values._quiet import as_before, be_quiet, error_state

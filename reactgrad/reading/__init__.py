@@ -1,0 +1,1 @@
+"""What a read runs and what a reader gets: refresh, value, limits, plan, run."""
