@@ -80,7 +80,6 @@ from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
 from reactgrad._lift import lift as lift
 from reactgrad._switch import switch as switch
-from reactgrad._tell import StabilizeError as StabilizeError
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad.backend import ThreadCountError as ThreadCountError
@@ -96,6 +95,7 @@ from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.io import load as load
 from reactgrad.nodes._cutoff import tolerance as tolerance
+from reactgrad.observing._tell import StabilizeError as StabilizeError
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add

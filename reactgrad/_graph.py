@@ -16,9 +16,6 @@ from reactgrad._errors import (
     SetError,
 )
 from reactgrad._fork import WhatIf, fork, twin_of
-from reactgrad._observe import announce
-from reactgrad._stabilize import stabilize
-from reactgrad._tell import held
 from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.build import _computed
@@ -38,6 +35,9 @@ from reactgrad.core._read_together import Asked
 from reactgrad.core._rows import Host
 from reactgrad.flow import GradMode, mode_of
 from reactgrad.nodes._scope import Scope
+from reactgrad.observing._observe import announce
+from reactgrad.observing._stabilize import stabilize
+from reactgrad.observing._tell import held
 from reactgrad.ops import (
     Handle,
     enter,

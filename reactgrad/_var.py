@@ -19,7 +19,6 @@ from reactgrad._errors import (
     ShapeError,
 )
 from reactgrad._hooks import HookHandle, register_after_grad, register_hook
-from reactgrad._observe import observe
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.change._edit import replace_parent, rewire
@@ -29,6 +28,7 @@ from reactgrad.change._rollback import note_cutoff, note_frozen
 from reactgrad.core._observers import Observer
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._cutoff import read_cutoff
+from reactgrad.observing._observe import observe
 from reactgrad.ops import Handle, _numpy_protocols
 from reactgrad.reading._run import Run, VarList
 from reactgrad.values._brief import told

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reactgrad._errors import EditError
-from reactgrad._observe import removed
+from reactgrad.observing._observe import removed
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

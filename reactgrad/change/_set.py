@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import SetError
-from reactgrad._observe import announce
 from reactgrad.backend import Spec, device_of_kind, own_copy
 from reactgrad.change import _shape_check
 from reactgrad.change._change import respec
 from reactgrad.change._rollback import former_leaves, note_leaf
 from reactgrad.core._observers import Sets
 from reactgrad.nodes._cutoff import unchanged
+from reactgrad.observing._observe import announce
 from reactgrad.values._fitting import read_set
 from reactgrad.values._store import MISSING
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetError
 from reactgrad._fork import computed_fork, following, twin_of
-from reactgrad._observe import collect
-from reactgrad._tell import held
 from reactgrad.change._change import Change
 from reactgrad.memory._transient_run import take_refusal
+from reactgrad.observing._observe import collect
+from reactgrad.observing._tell import held
 from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
 from reactgrad.reading._joint_run import OneRead
 from reactgrad.scheduler import Later, Serial, Threads, note_read

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad import _observe, _stabilize, _tell
-from reactgrad._observe import removed
-from reactgrad._tell import held
 from reactgrad.core import _observers
+from reactgrad.observing import _observe, _stabilize, _tell
+from reactgrad.observing._observe import removed
+from reactgrad.observing._tell import held
 from reactgrad_scheduler.staleness import Staleness
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import AnomalyError, Cancelled, MutationError
-from reactgrad._tell import MAX_ROUNDS, conclude, deliver, endless
+from reactgrad.observing._tell import MAX_ROUNDS, conclude, deliver, endless
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -54,8 +54,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError
-from reactgrad._tell import held
 from reactgrad.core._observers import KINDS, Observer, attach, detach
+from reactgrad.observing._tell import held
 from reactgrad.scheduler import Run as RawRun
 
 if TYPE_CHECKING:

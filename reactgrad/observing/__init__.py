@@ -1,0 +1,1 @@
+"""The push side: which callbacks are called, when, and with what."""
