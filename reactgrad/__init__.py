@@ -73,7 +73,6 @@ from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._errors import VizError as VizError
 from reactgrad._graph import Graph as Graph
 from reactgrad._graph import UnknownNameError as UnknownNameError
-from reactgrad._hooks import HookHandle as HookHandle
 from reactgrad._later import later as _later
 from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
@@ -82,6 +81,7 @@ from reactgrad._lift import lift as lift
 from reactgrad._switch import switch as switch
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
+from reactgrad.autodiff._hooks import HookHandle as HookHandle
 from reactgrad.backend import ThreadCountError as ThreadCountError
 from reactgrad.backend import get_num_threads as get_num_threads
 from reactgrad.backend import set_num_threads as set_num_threads

@@ -25,10 +25,10 @@ from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
 from reactgrad._function import Applied as Applied
 from reactgrad._function import Function as Function
 from reactgrad._graph import Graph
-from reactgrad._hooks import GradientHook
 from reactgrad._lift import OPERAND as OPERAND
 from reactgrad._lift import Lifted as Lifted
 from reactgrad._switch import Switch
+from reactgrad.autodiff._hooks import GradientHook
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, own_copy, storage_shape

@@ -18,8 +18,8 @@ from reactgrad._errors import (
     SetError,
     ShapeError,
 )
-from reactgrad._hooks import HookHandle, register_after_grad, register_hook
 from reactgrad.autodiff import backward, wanted_leaves
+from reactgrad.autodiff._hooks import HookHandle, register_after_grad, register_hook
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.change._edit import replace_parent, rewire
 from reactgrad.change._pin import pin, unpin
