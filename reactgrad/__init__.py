@@ -77,8 +77,6 @@ from reactgrad._later import later as _later
 from reactgrad._leaves import const as const
 from reactgrad._leaves import input as input
 from reactgrad._leaves import param as param
-from reactgrad._lift import lift as lift
-from reactgrad._switch import switch as switch
 from reactgrad._var import DetachedVar as DetachedVar
 from reactgrad._var import Var as Var
 from reactgrad.autodiff._hooks import HookHandle as HookHandle
@@ -93,6 +91,8 @@ from reactgrad.flow import is_grad_enabled as is_grad_enabled
 from reactgrad.flow import no_grad as no_grad
 from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
+from reactgrad.functions._lift import lift as lift
+from reactgrad.functions._switch import switch as switch
 from reactgrad.io import load as load
 from reactgrad.nodes._cutoff import tolerance as tolerance
 from reactgrad.observing._tell import StabilizeError as StabilizeError
@@ -184,7 +184,6 @@ if typing.TYPE_CHECKING:
     from reactgrad import testing as testing
     from reactgrad._anomaly import detect_anomaly as detect_anomaly
     from reactgrad._events import Event as Event
-    from reactgrad._function import Function as Function
     from reactgrad._profile import Profile as Profile
     from reactgrad._profile import profile as profile
     from reactgrad._record import Recording as Recording
@@ -201,6 +200,7 @@ if typing.TYPE_CHECKING:
     from reactgrad._why import Why as Why
     from reactgrad.flow._places import save_on_cpu as save_on_cpu
     from reactgrad.flow._places import save_on_disk as save_on_disk
+    from reactgrad.functions._function import Function as Function
     from reactgrad.io._networkx import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
 
@@ -208,7 +208,7 @@ _LATER = {
     "detect_anomaly": "_anomaly",
     "Event": "_events",
     "from_networkx": "io._networkx",
-    "Function": "_function",
+    "Function": "functions._function",
     "grad": "_transforms",
     "hessian": "_transforms",
     "hvp": "_transforms",

@@ -22,12 +22,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
-from reactgrad._function import Applied as Applied
-from reactgrad._function import Function as Function
 from reactgrad._graph import Graph
-from reactgrad._lift import OPERAND as OPERAND
-from reactgrad._lift import Lifted as Lifted
-from reactgrad._switch import Switch
 from reactgrad.autodiff._hooks import GradientHook
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
@@ -35,6 +30,11 @@ from reactgrad.backend import device_of_kind, own_copy, storage_shape
 from reactgrad.backend import spec as spec
 from reactgrad.backend import weak_spec as weak_spec
 from reactgrad.core._rows import Pin, number_key
+from reactgrad.functions._function import Applied as Applied
+from reactgrad.functions._function import Function as Function
+from reactgrad.functions._lift import OPERAND as OPERAND
+from reactgrad.functions._lift import Lifted as Lifted
+from reactgrad.functions._switch import Switch
 from reactgrad.nodes._cutoff import Tolerance as Tolerance
 from reactgrad.nodes._cutoff import equal as equal
 from reactgrad.nodes._function_names import FunctionName as FunctionName

@@ -42,18 +42,18 @@ array([0.5       , 0.88079708])
 import typing
 
 from reactgrad._later import later as _later
-from reactgrad._primitive import NameTakenError as NameTakenError
-from reactgrad._primitive import Primitive as Primitive
-from reactgrad._primitive import broadcast as broadcast
-from reactgrad._primitive import defjvp as defjvp
-from reactgrad._primitive import defvjp as defvjp
-from reactgrad._primitive import primitive as primitive
 from reactgrad.backend import InTurn as InTurn
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import register_binder as register_binder
 from reactgrad.backend import register_device as register_device
 from reactgrad.backend import register_kernel as register_kernel
 from reactgrad.backend import spec as spec
+from reactgrad.functions._primitive import NameTakenError as NameTakenError
+from reactgrad.functions._primitive import Primitive as Primitive
+from reactgrad.functions._primitive import broadcast as broadcast
+from reactgrad.functions._primitive import defjvp as defjvp
+from reactgrad.functions._primitive import defvjp as defvjp
+from reactgrad.functions._primitive import primitive as primitive
 
 if typing.TYPE_CHECKING:
     from reactgrad.backend.machine._loop_call import Whole as Whole

@@ -26,12 +26,12 @@ from reactgrad._errors import (
     ReactgradError,
     ShapeError,
 )
-from reactgrad._lift import Lifted
 from reactgrad.autodiff import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.change._change import Change
 from reactgrad.change._rollback import note_hooks
 from reactgrad.change._stand_in import connect, probe
+from reactgrad.functions._lift import Lifted
 from reactgrad.nodes._cutoff import equal
 from reactgrad.ops import Handle
 from reactgrad.values._store import INPUT, PARAM

@@ -33,7 +33,7 @@ from reactgrad.values._store import CONST, MISSING, PARAM, Leaf
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._lift import Lifted as _Lifted
+    from reactgrad.functions._lift import Lifted as _Lifted
 
 _new = object.__new__
 

@@ -16,8 +16,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import BlockError
-from reactgrad._lift import Lifted, as_itself
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
+from reactgrad.functions._lift import Lifted, as_itself
 from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
 
 if TYPE_CHECKING:

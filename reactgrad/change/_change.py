@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
-from reactgrad._lift import Lifted
 from reactgrad.change._shape_check import Specs, check
 from reactgrad.core._rows import Pin
+from reactgrad.functions._lift import Lifted
 from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Former, Link
 from reactgrad.values._store import MISSING

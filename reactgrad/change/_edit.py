@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import BlockError, DTypeError, EditError, ReactgradError
-from reactgrad._lift import Lifted
-from reactgrad._primitive import PRIMITIVES
 from reactgrad.build._reuse import built_anew
 from reactgrad.change._change import NOTHING_CLOSED, Change, Definition, make_way
 from reactgrad.change._remove import bury, check_unused, settle
 from reactgrad.change._rollback import Before, note_node
+from reactgrad.functions._lift import Lifted
+from reactgrad.functions._primitive import PRIMITIVES
 from reactgrad.observing._tell import held
 from reactgrad.ops import Attrs, Handle, Op, Output
 from reactgrad.scheduler import Link

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
-from reactgrad._lift import Lifted
-from reactgrad._switch import Switch, common
 from reactgrad.backend import Spec
+from reactgrad.functions._lift import Lifted
+from reactgrad.functions._switch import Switch, common
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import Op, Output
 from reactgrad.values._store import Leaf

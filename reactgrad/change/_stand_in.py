@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import UnsetError
-from reactgrad._lift import Lifted
 from reactgrad.change._change import Change, Definition
+from reactgrad.functions._lift import Lifted
 from reactgrad.ops import ALIAS
 from reactgrad.scheduler import Link
 

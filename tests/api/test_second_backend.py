@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._primitive import PRIMITIVES
 from reactgrad.backend import _registry
 from reactgrad.backend.array_api._array_api import register_array_api
+from reactgrad.functions._primitive import PRIMITIVES
 
 xp = pytest.importorskip("array_api_strict", reason="array-api-strict is in the dev extra")
 KIND = "strict"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reactgrad as rg
-from reactgrad._primitive import PRIMITIVES
+from reactgrad.functions._primitive import PRIMITIVES
 from reactgrad.nodes._op import OPS
 from reactgrad.ops._pick import pick
 

@@ -9,10 +9,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reactgrad._context import Context, NotRun, Passed, Rule, RuleContext, distinct, take, unchanged
 from reactgrad._errors import DTypeError, GradientError, ShapeError
-from reactgrad._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad.backend import Spec, owner, read_value, spec
+from reactgrad.functions._context import (
+    Context,
+    NotRun,
+    Passed,
+    Rule,
+    RuleContext,
+    distinct,
+    take,
+    unchanged,
+)
+from reactgrad.functions._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad.nodes._function_names import remember
 from reactgrad.ops import Handle, current_graph, spread
 

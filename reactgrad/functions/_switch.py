@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad._lift import Lifted
 from reactgrad.backend import Spec
+from reactgrad.functions._lift import Lifted
 from reactgrad.ops import Handle, current_graph
 
 

@@ -21,9 +21,9 @@ from reactgrad._errors import (
     ReactgradError,
     UnsetError,
 )
-from reactgrad._lift import OPERAND, Lifted
-from reactgrad._nearby import nearby
 from reactgrad.backend import owner
+from reactgrad.functions._lift import OPERAND, Lifted
+from reactgrad.functions._perturbed import nearby
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._function_names import remember
 from reactgrad.ops import Handle, spread
