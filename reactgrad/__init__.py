@@ -188,8 +188,6 @@ if typing.TYPE_CHECKING:
     from reactgrad._profile import profile as profile
     from reactgrad._record import Recording as Recording
     from reactgrad._stats import Stats as Stats
-    from reactgrad._subgraph import Subgraph as Subgraph
-    from reactgrad._subgraph import subgraph as subgraph
     from reactgrad._transforms import grad as grad
     from reactgrad._transforms import hessian as hessian
     from reactgrad._transforms import hvp as hvp
@@ -203,6 +201,8 @@ if typing.TYPE_CHECKING:
     from reactgrad.functions._function import Function as Function
     from reactgrad.io._networkx import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
+    from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
+    from reactgrad.subgraphs._subgraph import subgraph as subgraph
 
 _LATER = {
     "detect_anomaly": "_anomaly",
@@ -220,8 +220,8 @@ _LATER = {
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",
     "Stats": "_stats",
-    "Subgraph": "_subgraph",
-    "subgraph": "_subgraph",
+    "Subgraph": "subgraphs._subgraph",
+    "subgraph": "subgraphs._subgraph",
     "testing": "testing",
     "to_networkx": "io._networkx",
     "value_and_grad": "_transforms",

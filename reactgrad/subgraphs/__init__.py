@@ -1,0 +1,1 @@
+"""Functions whose nodes are built once and fed again."""
