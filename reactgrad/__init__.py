@@ -182,12 +182,6 @@ from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import testing as testing
-    from reactgrad._anomaly import detect_anomaly as detect_anomaly
-    from reactgrad._events import Event as Event
-    from reactgrad._profile import Profile as Profile
-    from reactgrad._profile import profile as profile
-    from reactgrad._record import Recording as Recording
-    from reactgrad._stats import Stats as Stats
     from reactgrad._transforms import grad as grad
     from reactgrad._transforms import hessian as hessian
     from reactgrad._transforms import hvp as hvp
@@ -195,7 +189,13 @@ if typing.TYPE_CHECKING:
     from reactgrad._transforms import jvp as jvp
     from reactgrad._transforms import value_and_grad as value_and_grad
     from reactgrad._transforms import vjp as vjp
-    from reactgrad._why import Why as Why
+    from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
+    from reactgrad.explain._events import Event as Event
+    from reactgrad.explain._profile import Profile as Profile
+    from reactgrad.explain._profile import profile as profile
+    from reactgrad.explain._record import Recording as Recording
+    from reactgrad.explain._stats import Stats as Stats
+    from reactgrad.explain._why import Why as Why
     from reactgrad.flow._places import save_on_cpu as save_on_cpu
     from reactgrad.flow._places import save_on_disk as save_on_disk
     from reactgrad.functions._function import Function as Function
@@ -205,8 +205,8 @@ if typing.TYPE_CHECKING:
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
 
 _LATER = {
-    "detect_anomaly": "_anomaly",
-    "Event": "_events",
+    "detect_anomaly": "explain._anomaly",
+    "Event": "explain._events",
     "from_networkx": "io._networkx",
     "Function": "functions._function",
     "grad": "_transforms",
@@ -214,19 +214,19 @@ _LATER = {
     "hvp": "_transforms",
     "jacobian": "_transforms",
     "jvp": "_transforms",
-    "Profile": "_profile",
-    "profile": "_profile",
-    "Recording": "_record",
+    "Profile": "explain._profile",
+    "profile": "explain._profile",
+    "Recording": "explain._record",
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",
-    "Stats": "_stats",
+    "Stats": "explain._stats",
     "Subgraph": "subgraphs._subgraph",
     "subgraph": "subgraphs._subgraph",
     "testing": "testing",
     "to_networkx": "io._networkx",
     "value_and_grad": "_transforms",
     "vjp": "_transforms",
-    "Why": "_why",
+    "Why": "explain._why",
 }
 
 abs = absolute  # NumPy has both names

@@ -67,11 +67,11 @@ from reactgrad.values._set_together import FEW
 from reactgrad.values._store import CONST, INPUT, MISSING, PARAM, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._events import Event, EventLog
-    from reactgrad._record import Recording
-    from reactgrad._snapshot import Snapshot
-    from reactgrad._stats import Stats
-    from reactgrad._why import Why
+    from reactgrad.explain._events import Event, EventLog
+    from reactgrad.explain._record import Recording
+    from reactgrad.explain._snapshot import Snapshot
+    from reactgrad.explain._stats import Stats
+    from reactgrad.explain._why import Why
 
 
 class Graph:
@@ -891,7 +891,7 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
-        from reactgrad._why import explain
+        from reactgrad.explain._why import explain
 
         return explain(self, self._handle(self._own(var, "why")))
 
@@ -920,7 +920,7 @@ class Graph:
         >>> [call.op for call in log.calls], len(log.runs)
         (['tanh', 'add'], 1)
         """
-        from reactgrad._record import Recording
+        from reactgrad.explain._record import Recording
 
         return Recording(self, snapshots)
 
@@ -941,7 +941,7 @@ class Graph:
         plans      0 cached, 0 hits, 1 misses
         observers  0
         """
-        from reactgrad._stats import take_stats  # imported where it is used: seldom wanted
+        from reactgrad.explain._stats import take_stats  # imported where it is used: seldom wanted
 
         return take_stats(self)
 
@@ -1064,13 +1064,13 @@ class Graph:
         """
         if self._events is None:
             return None
-        from reactgrad._events import events_of
+        from reactgrad.explain._events import events_of
 
         return events_of(self)
 
     @events.setter
     def events(self, on: bool | int) -> None:
-        from reactgrad._events import switch_events
+        from reactgrad.explain._events import switch_events
 
         switch_events(self, on)
 
@@ -1455,7 +1455,7 @@ class Graph:
         >>> before.nodes[1].state, g.snapshot().nodes[1].state, g.snapshot().nodes[1].outcome
         ('stale', 'clean', 'ran')
         """
-        from reactgrad._snapshot import snapshot
+        from reactgrad.explain._snapshot import snapshot
 
         return snapshot(self, None if run is None else run._run, values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import VizError
-from reactgrad._snapshot import Snapshot, key_of
+from reactgrad.explain._snapshot import Snapshot, key_of
 from reactgrad.reading._run import Plan, Run
 from reactgrad.viz._picture import Layer, Picture, picture
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from reactgrad._snapshot import EdgeSnapshot, NodeSnapshot, Snapshot
+from reactgrad.explain._snapshot import EdgeSnapshot, NodeSnapshot, Snapshot
 
 Layer = Literal["values", "gradients", "all"]
 Look = Literal["clean", "stale", "running", "ran", "cut_off", "error", "unset"]

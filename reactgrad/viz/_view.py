@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._snapshot import Snapshot
+from reactgrad.explain._snapshot import Snapshot
 from reactgrad.viz._layout import arranged
 from reactgrad.viz._picture import Layer, picture
 from reactgrad.viz._text import key_of_scope

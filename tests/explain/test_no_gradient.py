@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._no_gradient import MOST_BLOCKS, NoGradient
+from reactgrad.explain._no_gradient import MOST_BLOCKS, NoGradient
 from tests.explain.models import named
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._snapshot import key_of, present
+from reactgrad.explain._snapshot import key_of, present
 from reactgrad.values._brief import MOST_LETTERS, brief
 
 

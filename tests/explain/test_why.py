@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._why import MOST_CAUSES, MOST_CHANGES, Cause, Change
+from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change
 from tests.explain.models import chain_of_three, named, row_of_tanh
 
 

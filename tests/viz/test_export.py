@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._snapshot import key_of
+from reactgrad.explain._snapshot import key_of
 from reactgrad.viz._export import as_script
 from tests.viz.browser import Seen, browser, chromium, need
 from tests.viz.test_any_text import NASTY

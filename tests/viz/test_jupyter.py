@@ -27,7 +27,7 @@ PATIENCE = 60.0
 MODEL = """
 import threading
 import reactgrad as rg
-from reactgrad._snapshot import key_of
+from reactgrad.explain._snapshot import key_of
 g = rg.Graph()
 x, w = g.input(1.0, name="x"), g.param(2.0, name="w")
 flag = g.input(True, name="flag")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad._snapshot import computing, key_of
+from reactgrad.explain._snapshot import computing, key_of
 from reactgrad.viz import _explore as explore_module
 from reactgrad.viz._messages import control, wanted_value
 from reactgrad.viz._session import Session

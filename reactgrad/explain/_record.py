@@ -22,8 +22,8 @@ from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph
-    from reactgrad._snapshot import RunSnapshot, Snapshot
     from reactgrad.core._rows import Host
+    from reactgrad.explain._snapshot import RunSnapshot, Snapshot
 
 Outcome = Literal["ran", "cut_off", "rebuilt", "failed", "interrupted"]
 
@@ -192,7 +192,7 @@ class _Recorder(Watcher):
         super()._add(graph, run, stopwatch, seen)
         self.runs.append(Run(graph, run))
         if self.snapshots:
-            from reactgrad._snapshot import snapshot, snapshot_of_run
+            from reactgrad.explain._snapshot import snapshot, snapshot_of_run
 
             times = [(step.slot, step.ended - step.began) for step in stopwatch.steps]
             self.run_snapshots.append(snapshot_of_run(graph, run, times))

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from reactgrad._snapshot import RunSnapshot, snapshot_of_run
+from reactgrad.explain._snapshot import RunSnapshot, snapshot_of_run
 from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
 
 if TYPE_CHECKING:

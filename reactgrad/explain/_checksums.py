@@ -6,8 +6,8 @@ import zlib
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from reactgrad._ranges import array_of
 from reactgrad.backend import owner
+from reactgrad.explain._ranges import array_of
 
 if TYPE_CHECKING:
     from reactgrad._graph import Graph

@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from reactgrad._events import Event, EventLog
-from reactgrad._no_gradient import NoGradient, no_gradient
+from reactgrad.explain._events import Event, EventLog
+from reactgrad.explain._no_gradient import NoGradient, no_gradient
 from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:

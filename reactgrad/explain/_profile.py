@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._record import Seen, Watcher, write_trace
-from reactgrad._stats import bytes_text
+from reactgrad.explain._record import Seen, Watcher, write_trace
+from reactgrad.explain._stats import bytes_text
 from reactgrad.reading._blocks import Block, close_block, is_open
 from reactgrad.scheduler import unwatch, watch
 

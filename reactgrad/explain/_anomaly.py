@@ -11,11 +11,11 @@ from contextlib import ContextDecorator, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from reactgrad._checksums import Checksums, GraphChecksums
 from reactgrad._errors import AnomalyError, DTypeError, MutationError
-from reactgrad._ranges import array_of, count_text, range_text
 from reactgrad.autodiff._origin import origin
 from reactgrad.backend import own_copy
+from reactgrad.explain._checksums import Checksums, GraphChecksums
+from reactgrad.explain._ranges import array_of, count_text, range_text
 from reactgrad.memory._host_in_front import Through, in_front
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS

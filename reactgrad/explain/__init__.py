@@ -1,0 +1,1 @@
+"""Why, records, events, statistics, profiles, snapshots: they show and change nothing."""
