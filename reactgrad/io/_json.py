@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import LoadError
-from reactgrad._state import (
+from reactgrad.io._format import DTYPES, NAMES, from_tensor, to_tensor
+from reactgrad.io._state import (
     OPERAND,
     WEAK_DTYPES,
     FunctionName,
@@ -31,7 +32,6 @@ from reactgrad._state import (
     spec,
     weak_spec,
 )
-from reactgrad.io._format import DTYPES, NAMES, from_tensor, to_tensor
 
 # Lists in lists in lists ...: deeper ones are refused in both directions.
 MOST_NESTED = 50

@@ -16,7 +16,19 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import LoadError
-from reactgrad._state import (
+from reactgrad.io._format import (
+    COLUMNS,
+    FORMAT,
+    PAIRS,
+    TENSOR_DTYPES,
+    VERSION,
+    checksum,
+    from_tensor,
+    import_safetensors,
+    tensor_name,
+)
+from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, record, text, whole
+from reactgrad.io._state import (
     LEAVES,
     OPS,
     Absent,
@@ -32,18 +44,6 @@ from reactgrad._state import (
     output,
     restore,
 )
-from reactgrad.io._format import (
-    COLUMNS,
-    FORMAT,
-    PAIRS,
-    TENSOR_DTYPES,
-    VERSION,
-    checksum,
-    from_tensor,
-    import_safetensors,
-    tensor_name,
-)
-from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, record, text, whole
 
 # What the packages that read the header allow, too.
 MOST_HEADER = 100_000_000

@@ -15,7 +15,17 @@ import numpy as np
 
 from reactgrad._errors import SaveError
 from reactgrad._files import named_as
-from reactgrad._state import (
+from reactgrad.io import _format
+from reactgrad.io._format import (
+    FORMAT,
+    VERSION,
+    checksum,
+    import_safetensors,
+    tensor_name,
+    to_tensor,
+)
+from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
+from reactgrad.io._state import (
     OPS,
     Absent,
     Applied,
@@ -27,16 +37,6 @@ from reactgrad._state import (
     State,
     capture,
 )
-from reactgrad.io import _format
-from reactgrad.io._format import (
-    FORMAT,
-    VERSION,
-    checksum,
-    import_safetensors,
-    tensor_name,
-    to_tensor,
-)
-from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 

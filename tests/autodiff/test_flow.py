@@ -317,7 +317,7 @@ def test_the_mode_without_readers_stays() -> None:
 
 
 def test_a_file_has_one_mode_at_most_and_it_is_true_or_false() -> None:
-    from reactgrad._state import capture, restore
+    from reactgrad.io._state import capture, restore
 
     g = rg.Graph()
     g.eval()
