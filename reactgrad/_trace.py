@@ -21,10 +21,10 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError
-from reactgrad._graph import Graph
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
 from reactgrad.core._rows import Anchor
 from reactgrad.flow import Differentiable
+from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
 
 # Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which

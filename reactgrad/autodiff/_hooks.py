@@ -37,7 +37,7 @@ from reactgrad.ops import Handle
 from reactgrad.values._store import INPUT, PARAM
 
 if TYPE_CHECKING:
-    from reactgrad._var import Var
+    from reactgrad.graph._var import Var
 
 _WHY = (
     "a hook is asked for its derivative with a gradient that has no value yet; build what it returns "

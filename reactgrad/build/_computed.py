@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._var import DetachedVar, Var
 from reactgrad.backend import WEAK_SPECS, Spec, own_copy, read_dtype, read_value, spec
 from reactgrad.build._reuse import Reuse, outputs_of
 from reactgrad.core._handles import check_name
 from reactgrad.core._rows import HandleRef, number_key
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
+from reactgrad.graph._var import DetachedVar, Var
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._scope import open_scopes, path_here
 from reactgrad.nodes._site import user_site
@@ -32,8 +32,8 @@ from reactgrad.values._fitting import check_pattern, not_float, read_as, read_pa
 from reactgrad.values._store import CONST, MISSING, PARAM, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
     from reactgrad.functions._lift import Lifted as _Lifted
+    from reactgrad.graph._graph import Graph
 
 _new = object.__new__
 

@@ -21,9 +21,9 @@ from reactgrad.functions._lift import Lifted, as_itself
 from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.core._rows import Anchor
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 # What the last so many blocks of a graph have built or used is kept, so that loops may alternate,
 # as between training and evaluation.

@@ -20,9 +20,9 @@ from reactgrad.scheduler import Former, Link
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
     from reactgrad.autodiff import Program
     from reactgrad.change._former_shapes import Departure
+    from reactgrad.graph._graph import Graph
 
 NOTHING_CLOSED: frozenset[int] = frozenset()
 

@@ -23,8 +23,8 @@ from reactgrad.scheduler import Link
 from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import DetachedVar, Var
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import DetachedVar, Var
 
     Operand = Var | DetachedVar
 

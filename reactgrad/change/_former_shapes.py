@@ -25,9 +25,9 @@ from reactgrad.values._store import MISSING, Found
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
     from reactgrad.autodiff import Program
     from reactgrad.backend import Spec
+    from reactgrad.graph._graph import Graph
 
 # So many shapes are kept, that of now among them; fewer, but some, where they are those of many nodes; as
 # long as what is put aside takes no more memory: beside what it costs to compute larger arrays it costs

@@ -16,8 +16,8 @@ from reactgrad.scheduler import Link
 from reactgrad.values._store import MISSING, Leaf, frozen_copy
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 def pin(graph: Graph, var: Var, value: Any) -> None:

@@ -16,9 +16,9 @@ from reactgrad._errors import EditError
 from reactgrad.observing._observe import removed
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.change._change import Change
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 class Grave:

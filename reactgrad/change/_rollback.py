@@ -16,7 +16,7 @@ from reactgrad.scheduler import Link
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 Noted = dict[Hashable, Any]
 

@@ -20,7 +20,7 @@ from reactgrad.values._fitting import read_set
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:

@@ -16,7 +16,7 @@ from reactgrad.ops import Op, Output
 from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 Specs = dict[int, "Spec | None"]
 

@@ -11,9 +11,9 @@ from reactgrad.ops import ALIAS
 from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.backend import Spec
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 def probe(graph: Graph, found: Spec | None, why: str) -> Var:

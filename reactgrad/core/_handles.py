@@ -7,16 +7,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad._var import Var
 from reactgrad.change._change import forget_unseen
 from reactgrad.change._rollback import note_name
 from reactgrad.core._read_together import FEW
 from reactgrad.core._rows import HandleRef
+from reactgrad.graph._var import Var
 from reactgrad.ops import Handle
 from reactgrad.reading._run import VarList
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 _new = object.__new__
 _slot_of: Callable[[Any], int] = attrgetter("_slot")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 KINDS = ("changed", "stale", "error", "removed")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad._var import Var
+from reactgrad.graph._var import Var
 
 # So few are looked at one by one, which is as fast.
 FEW = 16

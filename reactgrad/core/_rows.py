@@ -20,9 +20,9 @@ from reactgrad.values._steps import Steps
 from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.autodiff import Program
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 class HandleRef(weakref.ref[Any]):

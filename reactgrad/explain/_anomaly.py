@@ -24,7 +24,7 @@ from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 _OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as it is"

@@ -10,8 +10,8 @@ from reactgrad.backend import owner
 from reactgrad.explain._ranges import array_of
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
     from reactgrad.core._rows import Host
+    from reactgrad.graph._graph import Graph
 
 
 class Checksums:

@@ -12,8 +12,8 @@ from reactgrad.nodes._site import Site, site_text, user_site
 from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
     from reactgrad.core._rows import Host
+    from reactgrad.graph._graph import Graph
 
 Kind = Literal[
     "new",

@@ -15,7 +15,7 @@ from reactgrad.explain._snapshot import RunSnapshot, snapshot_of_run
 from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 MOST_RUNS = 200
 EDITS = frozenset(("new", "edit", "rollback", "dropped", "pin", "unpin"))

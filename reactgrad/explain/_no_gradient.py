@@ -12,7 +12,7 @@ from reactgrad.ops import DETACH
 from reactgrad.values._store import CONST, INPUT, PARAM
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 Reason = Literal[
     "const", "input", "frozen", "not_float", "unused", "unreached", "never_backwarded", "no_param"

@@ -17,7 +17,7 @@ from reactgrad.reading._blocks import Block, close_block, is_open
 from reactgrad.scheduler import unwatch, watch
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 By = Literal["op", "node"]
 SortBy = Literal["self_seconds", "seconds", "bytes", "calls", "name"]

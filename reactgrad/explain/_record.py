@@ -21,9 +21,9 @@ from reactgrad.values._ledger import memory_of
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
     from reactgrad.core._rows import Host
     from reactgrad.explain._snapshot import RunSnapshot, Snapshot
+    from reactgrad.graph._graph import Graph
 
 Outcome = Literal["ran", "cut_off", "rebuilt", "failed", "interrupted"]
 

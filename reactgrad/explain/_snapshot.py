@@ -16,9 +16,9 @@ from reactgrad.values._brief import brief
 from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.core._rows import Host
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
     from reactgrad.scheduler import Run
 
 State = Literal["clean", "stale", "running", "unset", "error"]

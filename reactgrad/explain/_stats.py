@@ -9,7 +9,7 @@ from reactgrad.memory._budget import BudgetedHost
 from reactgrad.values._ledger import Ledger
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from reactgrad.explain._no_gradient import NoGradient, no_gradient
 from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 Verdict = Literal["unset", "pinned", "failed", "stale", "cut_off", "ran", "clean"]
 CauseKind = Literal[

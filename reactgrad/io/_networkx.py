@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from reactgrad._errors import CycleError, GraphError
-from reactgrad._graph import Graph
 from reactgrad.backend import read_value, spec
 from reactgrad.functions._lift import Lifted
 from reactgrad.functions._primitive import Primitive
+from reactgrad.graph._graph import Graph
 from reactgrad.io._state import LEAVES, OPS, Absent, Computation, Leaf, State, capture, column
 from reactgrad.io._state import restore as graph_of
 from reactgrad.nodes._scope import made_name

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import BusyError, LoadError, ReactgradError, SaveError
-from reactgrad._graph import Graph
 from reactgrad.autodiff._hooks import GradientHook
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
@@ -35,6 +34,7 @@ from reactgrad.functions._function import Function as Function
 from reactgrad.functions._lift import OPERAND as OPERAND
 from reactgrad.functions._lift import Lifted as Lifted
 from reactgrad.functions._switch import Switch
+from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import Tolerance as Tolerance
 from reactgrad.nodes._cutoff import equal as equal
 from reactgrad.nodes._function_names import FunctionName as FunctionName

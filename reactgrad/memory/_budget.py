@@ -42,7 +42,7 @@ from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
     from reactgrad.nodes._site import Site
 
 # A look at all values frees at least this part of the budget, so that many small ones are not looked

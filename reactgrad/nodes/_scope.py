@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from reactgrad._errors import GraphError
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 # The open blocks of all threads, and the paths of this thread or task by graph, innermost last.
 open_scopes: list[Scope] = []

@@ -59,8 +59,8 @@ from reactgrad.observing._tell import held
 from reactgrad.scheduler import Run as RawRun
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:

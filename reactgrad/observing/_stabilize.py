@@ -8,7 +8,7 @@ from reactgrad._errors import AnomalyError, Cancelled, MutationError
 from reactgrad.observing._tell import MAX_ROUNDS, conclude, deliver, endless
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 def stabilize(graph: Graph) -> int:

@@ -9,7 +9,7 @@ from reactgrad._errors import ReactgradError
 from reactgrad.core._observers import Calls
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 # Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
 # off for ever.

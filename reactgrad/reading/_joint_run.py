@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from reactgrad.scheduler import Run
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 class OneRead:

@@ -9,7 +9,7 @@ from reactgrad.values._store import MISSING
 from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 def planned(graph: Graph, targets: Sequence[int]) -> list[int]:

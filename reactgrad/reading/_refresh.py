@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from reactgrad._errors import Cancelled, DTypeError, OutdatedRuleError, UnsetError
-from reactgrad._fork import computed_fork, following, twin_of
 from reactgrad.change._change import Change
+from reactgrad.graph._fork import computed_fork, following, twin_of
 from reactgrad.memory._transient_run import take_refusal
 from reactgrad.observing._observe import collect
 from reactgrad.observing._tell import held
@@ -26,7 +26,7 @@ from reactgrad.values._store import MISSING, Lease
 from reactgrad_scheduler.staleness import FAILED
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 @contextmanager

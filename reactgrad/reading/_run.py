@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 from reactgrad import scheduler
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 class VarList(Sequence["Var"]):

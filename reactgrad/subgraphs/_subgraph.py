@@ -31,9 +31,9 @@ from reactgrad.ops import FEED, Handle, current_graph
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.core._rows import Host
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,7 +13,7 @@ from reactgrad.ops import MODE, Handle
 from reactgrad.values._store import CONST, MISSING, Leaf, frozen_copy
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 def read_set(graph: Graph, slot: int, value: Any) -> tuple[Spec | None, Any]:

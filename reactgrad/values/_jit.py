@@ -10,7 +10,7 @@ from reactgrad.backend.machine._registers import Registers, find_machine
 from reactgrad.nodes._site import user_level
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 def set_jit(graph: Graph, jit: Any) -> None:

@@ -10,7 +10,7 @@ from reactgrad.reading._run import Plan, Run
 from reactgrad.viz._picture import Layer, Picture, picture
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 LAYERS = ("values", "gradients", "all")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from reactgrad._errors import MissingExtraError
-from reactgrad._graph import Graph
-from reactgrad._var import Var
 from reactgrad.explain._snapshot import Snapshot
+from reactgrad.graph._graph import Graph
+from reactgrad.graph._var import Var
 from reactgrad.viz._ask import checked
 from reactgrad.viz._draw import need_graphviz
 from reactgrad.viz._picture import Layer

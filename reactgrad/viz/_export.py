@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from reactgrad._errors import VizError
-from reactgrad._graph import Graph
-from reactgrad._var import Var
 from reactgrad.explain._record import Recording, write_whole
 from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot_of_run
+from reactgrad.graph._graph import Graph
+from reactgrad.graph._var import Var
 from reactgrad.viz._ask import checked
 from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
 from reactgrad.viz._picture import ORDER, Layer, look

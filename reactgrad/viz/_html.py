@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import MissingExtraError
-from reactgrad._graph import Graph
-from reactgrad._var import Var
 from reactgrad.explain._snapshot import NodeSnapshot, present, snapshot_of
 from reactgrad.explain._stats import Stats
 from reactgrad.explain._why import Why
+from reactgrad.graph._graph import Graph
+from reactgrad.graph._var import Var
 from reactgrad.reading._run import Plan, Run
 from reactgrad.values._brief import told
 from reactgrad.viz._ask import asked

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._graph import Graph
-from reactgrad._var import Var
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
+from reactgrad.graph._graph import Graph
+from reactgrad.graph._var import Var
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._text import sent

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reactgrad._errors import Cancelled
-from reactgrad._graph import Graph
-from reactgrad._var import Var
 from reactgrad.explain._follower import Follower
 from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, vars_of
+from reactgrad.graph._graph import Graph
+from reactgrad.graph._var import Var
 from reactgrad.scheduler import CollectorPause
 from reactgrad.viz._messages import (
     Message,

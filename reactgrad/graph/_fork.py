@@ -12,9 +12,9 @@ from reactgrad.core._rows import Pin
 from reactgrad.scheduler import Blank, share
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
-    from reactgrad._var import Var
     from reactgrad.autodiff import Program
+    from reactgrad.graph._graph import Graph
+    from reactgrad.graph._var import Var
 
 
 _T = TypeVar("_T")

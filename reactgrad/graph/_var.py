@@ -36,7 +36,7 @@ from reactgrad.values._function_steps import PLAIN
 from reactgrad.values._store import CONST, MISSING, PARAM, Leaf, Lease
 
 if TYPE_CHECKING:
-    from reactgrad._graph import Graph
+    from reactgrad.graph._graph import Graph
 
 
 class CopyError(ReactgradError, ValueError):

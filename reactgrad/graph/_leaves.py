@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad.ops import current_graph
 
 if TYPE_CHECKING:
-    from reactgrad._var import Var
+    from reactgrad.graph._var import Var
 
 
 def input(*args: Any, **kwargs: Any) -> Var:

@@ -15,8 +15,6 @@ from reactgrad._errors import (
     GraphError,
     SetError,
 )
-from reactgrad._fork import WhatIf, fork, twin_of
-from reactgrad._var import DetachedVar, Var
 from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
 from reactgrad.build import _computed
 from reactgrad.build._reuse import Reuse, ReuseBlock
@@ -34,6 +32,8 @@ from reactgrad.core._observers import Observers
 from reactgrad.core._read_together import Asked
 from reactgrad.core._rows import Host
 from reactgrad.flow import GradMode, mode_of
+from reactgrad.graph._fork import WhatIf, fork, twin_of
+from reactgrad.graph._var import DetachedVar, Var
 from reactgrad.nodes._scope import Scope
 from reactgrad.observing._observe import announce
 from reactgrad.observing._stabilize import stabilize

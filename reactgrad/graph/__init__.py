@@ -1,0 +1,1 @@
+"""The faces: Graph, Var, DetachedVar, the leaves of the current graph, forks."""
