@@ -182,13 +182,6 @@ from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import testing as testing
-    from reactgrad._transforms import grad as grad
-    from reactgrad._transforms import hessian as hessian
-    from reactgrad._transforms import hvp as hvp
-    from reactgrad._transforms import jacobian as jacobian
-    from reactgrad._transforms import jvp as jvp
-    from reactgrad._transforms import value_and_grad as value_and_grad
-    from reactgrad._transforms import vjp as vjp
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
     from reactgrad.explain._events import Event as Event
     from reactgrad.explain._profile import Profile as Profile
@@ -203,17 +196,24 @@ if typing.TYPE_CHECKING:
     from reactgrad.io._networkx import to_networkx as to_networkx
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
+    from reactgrad.transforms._transforms import grad as grad
+    from reactgrad.transforms._transforms import hessian as hessian
+    from reactgrad.transforms._transforms import hvp as hvp
+    from reactgrad.transforms._transforms import jacobian as jacobian
+    from reactgrad.transforms._transforms import jvp as jvp
+    from reactgrad.transforms._transforms import value_and_grad as value_and_grad
+    from reactgrad.transforms._transforms import vjp as vjp
 
 _LATER = {
     "detect_anomaly": "explain._anomaly",
     "Event": "explain._events",
     "from_networkx": "io._networkx",
     "Function": "functions._function",
-    "grad": "_transforms",
-    "hessian": "_transforms",
-    "hvp": "_transforms",
-    "jacobian": "_transforms",
-    "jvp": "_transforms",
+    "grad": "transforms._transforms",
+    "hessian": "transforms._transforms",
+    "hvp": "transforms._transforms",
+    "jacobian": "transforms._transforms",
+    "jvp": "transforms._transforms",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "Recording": "explain._record",
@@ -224,8 +224,8 @@ _LATER = {
     "subgraph": "subgraphs._subgraph",
     "testing": "testing",
     "to_networkx": "io._networkx",
-    "value_and_grad": "_transforms",
-    "vjp": "_transforms",
+    "value_and_grad": "transforms._transforms",
+    "vjp": "transforms._transforms",
     "Why": "explain._why",
 }
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad._trace import MAX_KINDS, _kept
+from reactgrad.transforms._trace import MAX_KINDS, _kept
 from tests.autodiff.test_rules import CASES
 from tests.laws.test_gradients_equal_fresh import CODES, build
 
@@ -645,7 +645,7 @@ def test_memory_of_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
     gradient(np.ones(1000))
     one = held()
-    monkeypatch.setattr("reactgrad._trace.MAX_BYTES", 3 * one)
+    monkeypatch.setattr("reactgrad.transforms._trace.MAX_BYTES", 3 * one)
     for n in range(1001, 1010):
         gradient(np.ones(n))
         assert held() <= 3 * one

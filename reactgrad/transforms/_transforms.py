@@ -14,13 +14,20 @@ from typing import Any, Literal
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
-from reactgrad._trace import Arguments, TracedGraph, called_in, outer_graph, traced, values
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff import grad as grad_of_nodes
 from reactgrad.backend import device_of_kind, read_value, spec
 from reactgrad.functions._perturbed import nearby
 from reactgrad.graph._var import DetachedVar
 from reactgrad.ops import Handle, alias
+from reactgrad.transforms._trace import (
+    Arguments,
+    TracedGraph,
+    called_in,
+    outer_graph,
+    traced,
+    values,
+)
 
 Mode = Literal["forward", "reverse"]
 

@@ -1,0 +1,1 @@
+"""Derivatives of functions, in the form of JAX."""
