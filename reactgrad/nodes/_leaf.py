@@ -39,6 +39,6 @@ FEED: Final = Leaf(  # a value that a subgraph was called with
     "feed",
     "a subgraph is built without values, since it is used again with other ones, and its function has "
     "read the value of an argument, or the shape of a node that only its value shows (declare it: "
-    "rg.lift(fn, shape=..., dtype=...), infer in an rg.Function). Use .shape and .dtype, rg.where or rg.switch instead of if, and "
-    "rg.lift for what needs values.",
+    "rg.lift(fn, shape=..., dtype=...), infer in an rg.Function). Use .shape and .dtype, rg.where or "
+    "rg.switch instead of if, and rg.lift for what needs values.",
 )

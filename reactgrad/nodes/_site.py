@@ -13,7 +13,7 @@ import reactgrad_scheduler
 
 # A block such as `with x.mutate()` ends in contextlib: the line meant is the one that wrote it.
 _OURS = (
-    os.path.dirname(__file__) + os.sep,
+    os.path.dirname(os.path.dirname(__file__)) + os.sep,
     os.path.dirname(reactgrad_scheduler.__file__) + os.sep,
     contextlib.__file__,
 )

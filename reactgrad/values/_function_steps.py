@@ -100,7 +100,7 @@ def _binder(count: int) -> Callable[..., Step]:
     if count > _MOST:
         source = source.replace("gather = operands", "gather = itemgetter(*operands)")
     # As a file of this package, with lines that tracebacks can show.
-    file = os.path.join(os.path.dirname(__file__), f"<step with {count} operands>")
+    file = os.path.join(os.path.dirname(os.path.dirname(__file__)), f"<step with {count} operands>")
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     made = dict(_NAMES)
     exec(compile(source, file, "exec"), made)
