@@ -76,7 +76,10 @@ from reactgrad.autodiff._hooks import HookHandle as HookHandle
 from reactgrad.backend import ThreadCountError as ThreadCountError
 from reactgrad.backend import get_num_threads as get_num_threads
 from reactgrad.backend import set_num_threads as set_num_threads
-from reactgrad.core._observers import Observer as Observer
+from reactgrad.core._names import UnknownNameError as UnknownNameError
+from reactgrad.core._observer import Observer as Observer
+from reactgrad.core._observer_errors import StabilizeError as StabilizeError
+from reactgrad.core._var_list import VarList as VarList
 from reactgrad.flow import checkpoint as checkpoint
 from reactgrad.flow import enable_grad as enable_grad
 from reactgrad.flow import inference as inference
@@ -86,16 +89,14 @@ from reactgrad.flow import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow import set_grad_enabled as set_grad_enabled
 from reactgrad.functions._lift import lift as lift
 from reactgrad.functions._switch import switch as switch
+from reactgrad.graph._detached import DetachedVar as DetachedVar
+from reactgrad.graph._files import load as load
 from reactgrad.graph._graph import Graph as Graph
-from reactgrad.graph._graph import UnknownNameError as UnknownNameError
 from reactgrad.graph._leaves import const as const
 from reactgrad.graph._leaves import input as input
 from reactgrad.graph._leaves import param as param
-from reactgrad.graph._var import DetachedVar as DetachedVar
 from reactgrad.graph._var import Var as Var
-from reactgrad.io import load as load
 from reactgrad.nodes._cutoff import tolerance as tolerance
-from reactgrad.observing._tell import StabilizeError as StabilizeError
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add
@@ -175,7 +176,6 @@ from reactgrad.ops import where as where
 from reactgrad.reading._run import Plan as Plan
 from reactgrad.reading._run import Run as Run
 from reactgrad.reading._run import Running as Running
-from reactgrad.reading._run import VarList as VarList
 from reactgrad.scheduler import Serial as Serial
 from reactgrad.scheduler import Threads as Threads
 from reactgrad.values._steps import NumberError as NumberError
@@ -183,7 +183,7 @@ from reactgrad.values._steps import NumberError as NumberError
 if typing.TYPE_CHECKING:
     from reactgrad import testing as testing
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
-    from reactgrad.explain._events import Event as Event
+    from reactgrad.explain._event import Event as Event
     from reactgrad.explain._profile import Profile as Profile
     from reactgrad.explain._profile import profile as profile
     from reactgrad.explain._record import Recording as Recording
@@ -192,7 +192,7 @@ if typing.TYPE_CHECKING:
     from reactgrad.flow._places import save_on_cpu as save_on_cpu
     from reactgrad.flow._places import save_on_disk as save_on_disk
     from reactgrad.functions._function import Function as Function
-    from reactgrad.io._networkx import from_networkx as from_networkx
+    from reactgrad.graph._files import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
@@ -207,7 +207,7 @@ if typing.TYPE_CHECKING:
 _LATER = {
     "detect_anomaly": "explain._anomaly",
     "Event": "explain._events",
-    "from_networkx": "io._networkx",
+    "from_networkx": "graph._files",
     "Function": "functions._function",
     "grad": "transforms._transforms",
     "hessian": "transforms._transforms",

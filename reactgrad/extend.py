@@ -62,10 +62,10 @@ if typing.TYPE_CHECKING:
     from reactgrad.backend.machine._sheet import Sheet as Sheet
 
 _LATER = {
-    "Row": "backend._sheet",
-    "Sheet": "backend._sheet",
-    "Whole": "backend._loop_call",
-    "loop_call": "backend._loop_call",
+    "Row": "backend.machine._sheet",
+    "Sheet": "backend.machine._sheet",
+    "Whole": "backend.machine._loop_call",
+    "loop_call": "backend.machine._loop_call",
 }
 
 __getattr__, __dir__ = _later(__name__, _LATER)

@@ -22,4 +22,3 @@ from reactgrad.autodiff._grad import backward as backward
 from reactgrad.autodiff._grad import find_program as find_program
 from reactgrad.autodiff._grad import grad as grad
 from reactgrad.autodiff._program import Program as Program
-from reactgrad.core._programs import Programs as Programs

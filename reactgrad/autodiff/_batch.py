@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reactgrad.autodiff._edges import operand_vars, sources
+from reactgrad.build._functions import output_of
+from reactgrad.core._handles import handle
 from reactgrad.flow import no_grad
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._op import Op
+from reactgrad.nodes._output import Output
 from reactgrad.ops import (
     SUM_TO,
-    Handle,
     Index,
-    Op,
-    Output,
-    apply,
     expand_dims,
     known_shape,
     reshape_to,
@@ -57,7 +58,7 @@ def batch(seed: Any, result: Any, seeds: Any) -> Any:
         part = _Part(
             graph._host.ops[slot],
             graph._host.attrs[slot],
-            known_shape(graph._handle(slot)),
+            known_shape(handle(graph, slot)),
             operands,
             [wide.get(operand._slot) for operand in operands],
             length,
@@ -130,7 +131,7 @@ class _Part:
         return stack(parts, axis=-1) if isinstance(parts[0], Handle) else parts
 
     def _output(self, outputs: tuple[Any, ...]) -> Any:
-        return outputs[0]._graph._output(outputs[0].parents[0], self.op.index)
+        return output_of(outputs[0]._graph, outputs[0].parents[0], self.op.index)
 
     @property
     def only_first(self) -> bool:

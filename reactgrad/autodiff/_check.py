@@ -11,7 +11,8 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError
 from reactgrad.autodiff._grad import grad
 from reactgrad.autodiff._transforms import jvp
-from reactgrad.ops import Handle, current_graph, multiply
+from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.ops import multiply
 from reactgrad.ops import sum as total
 
 

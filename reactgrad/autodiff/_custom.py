@@ -8,7 +8,12 @@ from typing import Any
 
 from reactgrad._errors import DeviceError, DTypeError, GradientError, GraphError, ShapeError
 from reactgrad.backend import Spec, read_value, spec
-from reactgrad.ops import CONST, LINEAR, Attrs, Op, Share, apply, astype, no_shares, shares
+from reactgrad.build._functions import outputs
+from reactgrad.core._handles import handle
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._leaf import CONST
+from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops import Share, astype, no_shares, shares
 
 
 def custom_gradients(
@@ -23,7 +28,7 @@ def custom_gradients(
         needed[places[i]] = True
     if op.outputs is not None:
         g = _of_outputs(graph, slot, op, g)
-    parts = _asked(program, slot, op.gradients, graph._handle(slot), g, arguments, needed, program)
+    parts = _asked(program, slot, op.gradients, handle(graph, slot), g, arguments, needed, program)
     name = graph._host.name(slot)
     parts = _one_for_each(op, name, parts, len(arguments))
     return {
@@ -44,7 +49,7 @@ def custom_tangents(
     `tangents` are those of the operands that move, by position.
     """
     graph = program._graph
-    op, node = graph._host.ops[slot], graph._handle(slot)
+    op, node = graph._host.ops[slot], handle(graph, slot)
     arguments, places = op.arguments(operands)
     moving: list[Any] = [None] * len(arguments)
     for i, tangent in tangents.items():
@@ -55,14 +60,14 @@ def custom_tangents(
         if parts is not None:
             yield checked(parts, node, who, TANGENT)
         return
-    outputs = graph._outputs(node)
-    if not isinstance(parts, tuple | list) or len(parts) != len(outputs):
+    results = outputs(graph, node)
+    if not isinstance(parts, tuple | list) or len(parts) != len(results):
         returned = len(parts) if isinstance(parts, tuple | list) else type(parts).__name__
         raise GradientError(
-            f"{who} returned {returned} tangents for {len(outputs)} outputs. Return one for each, None "
+            f"{who} returned {returned} tangents for {len(results)} outputs. Return one for each, None "
             "where there is none."
         )
-    for i, (part, y) in enumerate(zip(parts, outputs, strict=True)):
+    for i, (part, y) in enumerate(zip(parts, results, strict=True)):
         if part is not None:
             yield Share(checked(part, y, f"{who} for output {i + 1}", TANGENT), i)
 

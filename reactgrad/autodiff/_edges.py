@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from reactgrad.ops import PARAM
+from reactgrad.core._handles import handle
+from reactgrad.nodes._leaf import PARAM
 
 
 def sources(graph: Any, slot: int) -> tuple[int, ...]:
@@ -38,7 +40,7 @@ def open_edges(graph: Any, slot: int) -> list[tuple[int, int]]:
 
 def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
     """The operands as they were written: detached where the edge is."""
-    found = [*map(graph._handle, sources(graph, slot))]
+    found = list(map(partial(handle, graph), sources(graph, slot)))
     for i in graph._host.closed.get(slot) or ():
         found[i] = found[i].detach()
     return tuple(found)

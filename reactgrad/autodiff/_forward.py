@@ -16,18 +16,11 @@ from reactgrad._errors import ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, check_outputs, custom_tangents
 from reactgrad.autodiff._edges import operand_vars
 from reactgrad.autodiff._program import ZERO, Program, Redefine
-from reactgrad.ops import (
-    LINEAR,
-    Op,
-    Output,
-    Placed,
-    Share,
-    accumulate,
-    apply,
-    astype,
-    shares,
-    spread,
-)
+from reactgrad.core._handles import handle
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Op
+from reactgrad.nodes._output import Output
+from reactgrad.ops import Placed, Share, accumulate, astype, shares, spread
 
 
 class Tangents(Program):
@@ -66,7 +59,7 @@ class Tangents(Program):
         anew, moved, last = set(anew), dict[int, None](), -1
         while queue:
             slot = heappop(queue)[1]
-            if slot == last or (slot not in anew and self._known(slot) is not None):
+            if slot == last or (slot not in anew and self.known(slot) is not None):
                 continue
             last = slot
             if self._push(slot, redefine):
@@ -79,11 +72,11 @@ class Tangents(Program):
 
     def _push(self, slot: int, redefine: Redefine | None) -> bool:
         """Give a node its tangent; returns whether that is another node than before."""
-        graph, topology, before = self._graph, self._graph._scheduler.topology, self._known(slot)
+        graph, topology, before = self._graph, self._graph._scheduler.topology, self.known(slot)
         first = topology.next_serial
         parts = [self._direction(slot)] if slot in self.seeds else []
         self._forget_seen(slot)
-        moving = {i: t for i, s in self._edges[slot] if (t := self._known(s)) not in (None, ZERO)}
+        moving = {i: t for i, s in self._edges[slot] if (t := self.known(s)) not in (None, ZERO)}
         op = graph._host.ops[slot]
         if moving:
             parts += self._contributions_of(slot, moving)
@@ -121,9 +114,9 @@ class Tangents(Program):
         """What the tangents of the operands at these positions contribute to that of this node."""
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
-        tangents = {i: graph._handle(tangent) for i, tangent in moving.items()}
+        tangents = {i: handle(graph, tangent) for i, tangent in moving.items()}
         self._check_rule(slot, [edge for edge in self._edges[slot] if edge[0] in moving])
-        ans, operands = graph._handle(slot), operand_vars(graph, slot)
+        ans, operands = handle(graph, slot), operand_vars(graph, slot)
         if isinstance(op, Output):
             check_outputs(graph, self._edges[slot][0][1], op.index)
             share = shares(tangents[0]).get(op.index)
@@ -145,7 +138,7 @@ class Tangents(Program):
             return part
         # Of several operands one may be smaller than the result.
         if broadcasts and len(self._graph._scheduler.operands(slot)) > 1:
-            part = spread(part, self._graph._handle(slot))
+            part = spread(part, handle(self._graph, slot))
         return self._in_dtype(slot, part)
 
     def _check_rules(self, slots: set[int], needed: set[int]) -> None:

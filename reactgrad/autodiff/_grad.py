@@ -12,8 +12,20 @@ from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeE
 from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.autodiff._program import Program
 from reactgrad.backend import device_of_kind, owner, read_value, spec
+from reactgrad.build._constants import full
+from reactgrad.build._leaf import new_leaf
+from reactgrad.core._arguments import own_slot
+from reactgrad.core._core import Core
+from reactgrad.core._handles import handle
+from reactgrad.core._held import held
 from reactgrad.flow import is_grad_enabled, passing
-from reactgrad.ops import SEED, Handle, known_shape
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._leaf import SEED
+from reactgrad.ops import known_shape
+from reactgrad.reading._joint_run import OneRead
+from reactgrad.reading._refresh import refresh
+from reactgrad.reading._run import Run
+from reactgrad.reading._value import clean_values
 
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
@@ -54,7 +66,7 @@ def _ones(output: Any) -> Any:
     found = output._graph._host.specs[output._slot]
     if found is None:  # the result of a Python function
         found = spec(output.shape, output.dtype, output.device)
-    return output._graph._full(found, 1.0)
+    return full(output._graph, found, 1.0)
 
 
 def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> Any:
@@ -70,14 +82,14 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
             _check_wanted(graph, x)
         if gradient is None:
             _check_scalar(y, "rg.grad(y, xs, gradient=...)")
-            program, held = find_program(y, None)
+            program, seed = find_program(y, None)
         elif isinstance(gradient, Handle):
             _check_gradient(y, gradient)
-            program, held = find_program(y, gradient)
+            program, seed = find_program(y, gradient)
         else:
             # One program for this call, kept by what it returns: another array, other nodes.
-            program, held = Program(y, _seed(graph, y, gradient)), None
-        results = program.adjoints([x._slot for x in wanted], held)
+            program, seed = Program(y, _seed(graph, y, gradient)), None
+        results = program.adjoints([x._slot for x in wanted], seed)
         for x, result in zip(wanted, results, strict=True):
             if result is None and not allow_unused:
                 raise GradientError(
@@ -93,7 +105,7 @@ def backward(
 ) -> Any:
     """Evaluate the adjoints of `y` and add them to ``.grad``; see ``Var.backward``."""
     graph = y._graph
-    with graph._hold(), graph._one_read() as read:
+    with held(graph), OneRead(graph) as read:
         _check_output(y, "backward")
         graph._scheduler.check_idle()
         if not is_grad_enabled(graph):
@@ -124,9 +136,9 @@ def backward(
             wanted = [x._slot for x in given]
         if gradient is None:
             _check_scalar(y, "backward(gradient=...)")
-            program, held = find_program(y, None)
+            program, seed = find_program(y, None)
         else:
-            program, held = _seeded(y, gradient)
+            program, seed = _seeded(y, gradient)
         # Also those of intermediate nodes that shall show theirs.
         shown = [
             slot
@@ -136,22 +148,22 @@ def backward(
             and not graph._scheduler.leaf[slot]
             and _has_gradient(host, slot)
         ]
-        adjoints = dict(zip(wanted, program.adjoints(wanted, held), strict=True))
+        adjoints = dict(zip(wanted, program.adjoints(wanted, seed), strict=True))
         for slot in wanted:
             if adjoints[slot] is None:
                 raise GradientError(
                     f"{y.name!r} does not depend on {host.name(slot)!r} over edges that gradients "
                     "pass; leave it out of inputs=."
                 )
-        adjoints.update(zip(shown, program.adjoints(shown, held), strict=True))
+        adjoints.update(zip(shown, program.adjoints(shown, seed), strict=True))
         if host.hooks:
             program.rerun_hooks()
         asked = {slot: var._slot for slot, var in adjoints.items() if var is not None}
         going = program.between(y._slot) if retain_graph is False else ()
         with passing(graph, going):
-            graph._refresh(tuple(dict.fromkeys([y._slot, *asked.values()])))
+            refresh(graph, tuple(dict.fromkeys([y._slot, *asked.values()])))
             run = read.told()
-            values = dict(zip(asked, graph._clean_values(asked.values()), strict=True))
+            values = dict(zip(asked, clean_values(graph, asked.values()), strict=True))
             for slot in shown:  # whose dtype its value has shown by now
                 dtype = getattr(host.data[slot], "dtype", None)
                 if getattr(dtype, "kind", "f") != "f":
@@ -167,11 +179,11 @@ def backward(
                 if not graph._scheduler.leaf[slot] and program.has_read(slot):
                     del host.grads[slot]
             host.grads.update(values | sums)
-            view = graph._view(run)
+            view = Run(graph, run)
             if retain_graph is not None:
-                graph._retain_between(program, y._slot, retain_graph)
+                retain_between(graph, program, y._slot, retain_graph)
         told = [
-            (graph._handle(slot), hook)
+            (handle(graph, slot), hook)
             for slot in (sums if host.after_grad else ())
             for hook in host.after_grad.get(slot, ())
         ]
@@ -205,7 +217,7 @@ def _seeded(y: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     value = _gradient_array(y, gradient)
     found = programs.get("backward")
     if found is None or found[0].shape != value.shape:
-        seed = y._graph._new_leaf(SEED, value, None, None, None, "equal")
+        seed = new_leaf(y._graph, SEED, value, None, None, None, "equal")
         found = programs["backward"] = (seed, Program(y, seed), {})
     else:
         found[0].set(value)
@@ -278,7 +290,7 @@ def _refuse_tuple(x: Any) -> None:
 
 
 def _check_wanted(graph: Any, x: Any) -> None:
-    graph._own(x, "the gradient")
+    own_slot(graph, x, "the gradient")
     _refuse_tuple(x)
     if x.dtype.kind != "f":
         raise DTypeError(
@@ -303,3 +315,14 @@ def _added(old: Any, new: Any) -> Any:
         total.flags.writeable = False
         return total.view()
     return total
+
+
+def retain_between(graph: Core, program: Program, root: int, retain: bool) -> None:
+    """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
+    host = graph._host
+    between = program.between(root)
+    if retain:
+        host.spared |= between
+        return
+    host.spared -= between
+    graph._release(between)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,16 +28,16 @@ from reactgrad._errors import (
 )
 from reactgrad.autodiff import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
+from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change
-from reactgrad.change._rollback import note_hooks
 from reactgrad.change._stand_in import connect, probe
-from reactgrad.functions._lift import Lifted
+from reactgrad.core._handles import handle, refuse_tuple
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._notes import note_hooks
 from reactgrad.nodes._cutoff import equal
-from reactgrad.ops import Handle
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._lifted import Lifted
 from reactgrad.values._store import INPUT, PARAM
-
-if TYPE_CHECKING:
-    from reactgrad.graph._var import Var
 
 _WHY = (
     "a hook is asked for its derivative with a gradient that has no value yet; build what it returns "
@@ -141,7 +141,7 @@ def _through(hook: Callable[[Any], Any], of: str, gradient: Any, known: bool) ->
     """The node of a gradient that has passed a hook; whether the shape of what it is for is known."""
     graph = gradient._graph
     op = GradientHook(hook, of, graph._host.specs[gradient._slot] if known else None)
-    return graph._call_lifted(op, [gradient], equal)
+    return call_lifted(graph, op, [gradient], equal)
 
 
 class HookHandle:
@@ -162,7 +162,7 @@ class HookHandle:
 
     __slots__ = ("_entry", "_graph", "_serial", "_slot", "_table")
 
-    def __init__(self, var: Var, table: dict[int, tuple[Any, ...]], entry: Any) -> None:
+    def __init__(self, var: Handle, table: dict[int, tuple[Any, ...]], entry: Any) -> None:
         self._graph = var._graph
         self._slot = var._slot
         self._serial = var._graph._scheduler.topology.serial[var._slot]
@@ -177,7 +177,7 @@ class HookHandle:
                 hooks = self._table.get(slot, ())
                 left = tuple([entry for entry in hooks if entry is not self._entry])
                 if len(left) < len(hooks):
-                    _assign(graph._handle(slot), self._table, left)
+                    _assign(handle(graph, slot), self._table, left)
 
     def __enter__(self) -> HookHandle:
         return self
@@ -186,11 +186,11 @@ class HookHandle:
         self.remove()
 
 
-def register_hook(var: Var, hook: Callable[[Any], Any]) -> HookHandle:
+def register_hook(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
     """Let gradients of `var` pass `hook`; see ``Var.register_hook``."""
     graph, found = var._graph, var._graph._host.specs[var._slot]
     _check_callable("register_hook", hook)
-    graph._refuse_tuple(var._slot, "register_hook")
+    refuse_tuple(graph, var._slot, "register_hook")
     if found is not None and not found.differentiable:
         raise DTypeError(
             f"register_hook: {var.name!r} is of {found.dtype}, and only floats have gradients: the "
@@ -199,7 +199,7 @@ def register_hook(var: Var, hook: Callable[[Any], Any]) -> HookHandle:
     return _register(var, graph._host.hooks, partial(_through, hook, var.name))
 
 
-def register_after_grad(var: Var, hook: Callable[[Any], Any]) -> HookHandle:
+def register_after_grad(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
     """Call `hook` when ``backward`` has left a ``.grad``; see the method of ``Var``."""
     graph = var._graph
     _check_callable("register_post_accumulate_grad_hook", hook)
@@ -216,17 +216,17 @@ def _check_callable(what: str, hook: object) -> None:
         raise DTypeError(f"{what}({hook!r:.60}): a hook is a function of one argument.")
 
 
-def _register(var: Var, table: dict[int, tuple[Any, ...]], entry: Any) -> HookHandle:
+def _register(var: Handle, table: dict[int, tuple[Any, ...]], entry: Any) -> HookHandle:
     with var._graph._lock:
         _assign(var, table, (*table.get(var._slot, ()), entry))
         return HookHandle(var, table, entry)
 
 
-def _assign(var: Var, table: dict[int, tuple[Any, ...]], hooks: tuple[Any, ...]) -> None:
+def _assign(var: Handle, table: dict[int, tuple[Any, ...]], hooks: tuple[Any, ...]) -> None:
     """Make these the hooks of a node; nothing has changed if that is refused."""
     graph, slot = var._graph, var._slot
     graph._scheduler.check_idle()
-    graph._tidy()
+    tidy(graph)
     former = table.get(slot, ())
     with Change(graph) as change:
         change.enter(table, slot, hooks)

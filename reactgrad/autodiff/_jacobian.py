@@ -16,6 +16,8 @@ from reactgrad.autodiff._batch import batch
 from reactgrad.autodiff._forward import Tangents
 from reactgrad.autodiff._program import ZERO, Program, Redefine
 from reactgrad.backend import device_of_kind, spec
+from reactgrad.build._constants import zeros, zeros_like
+from reactgrad.core._handles import handle
 from reactgrad.ops import astype, known_shape, reshape_to, transpose
 
 Mode = Literal["forward", "reverse"]
@@ -39,7 +41,7 @@ class Jacobian(Program):
     def _direction(self, output: Any, x: Any) -> dict[int, Any]:
         """What the pattern is built for: the source of the derivatives, and one direction."""
         source = x if self._mode == "forward" else output
-        return {source._slot: source._graph._zeros_like(source)}
+        return {source._slot: zeros_like(source._graph, source)}
 
     def twin(self, graph: Any) -> Program:
         """The same program in a fork of the graph."""
@@ -58,7 +60,7 @@ class Jacobian(Program):
 
     @property
     def _ends(self) -> tuple[Any, Any]:
-        return self._graph._handle(self._output), self._graph._handle(self._x)
+        return handle(self._graph, self._output), handle(self._graph, self._x)
 
     def _is_last(self, slot: int) -> bool:
         return True
@@ -86,7 +88,7 @@ class Jacobian(Program):
 
     def _zero(self, slot: int) -> Any:
         y, x = self._ends
-        return self._graph._zeros(spec((*y.shape, *x.shape), x.dtype, x.device))
+        return zeros(self._graph, spec((*y.shape, *x.shape), x.dtype, x.device))
 
     def _sweep(
         self, totals: set[int], anew: set[int], redefine: Redefine | None
@@ -112,7 +114,7 @@ class Jacobian(Program):
     def _all(self, seed: Any, one: Any) -> Any:
         """The Jacobian, by the pattern for one direction; ``None`` where it has no elements."""
         (source,) = self.seeds
-        of = self._graph._handle(source)
+        of = handle(self._graph, source)
         count = prod(seed.shape)
         if not count:
             return None

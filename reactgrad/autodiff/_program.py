@@ -11,23 +11,27 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from reactgrad._errors import Cancelled, GradientError, OutdatedRuleError, SeedError
 from reactgrad.autodiff._custom import MissingRuleError, custom_gradients, no_rule
 from reactgrad.autodiff._edges import open_edges, operand_vars, sources, way_to
+from reactgrad.autodiff._following import update_program
 from reactgrad.backend import WEAK_SPECS
+from reactgrad.build._constants import zeros_like
+from reactgrad.build._functions import copy_of
+from reactgrad.core._handles import handle
+from reactgrad.core._lifetime import tidy
 from reactgrad.flow import Differentiable, follow_segment
+from reactgrad.nodes._leaf import PARAM, Leaf
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._output import Output
 from reactgrad.ops import (
     ACCUMULATE,
     ALIAS,
     FAN_IN,
-    PARAM,
-    Attrs,
-    Leaf,
-    Op,
-    Output,
     Placed,
     Share,
     accumulate,
@@ -38,6 +42,7 @@ from reactgrad.ops import (
     sum_of_product,
     sum_to,
 )
+from reactgrad.reading._refresh import follow_rules
 from reactgrad.scheduler import CollectorPause
 
 # What stands for "the gradient is zero everywhere".
@@ -92,7 +97,7 @@ class Program:
     ----------
     adjoint : dict
         From the slot of a node to the slot of its adjoint, or to ``ZERO``. Adjoints that nobody
-        needed any more are gone; their slots may belong to others by now, see ``_known``.
+        needed any more are gone; their slots may belong to others by now, see ``known``.
     seeds : dict
         From the slot of a node whose derivative is given to the Var that holds it.
     broken : bool
@@ -166,10 +171,10 @@ class Program:
             setattr(program, name, getattr(self, name))
         program._graph = graph
         program._output = self._output
-        program.seeds = {at: graph._handle(seed._slot) for at, seed in self.seeds.items()}
+        program.seeds = {at: handle(graph, seed._slot) for at, seed in self.seeds.items()}
         program._updating = False
         refusal = self.refusal
-        program.refusal = None if refusal is None else graph._handle(refusal._slot)
+        program.refusal = None if refusal is None else handle(graph, refusal._slot)
         program._changes = None
         program._held = []
         program._anchors = [graph._host.anchor(slot) for slot in {self._output, *self.seeds}]
@@ -240,11 +245,11 @@ class Program:
         """
         graph = self._graph
         if graph._programs.waiting:
-            graph._follow_rules()
+            follow_rules(graph)
         self.follow_below()
         moved = self._moved(self.observed)
         if moved or self.broken:
-            graph._update_program(self, moved)
+            update_program(graph, self, moved)
             if self.broken:  # its tables are of before
                 graph._value(self.refusal._slot)
         found = [self.given(slot) for slot in wanted]
@@ -272,8 +277,8 @@ class Program:
 
     def _moved(self, among: Iterable[int]) -> set[int]:
         """Which of these nodes have another shape than it goes with; computes them."""
-        handle, observed = self._graph._handle, self.observed.copy()  # to compute them may build
-        return {slot for slot in list(among) if handle(slot).value_shape() != observed[slot]}
+        graph, observed = self._graph, self.observed.copy()  # to compute them may build
+        return {slot for slot in list(among) if handle(graph, slot).value_shape() != observed[slot]}
 
     def follow_values(self, among: Collection[int]) -> bool:
         """Follow the shapes that values have, and those that these nodes will have; whether one moved."""
@@ -295,7 +300,7 @@ class Program:
         finally:
             programs.looking = before
         if moved:
-            graph._update_program(self, moved)
+            update_program(graph, self, moved)
         return bool(moved)
 
     def follow_below(self, above: frozenset[int] = frozenset()) -> None:
@@ -313,7 +318,7 @@ class Program:
     def given(self, slot: int) -> Any:
         """The Var of what was given out for a node and still lives."""
         at = self._shown(slot)
-        return None if at is None else self._graph._handle(at)
+        return None if at is None else handle(self._graph, at)
 
     def all_given(self) -> dict[int, Any]:
         """The Vars of all that was given out and still lives, by the nodes they are for."""
@@ -369,7 +374,7 @@ class Program:
     def uses(self) -> set[int]:
         """The nodes of adjoints and of what these are the sums of."""
         serial = self._graph._scheduler.topology.serial
-        found = {slot for slot in map(self._known, self.adjoint) if slot is not None}
+        found = {slot for slot in map(self.known, self.adjoint) if slot is not None}
         found.discard(ZERO)
         parts = [part for part in self._parts.values() if part is not None]
         found.update([part.slot for part in parts if serial[part.slot] == part.serial])
@@ -410,7 +415,7 @@ class Program:
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
         self._part_tables()
-        graph._tidy()  # now, and not while nodes are built that nobody holds yet
+        tidy(graph)  # now, and not while nodes are built that nobody holds yet
         held: dict[int, Any] = {}
         with _building(graph, self.number):
             # The first time there is nothing to go back to but the start.
@@ -435,11 +440,11 @@ class Program:
 
         The program lives as long as that node, so no other node of the program may use it.
         """
-        graph, adjoint = self._graph, self._known(slot)
+        graph, adjoint = self._graph, self.known(slot)
         if adjoint is None or adjoint is ZERO:
             var = self._zero(slot)
         else:
-            var = graph._handle(adjoint)
+            var = handle(graph, adjoint)
             if slot not in self._own or not self._is_last(slot):
                 var = alias(var)
         serial = graph._scheduler.topology.serial
@@ -466,7 +471,7 @@ class Program:
     def _zero(self, slot: int) -> Any:
         """What callers get of a node whose derivative is zero everywhere."""
         try:
-            return self._graph._zeros_like(self._graph._handle(slot))
+            return zeros_like(self._graph, handle(self._graph, slot))
         except OutdatedRuleError:  # of a former rule, so that no value will show its shape any more
             programs = self._graph._programs
             if programs.reshaping or programs.changing:
@@ -546,7 +551,7 @@ class Program:
         left = self._leave(gone, totals) if gone else []
         if reached and not self._graph._host.owners.keys().isdisjoint(reached):
             self._check_cycle([slot for slot in reached if slot in edges])
-        known = self._known
+        known = self.known
         # What newly leads to something that was asked for.
         starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
         wanted = set(starts)
@@ -601,7 +606,7 @@ class Program:
             given = self._shown(slot)
             if given is None:
                 continue
-            adjoint = self._known(slot) if slot in self._edges else None
+            adjoint = self.known(slot) if slot in self._edges else None
             if adjoint is None or adjoint is ZERO:
                 adjoint = self._zero(slot)._slot
             if adjoint != given:
@@ -611,7 +616,7 @@ class Program:
         """For which nodes something was given out that has a former shape: that of a seed, which is none of
         the program's nodes and does not follow with them."""
         specs = self._graph._host.specs
-        both = {slot: (self._shown(slot), self._known(slot)) for slot in self._given}
+        both = {slot: (self._shown(slot), self.known(slot)) for slot in self._given}
         return [
             slot
             for slot, (given, adjoint) in both.items()
@@ -624,7 +629,7 @@ class Program:
         """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
         scheduler, ops = self._graph._scheduler, self._graph._host.ops
         for slot, hooks in self._hooks.items():
-            at = self._known(slot)
+            at = self.known(slot)
             if at is not None:
                 for _ in hooks:
                     while ops[at] is ALIAS:  # what an adjoint becomes when it changes
@@ -782,7 +787,7 @@ class Program:
                     return True
         return False
 
-    def _known(self, slot: int) -> Any:
+    def known(self, slot: int) -> Any:
         """The adjoint of a node: a slot, ``ZERO``, or ``None`` where there is none (any more)."""
         adjoint = self.adjoint.get(slot)
         if adjoint is None or adjoint is ZERO:
@@ -806,7 +811,7 @@ class Program:
         stack = list(wanted)
         while stack:
             slot = stack.pop()
-            if slot in needed or self._known(slot) is not None:
+            if slot in needed or self.known(slot) is not None:
                 continue
             needed.add(slot)
             for child in self._consumers(slot):
@@ -865,7 +870,7 @@ class Program:
                 if silent and waiting.get(slot) == silent:
                     continue  # none of them has had its turn
                 if silent:
-                    unknown = self._needed(c for c in silent if self._known(c) is None)
+                    unknown = self._needed(c for c in silent if self.known(c) is None)
                     totals |= unknown
                     rules |= silent
                     waiting[slot] = silent
@@ -873,7 +878,7 @@ class Program:
                 else:
                     totals.discard(slot)
                     waiting.pop(slot, None)
-                    known = self._known(slot) is not None
+                    known = self.known(slot) is not None
                     if self._total(slot, parts, redefine):
                         moved[slot] = None
                         rules.add(slot)
@@ -927,7 +932,7 @@ class Program:
         self, slot: int, found: list[tuple[int, int, int, Part]], redefine: Redefine | None
     ) -> bool:
         """Add up what a node was given; returns whether its adjoint is another node now."""
-        before: Any = self._known(slot)
+        before: Any = self.known(slot)
         own = before is not None and slot in self._own
         hooks = self._hooks_of(slot)
         if hooks:
@@ -964,7 +969,7 @@ class Program:
         if part.slot != before or not own:
             return part
         # It was all there was, and stays as the node of the sum.
-        copy = self._graph._copy(before)
+        copy = copy_of(self._graph, before)
         self._held.append(copy)
         serial = self._graph._scheduler.topology.serial[copy._slot]
         part = Part(copy._slot, serial, None, None, (), True)
@@ -995,17 +1000,17 @@ class Program:
 
     def _background(self, slot: int) -> Any:
         """Zeros that places belong to, of a node whose shape only its value shows, so that they follow it."""
-        zeros = self._graph._zeros_like(self._graph._handle(slot))
+        zeros = zeros_like(self._graph, handle(self._graph, slot))
         self._held.append(zeros)
         return zeros
 
     def _contributed(self, parts: list[Part]) -> list[Any]:
         """Contributions as rules return them."""
-        handle = self._graph._handle
+        at = partial(handle, self._graph)
         return [
-            handle(part.slot)
+            at(part.slot)
             if part.kind is None
-            else part.kind(handle(part.slot), part.index, *map(handle, part.operands))
+            else part.kind(at(part.slot), part.index, *map(at, part.operands))
             for part in parts
         ]
 
@@ -1027,7 +1032,7 @@ class Program:
         hold
             Whether it must be kept alive.
         """
-        graph, before, specs = self._graph, self._known(slot), self._graph._host.specs
+        graph, before, specs = self._graph, self.known(slot), self._graph._host.specs
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
             assert redefine is not None
             redefine(before, ALIAS, (adjoint,), ())
@@ -1049,7 +1054,7 @@ class Program:
 
     def _sum(self, slot: int, parts: list[Part]) -> Any:
         if not parts:
-            return self._graph._zeros_like(self._graph._handle(slot))
+            return zeros_like(self._graph, handle(self._graph, slot))
         first = self._graph._scheduler.topology.next_serial
         total = accumulate(self._contributed(parts), self._sum_shape(slot))
         if self._graph._host.transient:
@@ -1063,13 +1068,13 @@ class Program:
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
         """Ask a node what it contributes; returns the operands to which that is another part now."""
-        adjoint = self._known(slot)
+        adjoint = self.known(slot)
         if adjoint is None:
             return []
         serial, parts = self._graph._scheduler.topology.serial, self._parts
         wanted: list[tuple[int, int]] = []
         for i, source in self._edges[slot]:
-            if source in totals or self._known(source) is not None:
+            if source in totals or self.known(source) is not None:
                 part = _ABSENT if anew else parts.get((slot, i), _ABSENT)
                 if part is _ABSENT or (part is not None and serial[part.slot] != part.serial):
                     wanted.append((i, source))
@@ -1097,7 +1102,7 @@ class Program:
         made: dict[int, Part] = {}
         operands = dict(edges)
         first = graph._scheduler.topology.next_serial
-        for i, part in self._contributions(slot, graph._handle(self.adjoint[slot]), edges):
+        for i, part in self._contributions(slot, handle(graph, self.adjoint[slot]), edges):
             var, kind, index, inside = part, None, None, ()
             if isinstance(part, Placed | Share):
                 var, kind, index = part.gradient, type(part), part.index
@@ -1120,7 +1125,7 @@ class Program:
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
         self._check_rule(slot, edges)
-        ans = graph._handle(slot)
+        ans = handle(graph, slot)
         operands = operand_vars(graph, slot)
         custom: dict[int, Any] = {}
         for i, parent in edges:
@@ -1202,9 +1207,9 @@ class Program:
             leading = [
                 (i, source)
                 for i, source in self._edges.get(slot, ())
-                if source in needed or self._known(source) is not None
+                if source in needed or self.known(source) is not None
             ]
-            if leading and (slot in needed or self._known(slot) not in (None, ZERO)):
+            if leading and (slot in needed or self.known(slot) not in (None, ZERO)):
                 self._check_rule(slot, leading)
 
     def _check_rule(self, slot: int, edges: Sequence[tuple[int, int]]) -> None:
@@ -1244,7 +1249,7 @@ class Program:
             return part
         if broadcasts or found is None:
             new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
-            part = (sum_of_product if new else sum_to)(part, graph._handle(parent))
+            part = (sum_of_product if new else sum_to)(part, handle(graph, parent))
         return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
 
     def _check_seed(self) -> None:
@@ -1267,7 +1272,7 @@ class Program:
     def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
         """Nodes whose shape is not that of the derivative they were given, with both shapes."""
         for slot, given in self.seeds.items():
-            var = self._graph._handle(slot)
+            var = handle(self._graph, slot)
             shape, seed = known_shape(var), known_shape(given)
             following = self._graph._programs.following  # else values may be of before the change
             if shape is None and following and not self._graph._scheduler.is_stale(slot):

@@ -21,7 +21,9 @@ from reactgrad.autodiff._grad import (
 from reactgrad.autodiff._jacobian import Jacobian, Mode
 from reactgrad.autodiff._program import Program
 from reactgrad.backend import spec
-from reactgrad.ops import Handle, accumulate, alias, multiply
+from reactgrad.build._constants import zeros, zeros_like
+from reactgrad.nodes._handle import Handle
+from reactgrad.ops import accumulate, alias, multiply
 from reactgrad.ops import sum as total
 
 
@@ -160,7 +162,7 @@ def _moved(y: Any, x: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: b
     """How the gradient for `x` moves when all of them do."""
     (gradient,) = grad(y, [x], allow_unused=allow_unused)
     tangent = None if gradient is None else jvp(gradient, xs, vs, True)
-    return x._graph._zeros_like(x) if tangent is None else tangent
+    return zeros_like(x._graph, x) if tangent is None else tangent
 
 
 def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
@@ -202,7 +204,7 @@ def hessian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = Fals
 def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
     """The Jacobian of a gradient for `like`, which may be constant, or zero everywhere."""
     if gradient is None:
-        return x._graph._zeros(spec((*like.shape, *x.shape), x.dtype, x.device))
+        return zeros(x._graph, spec((*like.shape, *x.shape), x.dtype, x.device))
     return _jacobian(gradient, x, mode, "rg.hessian")[0]
 
 

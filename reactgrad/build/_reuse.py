@@ -16,14 +16,16 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import BlockError
+from reactgrad.core._handles import handle
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
-from reactgrad.functions._lift import Lifted, as_itself
-from reactgrad.ops import ALIAS, DETACH, Attrs, Op, Output
+from reactgrad.nodes._lifted import Lifted, as_itself
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._output import Output
+from reactgrad.ops import ALIAS, DETACH
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Anchor
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Anchor, Handle
 
 # What the last so many blocks of a graph have built or used is kept, so that loops may alternate,
 # as between training and evaluation.
@@ -45,10 +47,10 @@ class _Anchored(NamedTuple):
     serial: int
     anchor: Anchor
 
-    def var(self, graph: Graph) -> Var | None:
+    def var(self, graph: Core) -> Handle | None:
         """A handle to it, if it is there."""
         there = graph._scheduler.topology.serial[self.slot] == self.serial
-        return graph._handle(self.slot) if there and self.slot not in graph._host.removed else None
+        return handle(graph, self.slot) if there and self.slot not in graph._host.removed else None
 
 
 class Reuse:
@@ -61,14 +63,14 @@ class Reuse:
         self._round = 0
         # With the round of the last use, what keeps the nodes of its outputs, and the attributes as they
         # were: others may be equal to them.
-        self._known: dict[Any, tuple[Var | _Anchored, int, list[Any], Attrs]] = {}
+        self._known: dict[Any, tuple[Handle | _Anchored, int, list[Any], Attrs]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
     def key(
         self,
-        graph: Graph,
+        graph: Core,
         op: Op | Lifted,
         attrs: Attrs,
         slots: Sequence[int],
@@ -104,7 +106,7 @@ class Reuse:
                 return None
         return key
 
-    def find(self, graph: Graph, key: Any) -> Var | None:
+    def find(self, graph: Core, key: Any) -> Handle | None:
         """The node that is there already; none for a key of ``None``."""
         known = self._known.pop(key, None)
         if known is None:
@@ -116,11 +118,11 @@ class Reuse:
         self._known[key] = (held, self._round, others, attrs)
         return var
 
-    def add(self, graph: Graph, key: Any, var: Var, outputs: Sequence[Var] = ()) -> None:
+    def add(self, graph: Core, key: Any, var: Handle, outputs: Sequence[Handle] = ()) -> None:
         """A node was built, and those of its outputs; nothing for a key of ``None``."""
         if key is None:
             return
-        held: Var | _Anchored = var
+        held: Handle | _Anchored = var
         others: list[Any] = [*outputs]
         if in_checkpoint():  # a handle would keep its value
             slot, serial = var._slot, graph._scheduler.topology.serial[var._slot]
@@ -128,7 +130,7 @@ class Reuse:
             others = [graph._host.anchor(output._slot) for output in outputs]
         self._known[key] = (held, self._round, others, graph._host.attrs[var._slot])
 
-    def make_way(self, graph: Graph, slots: Iterable[int]) -> bool:
+    def make_way(self, graph: Core, slots: Iterable[int]) -> bool:
         """Forget what is computed from these nodes, and themselves: they shall refuse nothing if only this
         keeps them. Whether there were any."""
         cone = graph._scheduler.topology.descendants(slots)
@@ -159,7 +161,7 @@ class Reuse:
             del known[key]
 
 
-def _intact(graph: Graph, var: Var, key: Any, attrs: Attrs) -> bool:
+def _intact(graph: Core, var: Handle, key: Any, attrs: Attrs) -> bool:
     """Whether a node is still what it was built as, and nothing was added to it."""
     if var._graph is not graph:  # it was removed
         return False
@@ -192,7 +194,7 @@ def _intact(graph: Graph, var: Var, key: Any, attrs: Attrs) -> bool:
     )
 
 
-def outputs_of(graph: Graph, slot: int) -> list[int]:
+def outputs_of(graph: Core, slot: int) -> list[int]:
     """The nodes of those outputs of a function that somebody holds."""
     ops = graph._host.ops
     children = graph._scheduler.topology.children[slot]
@@ -204,7 +206,7 @@ class ReuseBlock:
 
     __slots__ = ("_graph",)
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Core) -> None:
         self._graph = graph
 
     def __enter__(self) -> None:

@@ -7,65 +7,24 @@ changed, whose own nodes change in the same way. See ``_undo`` for taking back w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import OutdatedRuleError, ReactgradError, SeedError
+from reactgrad._errors import OutdatedRuleError, ReactgradError
+from reactgrad.build._functions import call_lifted
 from reactgrad.change._shape_check import Specs, check
-from reactgrad.core._rows import Pin
-from reactgrad.functions._lift import Lifted
-from reactgrad.ops import Attrs, Op
+from reactgrad.core._definition import NOTHING_CLOSED, Definition, write_definition
+from reactgrad.core._handles import handle
+from reactgrad.nodes._lifted import Refused
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import Former, Link
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad.autodiff import Program
     from reactgrad.change._former_shapes import Departure
-    from reactgrad.graph._graph import Graph
-
-NOTHING_CLOSED: frozenset[int] = frozenset()
-
-
-class Refused(Lifted):
-    """What stands for a gradient that cannot be built: reading it raises its ``refusal``."""
-
-    __slots__ = ("refusal",)
-
-    def __init__(self, refusal: Exception) -> None:
-        def gradient() -> None:
-            raise refusal.with_traceback(None)
-
-        super().__init__(gradient, None, None, None, ())
-        self.refusal = refusal
-
-
-class Definition(NamedTuple):
-    """What a node computes, and from what.
-
-    ``closed``: positions of detached operands, ``None``: all. ``branches``: of a choice, by what it
-    chooses and between what. ``pin``: what it was computed from, if its value is given instead.
-    """
-
-    link: Link
-    op: Any
-    attrs: Attrs
-    closed: frozenset[int] | None
-    branches: tuple[int, ...] | None
-    pin: Pin | None
-
-    @classmethod
-    def of(cls, graph: Graph, slot: int) -> Definition:
-        """The present one."""
-        host, scheduler = graph._host, graph._scheduler
-        return cls(
-            scheduler.link(slot),
-            host.ops[slot],
-            host.attrs[slot],
-            host.closed.get(slot, NOTHING_CLOSED),
-            host.branches.get(slot),
-            host.pins.get(slot),
-        )
+    from reactgrad.core._core import Core
+    from reactgrad.core._programs import Program
 
 
 class Change:
@@ -84,7 +43,7 @@ class Change:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Core,
         kind: str | None = "edit",
         *,
         lenient: bool = False,
@@ -286,7 +245,7 @@ class Change:
         """Keep former parents, which may have to come back, while gradients are built."""
         for former in self._done:
             for parents in former.parents.values():
-                self._held += map(self._graph._handle, parents)
+                self._held += map(partial(handle, self._graph), parents)
 
     def update(self, program: Program, changed: Iterable[int], respecced: Iterable[int]) -> None:
         """Let one program follow."""
@@ -316,7 +275,7 @@ class Change:
 
     def _raising(self, error: Exception) -> Any:
         """A node that raises `error` when it is read."""
-        return self._graph._call_lifted(Refused(error), [], None)
+        return call_lifted(self._graph, Refused(error), [], None)
 
     def _take_back(self, start: int) -> None:
         while len(self._back) > start:
@@ -328,101 +287,3 @@ def _put(table: dict[int, Any], slot: int, entry: Any) -> None:
         table[slot] = entry
     else:
         table.pop(slot, None)
-
-
-def write_definition(graph: Graph, slot: int, definition: Definition) -> None:
-    """Enter a definition into the tables of the host."""
-    host = graph._host
-    host.ops[slot], host.attrs[slot] = definition.op, definition.attrs
-    if definition.closed is None or definition.closed:
-        host.closed[slot] = definition.closed
-    else:
-        host.closed.pop(slot, None)
-    if definition.branches != host.branches.get(slot):
-        for operand in host.branches.pop(slot, ()):
-            host.branch_users[operand].discard(slot)
-        if definition.branches is not None:
-            graph._link_branches(slot, definition.branches)
-    if definition.pin is None:
-        host.pins.pop(slot, None)
-    else:
-        host.pins[slot] = definition.pin
-
-
-def respec(graph: Graph, sources: Specs, write: Callable[[Collection[int]], None]) -> None:
-    """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
-    shapes = graph._shapes
-    if shapes.come_back(graph, sources, write):
-        return
-    leaves = [graph._handle(slot) for slot in sources]  # one that is named may have no other
-    tried: set[int] = set()
-    while True:
-        graph._tidy()  # what nobody holds any more refuses nothing
-        graph._scheduler.attend()  # so that marks tell which values rules may look at
-        try:
-            departure = shapes.leave(graph)
-            with Change(graph, departure=departure) as change:
-                change.define({}, sources)
-                with graph._programs.while_reshaping():
-                    change.follow()
-                write(())
-            if departure is not None:
-                shapes.arrive(graph, departure)
-            break
-        except ReactgradError as error:
-            departure = None  # which knows programs
-            if not make_way(graph, error, sources, tried):
-                raise
-    del leaves
-
-
-def make_way(graph: Graph, refused: ReactgradError, slots: Iterable[int], tried: set[int]) -> bool:
-    """Let go of what is there, but nobody may hold, and has refused a change of these nodes; whether there
-    was something.
-
-    Parameters
-    ----------
-    tried
-        Outputs that were asked before to let go of their gradients.
-    """
-    if isinstance(refused, SeedError) and _let_go(graph, refused.output._slot, tried):
-        return True
-    # The gradients of a former backward refuse in words of their rules, and are kept for the next one only.
-    went = [
-        _let_go(graph, slot, tried)
-        for slot, programs in graph._live_programs()
-        if "backward" in programs
-    ]
-    if any(went):
-        return True
-    if graph._subgraphs is not None:
-        # Perhaps only the frames of the error still hold the nodes that have refused.
-        from traceback import clear_frames
-
-        clear_frames(refused.__traceback__)
-    return forget_unseen(graph, slots)
-
-
-def forget_unseen(graph: Graph, slots: Iterable[int]) -> bool:
-    """Forget what is computed from these nodes, and themselves, where only ``g.reuse()`` or ``rg.subgraph`` keep it
-    for later; whether there was something."""
-    keepers = [keeper for keeper in (graph._reuse, graph._subgraphs) if keeper is not None]
-    return any(keeper.make_way(graph, slots) for keeper in keepers)
-
-
-def _let_go(graph: Graph, slot: int, tried: set[int]) -> bool:
-    """Let an output go of the gradients that it keeps; whether that was new."""
-    if slot in tried:
-        return False
-    keeping = (graph._handle(slot)._programs_dict(), graph._host.twin_programs.get(slot, {}))
-    gone = [
-        (key, programs.pop(key))
-        for programs in keeping
-        for key, entry in [*programs.items()]
-        if isinstance(entry, tuple)
-    ]
-    for key, entry in gone:
-        if key != "backward":  # kept for the next backward only
-            entry[1].stay()  # as long as somebody uses what it has given out
-    tried.add(slot)
-    return bool(gone)

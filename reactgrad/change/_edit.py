@@ -7,26 +7,32 @@ what later edits start from is what earlier ones have asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import BlockError, DTypeError, EditError, ReactgradError
 from reactgrad.build._reuse import built_anew
-from reactgrad.change._change import NOTHING_CLOSED, Change, Definition, make_way
+from reactgrad.change._change import Change
+from reactgrad.change._make_way import make_way
 from reactgrad.change._remove import bury, check_unused, settle
-from reactgrad.change._rollback import Before, note_node
-from reactgrad.functions._lift import Lifted
-from reactgrad.functions._primitive import PRIMITIVES
-from reactgrad.observing._tell import held
-from reactgrad.ops import Attrs, Handle, Op, Output
+from reactgrad.core._arguments import own_slot
+from reactgrad.core._definition import NOTHING_CLOSED, Definition
+from reactgrad.core._handles import handle
+from reactgrad.core._held import announce, held
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._notes import Before, note_node
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
+from reactgrad.nodes._output import Output
 from reactgrad.scheduler import Link
 from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import DetachedVar, Var
+    from reactgrad.core._core import Core
 
-    Operand = Var | DetachedVar
+    Operand = Handle
 
 
 class Edits:
@@ -37,13 +43,13 @@ class Edits:
 
     __slots__ = ("_graph", "_outer", "_void", "operands", "removed")
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Core) -> None:
         self._graph = graph
         self._outer: Edits | None = None
         self._void = False  # whether one around it has ended before
         # With the attributes of the node's op, if they change.
-        self.operands: dict[int, tuple[Var, list[Operand], Attrs | None]] = {}
-        self.removed: dict[int, Var] = {}
+        self.operands: dict[int, tuple[Handle, list[Operand], Attrs | None]] = {}
+        self.removed: dict[int, Handle] = {}
 
     def __enter__(self) -> Edits:
         graph = self._graph
@@ -79,14 +85,14 @@ class Edits:
                 else:
                     with held(graph):
                         _commit(graph, self)
-                        graph._announce()
+                        announce(graph)
                         settle(graph)
         finally:  # also where an interrupt comes first
             if self._graph._edits is self:
                 self._graph._edits = self._outer
             self._graph._lock.__exit__(kind, error, trace)
 
-    def of(self, var: Var) -> list[Operand]:
+    def of(self, var: Handle) -> list[Operand]:
         """The operands of a node as the block has them so far, as a list of its own."""
         block: Edits | None = self
         while block is not None:
@@ -95,7 +101,7 @@ class Edits:
             block = block._outer
         return _operands(self._graph, var)
 
-    def attrs(self, var: Var) -> Attrs:
+    def attrs(self, var: Handle) -> Attrs:
         """The attributes of a node's op as the block has them so far."""
         block: Edits | None = self
         while block is not None:
@@ -104,7 +110,7 @@ class Edits:
             block = block._outer
         return self._graph._host.attrs[var._slot]
 
-    def put(self, var: Var, operands: list[Operand], attrs: Attrs | None = None) -> None:
+    def put(self, var: Handle, operands: list[Operand], attrs: Attrs | None = None) -> None:
         """Let a node have these operands, and its op these attributes if they are given."""
         if attrs is None and var._slot in self.operands:
             attrs = self.operands[var._slot][2]
@@ -117,7 +123,7 @@ class Edits:
         self.removed.update(inner.removed)
 
 
-def void_inside(graph: Graph, ending: Edits | None) -> None:
+def void_inside(graph: Core, ending: Edits | None) -> None:
     """A block of edits, or ``None``: one around all of them, ends before those inside it, which will raise."""
     block = graph._edits
     while block is not None and block is not ending:
@@ -128,10 +134,10 @@ def void_inside(graph: Graph, ending: Edits | None) -> None:
         block = block._outer
 
 
-def _commit(graph: Graph, edits: Edits) -> None:
+def _commit(graph: Core, edits: Edits) -> None:
     tried: set[int] = set()
     while True:
-        graph._tidy()  # what nobody holds any more refuses nothing
+        tidy(graph)  # what nobody holds any more refuses nothing
         notes = graph._scheduler.notes
         before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
         try:
@@ -152,7 +158,7 @@ def _commit(graph: Graph, edits: Edits) -> None:
                 raise
 
 
-def _operands(graph: Graph, var: Var) -> list[Operand]:
+def _operands(graph: Core, var: Handle) -> list[Operand]:
     """The operands of a node as they were written."""
     host, slot = graph._host, var._slot
     op = host.ops[slot]
@@ -170,13 +176,13 @@ def _operands(graph: Graph, var: Var) -> list[Operand]:
             ".children; y.register_hook changes a gradient."
         )
     _check_computed(graph, var)
-    operands: list[Operand] = [*map(graph._handle, graph._scheduler.operands(slot))]
+    operands: list[Any] = list(map(partial(handle, graph), graph._scheduler.operands(slot)))
     for i in host.closed.get(slot) or ():
         operands[i] = operands[i].detach()
     return operands
 
 
-def _check_computed(graph: Graph, var: Var) -> None:
+def _check_computed(graph: Core, var: Handle) -> None:
     if var._slot in graph._host.pins:
         raise EditError(
             f"{var.name!r} is pinned, so it is computed from nothing now. Unpin it first, "
@@ -185,7 +191,7 @@ def _check_computed(graph: Graph, var: Var) -> None:
 
 
 def _definition(
-    graph: Graph, var: Var, operands: list[Operand], attrs: Attrs | None
+    graph: Core, var: Handle, operands: list[Operand], attrs: Attrs | None
 ) -> Definition | Link:
     """What a node is with these operands; a link, if it is otherwise what it was."""
     _check_computed(graph, var)  # it may have been pinned since the edit was written
@@ -206,16 +212,16 @@ def _detached(operand: Operand) -> bool:
     return getattr(operand, "base", None) is not None
 
 
-def _operand(graph: Graph, given: Any, what: str) -> Any:
+def _operand(graph: Core, given: Any, what: str) -> Any:
     """A Var of this graph, detached or not, that was given itself or by its name."""
-    slot = graph._own(given, what)
-    return graph._handle(slot) if isinstance(given, str) else given
+    slot = own_slot(graph, given, what)
+    return handle(graph, slot) if isinstance(given, str) else given
 
 
 # --- the edits -----------------------------------------------------------------------------------
 
 
-def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
+def replace_parent(graph: Core, var: Handle, position: int, parent: Any) -> None:
     """Let `var` take its operand at `position` from `parent`; see ``Var.replace_parent``."""
     parent = _operand(graph, parent, "replace_parent")
     with Edits(graph) as edits:
@@ -226,7 +232,7 @@ def replace_parent(graph: Graph, var: Var, position: int, parent: Any) -> None:
 
 
 def rewire(
-    graph: Graph, var: Var, operands: tuple[Any, ...], attributes: Mapping[str, Any]
+    graph: Core, var: Handle, operands: tuple[Any, ...], attributes: Mapping[str, Any]
 ) -> None:
     """Let `var` take all its operands from these nodes; see ``Var.rewire``."""
     operands = tuple([_operand(graph, operand, "rewire") for operand in operands])
@@ -241,7 +247,7 @@ def rewire(
         edits.put(var, list(operands), attrs)
 
 
-def _attributes(graph: Graph, var: Var, attrs: Attrs, changed: Mapping[str, Any]) -> Attrs:
+def _attributes(graph: Core, var: Handle, attrs: Attrs, changed: Mapping[str, Any]) -> Attrs:
     """The attributes of an op of a user's own, some of them changed."""
     op = graph._host.ops[var._slot]
     primitive = PRIMITIVES.get(op.name) if isinstance(op, Op) else None
@@ -256,7 +262,7 @@ def _attributes(graph: Graph, var: Var, attrs: Attrs, changed: Mapping[str, Any]
 
 
 def insert(
-    graph: Graph,
+    graph: Core,
     parent: Any,
     child: Any,
     build: Callable[[Any], Any],
@@ -283,7 +289,7 @@ def insert(
                 f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
                 f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
             )
-        new = built_anew(build, graph._handle(source))  # it may compute the same as the child
+        new = built_anew(build, handle(graph, source))  # it may compute the same as the child
         _check_built(graph, new)
         for place in places:
             # A detached edge stays one.
@@ -292,14 +298,14 @@ def insert(
         return new
 
 
-def remove(graph: Graph, variables: tuple[Any, ...]) -> None:
+def remove(graph: Core, variables: tuple[Any, ...]) -> None:
     """Take nodes out of the graph; see ``Graph.remove``."""
-    slots = [graph._own(var, "remove") for var in variables]
+    slots = [own_slot(graph, var, "remove") for var in variables]
     with Edits(graph) as edits:
-        edits.removed.update({slot: graph._handle(slot) for slot in slots})
+        edits.removed.update({slot: handle(graph, slot) for slot in slots})
 
 
-def _check_position(graph: Graph, var: Var, position: Any, count: int, what: str) -> None:
+def _check_position(graph: Core, var: Handle, position: Any, count: int, what: str) -> None:
     if isinstance(position, bool) or not isinstance(position, int):
         raise DTypeError(f"{what}: the position is an integer, not {position!r}.")
     if not 0 <= position < count:
@@ -315,23 +321,23 @@ def _check_position(graph: Graph, var: Var, position: Any, count: int, what: str
         )
 
 
-def _of_branches(graph: Graph, var: Var) -> str:
+def _of_branches(graph: Core, var: Handle) -> str:
     """What to do instead where somebody wants another branch for a choice."""
     if var._slot not in graph._host.branches:
         return ""
     return f" A choice keeps its branches: build another one in place of {var.name!r}."
 
 
-def _check_built(graph: Graph, new: Any) -> None:
+def _check_built(graph: Core, new: Any) -> None:
     if not isinstance(new, Handle):
         raise DTypeError(
             f"insert: the function returned {new!r:.60}; it must return the Var that takes the place "
             "of the parent, lambda v: rg.tanh(v * w)."
         )
-    graph._own(new, "insert")
+    own_slot(graph, new, "insert")
 
 
-def _takes_any_number(graph: Graph, var: Var) -> bool:
+def _takes_any_number(graph: Core, var: Handle) -> bool:
     op = graph._host.ops[var._slot]
     if isinstance(op, Op):
         return op.any_count

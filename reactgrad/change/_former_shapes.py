@@ -18,16 +18,18 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.change._change import Definition, write_definition
-from reactgrad.ops import CONST, INPUT, PARAM, Leaf, Op
+from reactgrad.core._definition import Definition, write_definition
+from reactgrad.core._lifetime import tidy
+from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
+from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Former
 from reactgrad.values._store import MISSING, Found
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
-    from reactgrad.autodiff import Program
     from reactgrad.backend import Spec
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
+    from reactgrad.core._programs import Program
 
 # So many shapes are kept, that of now among them; fewer, but some, where they are those of many nodes; as
 # long as what is put aside takes no more memory: beside what it costs to compute larger arrays it costs
@@ -108,22 +110,22 @@ class Shapes:
     def __len__(self) -> int:
         return len(self._forms)
 
-    def bury(self, graph: Graph) -> None:
+    def bury(self, graph: Core) -> None:
         """Nodes are gone: nothing that needs one of them comes back."""
         serial = graph._scheduler.topology.serial
         if any(serial[slot] != known for slot, known in self.serials.items()):
             self.forget()
 
-    def clear(self, graph: Graph) -> None:
+    def clear(self, graph: Core) -> None:
         """Let go of all that was put aside."""
         if self.now is not None:
             self.forget()
-            graph._tidy()
+            tidy(graph)
 
     # --- coming back -------------------------------------------------------------------------
 
     def come_back(
-        self, graph: Graph, sources: Mapping[int, Any], write: Callable[[Collection[int]], None]
+        self, graph: Core, sources: Mapping[int, Any], write: Callable[[Collection[int]], None]
     ) -> bool:
         """Put back what there was when the leaves had these specs, and `write` them; whether it was there."""
         now = self.now
@@ -148,11 +150,11 @@ class Shapes:
             raise
         return True
 
-    def _key(self, graph: Graph, sources: Mapping[int, Any]) -> Key:
+    def _key(self, graph: Core, sources: Mapping[int, Any]) -> Key:
         specs = graph._host.specs
         return frozenset([(leaf, sources.get(leaf, specs[leaf])) for leaf in self._leaves])
 
-    def _still_so(self, graph: Graph) -> bool:
+    def _still_so(self, graph: Core) -> bool:
         """Whether all nodes and programs are those that these forms were noted for."""
         serial = graph._scheduler.topology.serial
         return (
@@ -162,7 +164,7 @@ class Shapes:
             and _is_plain(graph, self.serials.keys())
         )
 
-    def _put_back(self, graph: Graph, form: Form, programs: Sequence[Any]) -> None:
+    def _put_back(self, graph: Core, form: Form, programs: Sequence[Any]) -> None:
         """Make `form` the one of now; called again after an interrupt, it goes on."""
         host, scheduler, now = graph._host, graph._scheduler, self.now
         assert now is not None
@@ -209,7 +211,7 @@ class Shapes:
             key = self._key(graph, {})
             self._forms[key] = self._forms.pop(key)
 
-    def _unbind_beside(self, graph: Graph, form: Form, now: Form, moved: list[int]) -> None:
+    def _unbind_beside(self, graph: Core, form: Form, now: Form, moved: list[int]) -> None:
         """Bind anew what reads the values that were moved, and is there in both forms.
 
         What gradients have built for one of them alone is still bound to what it reads there.
@@ -223,13 +225,13 @@ class Shapes:
 
     # --- putting aside -----------------------------------------------------------------------
 
-    def leave(self, graph: Graph) -> Departure | None:
+    def leave(self, graph: Core) -> Departure | None:
         """Before leaves get shapes that are new here: what takes in what is there now."""
         if self.now is not None and not self._still_so(graph):
             self.clear(graph)
         return Departure(graph) if _is_plain(graph, set()) else None
 
-    def arrive(self, graph: Graph, departure: Departure) -> None:
+    def arrive(self, graph: Core, departure: Departure) -> None:
         """After it: note what was there before, to come back to."""
         host, serial = graph._host, graph._scheduler.topology.serial
         # What was built on the way belongs to the new form alone.
@@ -282,13 +284,13 @@ class Shapes:
         if self._bytes(graph) > MOST_BYTES:
             self.clear(graph)
 
-    def _is_crowded(self, graph: Graph) -> bool:
+    def _is_crowded(self, graph: Core) -> bool:
         """Whether these are too many forms, for their nodes or their memory."""
         forms = len(self._forms)
         many = forms > MOST or forms * len(self.serials) > MOST_NODES
         return many or self._bytes(graph) > MOST_BYTES
 
-    def _bytes(self, graph: Graph) -> int:
+    def _bytes(self, graph: Core) -> int:
         """How much memory is put aside."""
         data = graph._host.data
         arrays = [found.data for kept in self._found.values() for found, _ in kept.values()]
@@ -320,7 +322,7 @@ class Departure:
         Those that follow, and by their numbers what they knew.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Core) -> None:
         self._graph = graph
         self.next_serial = graph._scheduler.topology.next_serial
         self.specs: dict[int, tuple[Spec | None, Found]] = {}
@@ -350,7 +352,7 @@ def _forget(shapes: Callable[[], Shapes | None], program: object) -> None:
         known.forget()
 
 
-def _kept(graph: Graph, programs: Iterable[Program]) -> tuple[list[Any], frozenset[int]]:
+def _kept(graph: Core, programs: Iterable[Program]) -> tuple[list[Any], frozenset[int]]:
     """What keeps the nodes that these programs use, and what they are computed from; the former."""
     host, parents = graph._host, graph._scheduler.topology.parents
     owners = host.owners
@@ -370,7 +372,7 @@ def _kept(graph: Graph, programs: Iterable[Program]) -> tuple[list[Any], frozens
     return [host.anchor(slot) for slot in (built | above) - shown], frozenset(built)
 
 
-def _settle(graph: Graph, slot: int, spec: Any, found: Found) -> None:
+def _settle(graph: Core, slot: int, spec: Any, found: Found) -> None:
     """Let a node have another spec, and what it had when it had that the last time."""
     host, staleness = graph._host, graph._scheduler.staleness
     host.specs[slot] = spec  # first: an interrupt must not leave the former one with nothing
@@ -383,13 +385,13 @@ def _settle(graph: Graph, slot: int, spec: Any, found: Found) -> None:
             staleness.restore(slot)
 
 
-def _is_plain(graph: Graph, slots: Set[int]) -> bool:
+def _is_plain(graph: Core, slots: Set[int]) -> bool:
     """Whether nothing was added to these nodes, and nothing is under way that needs them as they are."""
     host = graph._host
     if (
         graph._noted
         or graph._computing
-        or graph.max_bytes is not None
+        or graph._host.limit is not None
         or host.registers is not None
         or host.transient
         or graph._programs.waiting

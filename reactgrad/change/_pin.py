@@ -9,23 +9,25 @@ import numpy as np
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad.backend import own_copy, read_value
 from reactgrad.change._change import Change
-from reactgrad.change._rollback import Before, note_node
+from reactgrad.core._held import announce
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._notes import Before, note_node
 from reactgrad.core._rows import Pin
-from reactgrad.ops import Op
+from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Link
 from reactgrad.values._store import MISSING, Leaf, frozen_copy
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
 
 
-def pin(graph: Graph, var: Var, value: Any) -> None:
+def pin(graph: Core, var: Handle, value: Any) -> None:
     """Give `var` this value until it is unpinned; see ``Var.pin``."""
     host, slot = graph._host, var._slot
     with graph._lock:
         graph._scheduler.check_idle()
-        graph._tidy()
+        tidy(graph)
         if isinstance(host.ops[slot], Leaf):
             raise SetError(f"{var.name!r} is a leaf: give it a value with set, not with pin.")
         data = _fitting(graph, var, value)
@@ -39,15 +41,15 @@ def pin(graph: Graph, var: Var, value: Any) -> None:
             note_node(graph, slot, before)
             graph._observers.note((slot,))
             graph._scheduler.changed(slot)
-        graph._announce()
+        announce(graph)
 
 
-def unpin(graph: Graph, var: Var) -> None:
+def unpin(graph: Core, var: Handle) -> None:
     """Let `var` be computed again; see ``Var.unpin``."""
     host, slot = graph._host, var._slot
     with graph._lock:
         graph._scheduler.check_idle()
-        graph._tidy()
+        tidy(graph)
         held = host.pins.get(slot)
         if held is None:
             return
@@ -59,10 +61,10 @@ def unpin(graph: Graph, var: Var) -> None:
             change.put(slot, MISSING)
             change.follow()
             note_node(graph, slot, before)
-        graph._announce()
+        announce(graph)
 
 
-def _fitting(graph: Graph, var: Var, value: Any) -> Any:
+def _fitting(graph: Core, var: Handle, value: Any) -> Any:
     """The value as the node stores its own: of its shape and dtype, where these are known."""
     what = f"pin of {var.name!r}"
     if hasattr(value, "_slot"):

@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reactgrad._errors import EditError
-from reactgrad.observing._observe import removed
+from reactgrad.core._handles import handle
+from reactgrad.core._held import removed
+from reactgrad.core._names import set_name
 
 if TYPE_CHECKING:
     from reactgrad.change._change import Change
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
 
 
 class Grave:
@@ -41,12 +43,12 @@ class Removal:
 
     __slots__ = ("kept", "programs", "var")
 
-    def __init__(self, var: Var, programs: Any, kept: bool) -> None:
+    def __init__(self, var: Any, programs: Any, kept: bool) -> None:
         self.var = var
         self.programs = programs
         self.kept = kept
 
-    def revive(self, graph: Graph) -> None:
+    def revive(self, graph: Core) -> None:
         """Let the Var be what it was; its name is given back by itself."""
         var = self.var
         graph._host.removed.discard(var._slot)
@@ -57,7 +59,7 @@ class Removal:
             graph._host.kept[var._slot] = var
 
 
-def _with_users(graph: Graph, slots: Iterable[int]) -> str:
+def _with_users(graph: Core, slots: Iterable[int]) -> str:
     """What may be removed together with these nodes, by name."""
     host, topology = graph._host, graph._scheduler.topology
     found = dict.fromkeys(slots)
@@ -73,7 +75,7 @@ def _with_users(graph: Graph, slots: Iterable[int]) -> str:
     return ", ".join(host.name(slot) for slot in reversed(topology.sort(found)))
 
 
-def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
+def check_unused(graph: Core, slots: dict[int, Any]) -> None:
     """Raise ``EditError`` if nodes that stay are computed from one of these."""
     host, topology = graph._host, graph._scheduler.topology
     for slot in slots:
@@ -82,7 +84,7 @@ def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
             if any(parent._slot == slot for parent in pin.parents):
                 found[other] = None
         users = [
-            graph._handle(other)
+            handle(graph, other)
             for other in found
             # Gradients keep what they need by themselves.
             if other not in slots and other not in host.removed and other not in host.owners
@@ -101,7 +103,7 @@ def check_unused(graph: Graph, slots: dict[int, Any]) -> None:
             )
 
 
-def bury(graph: Graph, var: Var, change: Change) -> None:
+def bury(graph: Core, var: Any, change: Change) -> None:
     """Take a node that nobody uses out of the graph; ``settle`` follows."""
     host, slot = graph._host, var._slot
     shown, name = host.name(slot), host.name_of.get(slot)
@@ -116,7 +118,7 @@ def bury(graph: Graph, var: Var, change: Change) -> None:
 
     change.back_by(back)
     graph._scheduler.notes.note(("removed", graph._scheduler.topology.serial[slot]), removal)
-    graph._set_name(slot, None)
+    set_name(graph, slot, None)
     host.kept.pop(slot, None)
     if programs is not None:
         del var._programs
@@ -126,7 +128,7 @@ def bury(graph: Graph, var: Var, change: Change) -> None:
     graph._removals.append(removal)
 
 
-def settle(graph: Graph) -> None:
+def settle(graph: Core) -> None:
     """Tell the observers of removed nodes, and free what no transaction can bring back any more.
 
     Raises
@@ -156,7 +158,7 @@ def settle(graph: Graph) -> None:
         graph._scheduler.release(gone)
 
 
-def _point(var: Var, graph: Graph | Grave) -> None:
+def _point(var: Handle, graph: Core | Grave) -> None:
     """Let a Var, and its detached view, belong to `graph`."""
     view: Any = getattr(var, "_detached", lambda: None)()
     for one in (var, view):

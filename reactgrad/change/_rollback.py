@@ -7,98 +7,28 @@ grow (rules E7 and E10).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.backend import Spec, own_copy
-from reactgrad.change._change import Change, Definition
+from reactgrad.change._change import Change
+from reactgrad.change._set import set_cutoff
+from reactgrad.core._definition import Definition
+from reactgrad.core._notes import Before, Noted
 from reactgrad.scheduler import Link
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-
-Noted = dict[Hashable, Any]
+    from reactgrad.core._core import Core
 
 
-class Before:
-    """A computed node as a transaction found it; keeps what it was computed from alive."""
-
-    __slots__ = ("definition", "held", "spec", "value")
-
-    def __init__(
-        self, definition: Definition, found: Spec | None, value: Any, held: list[Any]
-    ) -> None:
-        self.definition = definition
-        self.spec = found
-        self.value = value  # of a pinned node; these are never written in place
-        self.held = held
-
-    @classmethod
-    def of(cls, graph: Graph, slot: int) -> Before:
-        """The present state."""
-        definition, host = Definition.of(graph, slot), graph._host
-        value = MISSING if definition.pin is None else host.data[slot]
-        held = [graph._handle(parent) for parent in definition.link.parents]
-        return cls(definition, host.specs[slot], value, held)
-
-
-def _key(graph: Graph, what: str, slot: int) -> tuple[str, int]:
-    return what, graph._scheduler.topology.serial[slot]
-
-
-def former_leaves(graph: Graph, slots: Iterable[int]) -> dict[int, Any]:
-    """Shape and value of those of these leaves that the innermost transaction has not noted yet."""
-    former: dict[int, Any] = {}
-    for slot in slots:
-        if graph._scheduler.notes.wants(_key(graph, "leaf", slot)):
-            found, value = graph._host.specs[slot], graph._host.data[slot]
-            plain = value is MISSING or found is None or found.weak is not None
-            former[slot] = found, value if plain else own_copy(found, value)  # type: ignore[arg-type]
-    return former
-
-
-def note_leaf(graph: Graph, slot: int, former: Any) -> None:
-    """The value of a leaf is changed for certain."""
-    graph._scheduler.notes.note(_key(graph, "leaf", slot), (slot, former))
-
-
-def note_node(graph: Graph, slot: int, before: Before) -> None:
-    """The definition of a node, or its pin, has changed."""
-    graph._scheduler.notes.note(_key(graph, "node", slot), (slot, before))
-
-
-def note_name(graph: Graph, slot: int) -> None:
-    """The name of a node is about to change."""
-    graph._scheduler.notes.note(_key(graph, "name", slot), (slot, graph._host.name_of.get(slot)))
-
-
-def note_cutoff(graph: Graph, slot: int) -> None:
-    """The cutoff of a node is about to change."""
-    graph._scheduler.notes.note(_key(graph, "cutoff", slot), (slot, graph._host.cutoffs.get(slot)))
-
-
-def note_frozen(graph: Graph, slot: int) -> None:
-    """A param is about to be frozen or unfrozen."""
-    host = graph._host
-    before = slot in host.frozen, host.grads.get(slot)
-    graph._scheduler.notes.note(_key(graph, "frozen", slot), (slot, before))
-
-
-def note_hooks(graph: Graph, slot: int, table: dict[int, Any], before: Any) -> None:
-    """The hooks of a node in this table of the host have changed."""
-    what = "hooks" if table is graph._host.hooks else "after_grad"
-    graph._scheduler.notes.note(_key(graph, what, slot), (slot, before))
-
-
-def give_back(graph: Graph, noted: Noted) -> None:
+def give_back(graph: Core, noted: Noted) -> None:
     """Make everything as it was when it was noted."""
     for (what, _), removal in noted.items():  # type: ignore[misc]
         if what == "removed":
             removal.revive(graph)
     _give_back_names(graph, list(_of(graph, noted, "name")))
     for slot, rule in _of(graph, noted, "cutoff"):
-        graph._set_cutoff(slot, rule)
+        set_cutoff(graph, slot, rule)
     host = graph._host
     for slot, (frozen, grad) in _of(graph, noted, "frozen"):
         (host.frozen.add if frozen else host.frozen.discard)(slot)
@@ -114,7 +44,7 @@ def give_back(graph: Graph, noted: Noted) -> None:
     )
 
 
-def _of(graph: Graph, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
+def _of(graph: Core, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
     """What was noted of this kind for nodes that still live, by slot."""
     serial = graph._scheduler.topology.serial
     for (what, number), entry in noted.items():  # type: ignore[misc]
@@ -122,7 +52,7 @@ def _of(graph: Graph, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
             yield entry
 
 
-def _give_back_names(graph: Graph, names: list[tuple[int, str | None]]) -> None:
+def _give_back_names(graph: Core, names: list[tuple[int, str | None]]) -> None:
     host = graph._host
     for slot, _ in names:  # first, for they may have been exchanged
         name = host.name_of.pop(slot, None)
@@ -135,7 +65,7 @@ def _give_back_names(graph: Graph, names: list[tuple[int, str | None]]) -> None:
 
 
 def _give_back_values(
-    graph: Graph, nodes: dict[int, Before], leaves: dict[int, Any], hooks: dict[int, Any]
+    graph: Core, nodes: dict[int, Before], leaves: dict[int, Any], hooks: dict[int, Any]
 ) -> None:
     if not nodes and not leaves and not hooks:
         return
@@ -164,7 +94,7 @@ def _give_back_values(
         change.follow()
 
 
-def _now(graph: Graph, slot: int, node: Before) -> Definition:
+def _now(graph: Core, slot: int, node: Before) -> Definition:
     """The former definition, with what the node has read since: it will be asked about these."""
     former, pin = node.definition, graph._host.pins.get(slot)
     if former.pin is not None:

@@ -8,27 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._errors import SetError
-from reactgrad.backend import Spec, device_of_kind, own_copy
+from reactgrad._errors import DeviceError, DTypeError, SetError
+from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.change import _shape_check
-from reactgrad.change._change import respec
-from reactgrad.change._rollback import former_leaves, note_leaf
+from reactgrad.change._make_way import respec
+from reactgrad.core._handles import handle
+from reactgrad.core._held import announce
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._notes import former_leaves, note_leaf
 from reactgrad.core._observers import Sets
 from reactgrad.nodes._cutoff import unchanged
-from reactgrad.observing._observe import announce
-from reactgrad.values._fitting import read_set
-from reactgrad.values._store import MISSING
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._leaf import MODE
+from reactgrad.values._fitting import _castable, cast, check_pattern, read_as
+from reactgrad.values._store import CONST, MISSING, Leaf, frozen_copy
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
-def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
+def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
     """Set leaves that were set together before; ``False``: nothing done, look at each."""
     host, scheduler = graph._host, graph._scheduler
     if scheduler.notes or scheduler.computing or graph._observers.calling is not None:
         return False
-    graph._tidy()  # so that no other handle has the place of one that died
+    tidy(graph)  # so that no other handle has the place of one that died
     first, given = next(iter(values)), list(values.values())
     together = host.together.get(id(first))
     if host.dropped or together is None or not together.takes(host, values, given):
@@ -45,7 +49,7 @@ def write_together(graph: Graph, values: Mapping[Any, Any]) -> bool:
     return True
 
 
-def write_plainly(graph: Graph, slots: Sequence[int], values: Collection[Any]) -> bool:
+def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) -> bool:
     """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
     if graph._noted or graph._computing or graph._observers.calling is not None:
         return False
@@ -72,7 +76,7 @@ def write_plainly(graph: Graph, slots: Sequence[int], values: Collection[Any]) -
     return True
 
 
-def write_one_plainly(graph: Graph, slot: int, value: Any, adopt: bool) -> bool:
+def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
     """As ``write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
     lock = graph._lock
     if not lock.acquire(False):
@@ -101,7 +105,7 @@ def write_one_plainly(graph: Graph, slot: int, value: Any, adopt: bool) -> bool:
         lock.release()
 
 
-def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
+def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
     graph._scheduler.check_idle()
     _check_once(graph, [slot for slot, _ in values])
     if graph._observers.calling is not None:
@@ -126,7 +130,7 @@ def set_many(graph: Graph, values: Sequence[tuple[int, Any]], *, adopt: bool = F
 
 
 def _write(
-    graph: Graph,
+    graph: Core,
     ready: Sequence[tuple[int, Spec | None, Any]],
     reshaped: Collection[int],
     former: Mapping[int, Any],
@@ -151,7 +155,7 @@ def _write(
         raise
 
 
-def _recover(graph: Graph, former: Mapping[int, Any]) -> None:
+def _recover(graph: Core, former: Mapping[int, Any]) -> None:
     """Something interrupted a plain set: each leaf has its new value, or its former one.
 
     Whatever was computed from it, or holds its memory, counts for nothing.
@@ -162,7 +166,7 @@ def _recover(graph: Graph, former: Mapping[int, Any]) -> None:
     graph._scheduler.changed_together(tuple(former))
 
 
-def _check_once(graph: Graph, slots: Sequence[int]) -> None:
+def _check_once(graph: Core, slots: Sequence[int]) -> None:
     if len(set(slots)) == len(slots):
         return
     twice = next(slot for i, slot in enumerate(slots) if slot in slots[:i])
@@ -172,7 +176,7 @@ def _check_once(graph: Graph, slots: Sequence[int]) -> None:
     )
 
 
-def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:
+def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
     """Check sets that an observer asks for, and keep them until all have been called."""
     observers, specs = graph._observers, graph._host.specs
     ready = [(slot, *read_set(graph, slot, value)) for slot, value in values]
@@ -183,9 +187,9 @@ def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:
             new = own_copy(found, new)
             if not found.shape:
                 new = device_of_kind(found.kind).reshape(new, ())
-        sets.append((graph._handle(slot), new))
+        sets.append((handle(graph, slot), new))
     if reshaped:
-        graph._tidy()
+        tidy(graph)
         _shape_check.check(
             graph, reshaped, doubtful={}
         )  # what follows gradients is seen when they do
@@ -193,7 +197,7 @@ def _queue_sets(graph: Graph, values: Sequence[tuple[int, Any]]) -> None:
     observers.queue.append((observers.calling, sets))
 
 
-def _cut_off(graph: Graph, slot: int, found: Spec | None, new: Any) -> bool:
+def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:
     """Whether the cutoff of a leaf calls a new value unchanged."""
     rule = graph._host.cutoffs.get(slot)
     if rule is None or graph._host.data[slot] is MISSING:
@@ -207,7 +211,7 @@ def _cut_off(graph: Graph, slot: int, found: Spec | None, new: Any) -> bool:
         raise
 
 
-def set_cutoff(graph: Graph, slot: int, rule: Any) -> None:
+def set_cutoff(graph: Core, slot: int, rule: Any) -> None:
     graph._scheduler.attend()
     if rule is None:
         lost = graph._host.cutoffs.pop(slot, None) is not None
@@ -223,3 +227,73 @@ def set_cutoff(graph: Graph, slot: int, rule: Any) -> None:
         graph._scheduler.cutoff_changed(slot, rule is not None)
     if slot in graph._scheduler.errors:  # its cutoff may be what raised
         graph._scheduler.invalidate(slot)
+
+
+def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
+    """A new value for a leaf, checked and in the leaf's dtype."""
+    host = graph._host
+    kind, old = host.ops[slot], host.specs[slot]
+    if host.plain_write(slot, value):
+        return old, value
+    name = host.name(slot)
+    if kind is CONST:
+        raise SetError(
+            f"{name!r} is a constant and cannot be set. Make it an input, g.input(value), if "
+            "it changes."
+        )
+    if not isinstance(kind, Leaf):
+        raise SetError(
+            f"{name!r} is computed by {host.describe_op(slot)} and cannot be set: its value "
+            "follows its parents'. Set one of the inputs it depends on."
+        )
+    what = f"{kind.name} {name!r}"
+    if kind is MODE and type(value) is not bool:
+        raise SetError(f"{what} was given {value!r:.60}: write g.train() or g.eval().")
+    if isinstance(value, Handle):
+        raise DTypeError(
+            f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
+        )
+    if host.data[slot] is MISSING and old is None:
+        return read_as(what, value, host.dtypes.get(slot))
+    found, new = read_value(value, what)
+    pattern = host.patterns.get(slot)
+    if old is None:  # an input of any object
+        return None, new if found is None or found.weak is not None else frozen_copy(new)
+    if found is None:
+        raise DTypeError(
+            f"{what} holds {old!r} and was given {type(value).__name__} ({value!r:.60}), "
+            "which is no number or array. Make another input for such objects."
+        )
+    if old.weak is not None and pattern is None:
+        # A number stays a Python number, also where NumPy's scalar types bring it.
+        if found.weak is None and not found.shape and found.kind == "cpu":
+            found, new = read_value(np.asarray(new).item(), what)
+        # Where gradients were asked for an integer counts as the float that it stands for.
+        integer = found is not None and found.weak in (int, bool)
+        if integer and slot in host.floats:
+            return old, new
+        return found, new
+    if found.weak is int and abs(new) > 1 << 1023 and old.dtype.kind in "fc":
+        raise DTypeError(
+            f"{what} holds {old.dtype}, into which an integer of that size does not fit."
+        )
+    if not np.can_cast(_castable(found, new), old.dtype, "same_kind"):
+        raise DTypeError(
+            f"{what} holds {old.dtype} and was given {found!r}: that would lose what the dtype "
+            f"cannot hold. Convert it first, value.astype('{old.dtype}'), or make the "
+            f"{kind.name} with dtype='{found.dtype}'."
+        )
+    if old.dtype.kind in "iu" and found.kind == "cpu":
+        new = cast(what, new, old.dtype)
+    if found.kind != old.kind and found.kind != "cpu":
+        raise DeviceError(f"{what} lives on {old.device} and was given a value on {found.device}.")
+    if old.kind != "cpu":
+        new = device_of_kind(old.kind).asarray(new, old.dtype)
+    elif found.dtype != old.dtype:
+        # Here, where nothing has changed yet; overflow to infinity is no error.
+        with np.errstate(all="ignore"):
+            new = np.asarray(new).astype(old.dtype)
+    found = spec(found.shape, old.dtype, old.device)
+    if pattern is not None:
+        check_pattern(what, pattern, found)
+    return found, new

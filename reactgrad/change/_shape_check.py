@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
 from reactgrad.backend import Spec
-from reactgrad.functions._lift import Lifted
-from reactgrad.functions._switch import Switch, common
+from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._op import Op
+from reactgrad.nodes._output import Output
 from reactgrad.nodes._site import site_text
-from reactgrad.ops import Op, Output
+from reactgrad.nodes._switch_op import common
 from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 Specs = dict[int, "Spec | None"]
 
 
 def check(
-    graph: Graph,
+    graph: Core,
     sources: Specs,
     relinked: Iterable[int] = (),
     *,
@@ -68,7 +69,7 @@ def check(
                 for child in children[slot]:
                     heappush(queue, (rank[child], child))
                 continue
-            choice = isinstance(op, Switch)
+            choice = slot in host.branches
             if isinstance(op, Output):
                 function = parents[slot][0]
                 if not isinstance(host.ops[function], Lifted) or not parents[function]:
@@ -106,19 +107,19 @@ def check(
     return new
 
 
-def _may_fit_later(graph: Graph, slot: int, operands: Iterable[int]) -> bool:
+def _may_fit_later(graph: Core, slot: int, operands: Iterable[int]) -> bool:
     """Whether a node, itself of no gradient, is computed from gradients, which are still to follow."""
     owners = graph._host.owners
     ancestors = graph._scheduler.topology.ancestors(operands)
     return slot not in owners and not owners.keys().isdisjoint(ancestors)
 
 
-def _users(graph: Graph, slot: int) -> Iterable[int]:
+def _users(graph: Core, slot: int) -> Iterable[int]:
     """The children of a node, and choices that may become that."""
     return chain(graph._scheduler.topology.children[slot], graph._host.branch_users.get(slot, ()))
 
 
-def _reason(graph: Graph, slot: int, sources: Specs, edited: set[int]) -> str:
+def _reason(graph: Core, slot: int, sources: Specs, edited: set[int]) -> str:
     """Why a node that was not written down here is checked."""
     host = graph._host
     name, site = host.name(slot), site_text(host.sites[slot])

@@ -5,27 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import UnsetError
-from reactgrad.change._change import Change, Definition
-from reactgrad.functions._lift import Lifted
+from reactgrad.build._functions import call_lifted
+from reactgrad.change._change import Change
+from reactgrad.core._definition import Definition
+from reactgrad.nodes._lifted import Lifted
 from reactgrad.ops import ALIAS
 from reactgrad.scheduler import Link
 
 if TYPE_CHECKING:
     from reactgrad.backend import Spec
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
 
 
-def probe(graph: Graph, found: Spec | None, why: str) -> Var:
+def probe(graph: Core, found: Spec | None, why: str) -> Handle:
     """A node of this shape and dtype; reading it raises ``UnsetError`` with `why`."""
 
     def unset() -> None:
         raise UnsetError(why)
 
-    return graph._call_lifted(Lifted(unset, found, None, None, ()), [], None)
+    return call_lifted(graph, Lifted(unset, found, None, None, ()), [], None)
 
 
-def connect(node: Var, operand: Any, *, lenient: bool = False) -> None:
+def connect(node: Handle, operand: Any, *, lenient: bool = False) -> None:
     """Let a probe, or what one has become, pass the value of a node on, and what gradients go there.
 
     A detached operand stays one. For `lenient` see ``Change``.

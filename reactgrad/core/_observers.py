@@ -2,79 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+from reactgrad.nodes._handle import Handle
 
 KINDS = ("changed", "stale", "error", "removed")
 
 # A leaf and the value it is to get; what one ``set``, or one transaction, asks for stays together.
-Sets = list[tuple["Var", Any]]
-Calls = list[tuple["Observer", tuple[Any, ...]]]
+Sets = list[tuple[Handle, Any]]
 
 
-class Observer:
-    """What ``Var.observe`` returns; keeps the node alive until it is cancelled.
+class Attached(Protocol):
+    """An observer, as the tables of a graph know it."""
 
-    Attributes
-    ----------
-    var : Var
-        The observed node.
-    kind : str
-        ``"changed"``, ``"stale"``, ``"error"`` or ``"removed"``.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> x = rg.Graph().input(2.0)
-    >>> observer = x.observe(print)
-    >>> observer.cancel()
-    >>> observer.active
-    False
-    """
-
-    __slots__ = ("_callback", "_graph", "armed", "kind", "last", "number", "var")
-
-    def __init__(self, graph: Graph, var: Var, kind: str, callback: Callable[..., Any]) -> None:
-        self.var = var
-        self.kind = kind
-        self._graph = graph  # a removed Var has none any more
-        self._callback = callback
-        self.number = 0  # grows with every observer that is attached
-        self.last: Any = None  # the value, or the number of the error, that was told last
-        self.armed = False  # for "stale": whether the node was clean since it was told
-
-    def cancel(self) -> None:
-        """Call this observer no more; cancelling twice does nothing."""
-        with self._graph._lock:
-            detach(self._graph, self)
+    var: Any
+    kind: str
+    number: int  # grows with every observer that is attached
+    last: Any
+    armed: bool
 
     @property
     def active(self) -> bool:
         """Whether the observer was not cancelled, nor its node removed."""
-        return self._graph._observers.has(self)
+        ...
 
     def call(self, *arguments: Any) -> None:
         """Call the callback, and name the node in what it raises."""
-        try:
-            self._callback(*arguments)
-        except Exception as error:
-            self.blame(error)
-            raise
+        ...
 
     def blame(self, error: Exception) -> None:
         """Note on `error` whose doing it is."""
-        there = self.var._graph is self._graph
-        node = f"node {self.var.name!r}" if there else "a node that was removed"
-        error.add_note(f"in an observer ({self.kind}) of {node}")
+        ...
 
-    def __repr__(self) -> str:
-        if self.active:
-            return f"<observer of {self.var.name!r}, {self.kind}>"
-        return f"<observer, {self.kind} (cancelled)>"
+
+Calls = list[tuple[Attached, tuple[Any, ...]]]
 
 
 class Observers:
@@ -127,26 +89,26 @@ class Observers:
     def __init__(self) -> None:
         self._count = 0
         self._next = 0
-        self.of: dict[str, dict[int, dict[Observer, None]]] = {kind: {} for kind in KINDS}
+        self.of: dict[str, dict[int, dict[Attached, None]]] = {kind: {} for kind in KINDS}
         self.observed: dict[int, int] = {}
         self.news: dict[int, int] = {}
         self.failed: set[int] = set()
-        self.gone: list[Observer] = []
+        self.gone: list[Attached] = []
         self.ran = False
-        self.queue: list[tuple[Observer, Sets]] = []
+        self.queue: list[tuple[Attached, Sets]] = []
         self.calls: Calls = []
-        self.calling: Observer | None = None
+        self.calling: Attached | None = None
         self.held = 0
         self.stirred = False
 
     def __len__(self) -> int:
         return self._count
 
-    def has(self, observer: Observer) -> bool:
+    def has(self, observer: Attached) -> bool:
         """Whether an observer is attached."""
         return observer in self.of[observer.kind].get(observer.var._slot, ())
 
-    def at(self, slot: int) -> list[Observer]:
+    def at(self, slot: int) -> list[Attached]:
         """The observers of a node, of any kind."""
         return [observer for kind in KINDS for observer in self.of[kind].get(slot, ())]
 
@@ -165,7 +127,7 @@ class Observers:
                 (observer, [one for _, sets in self.queue[start:] for one in sets])
             ]
 
-    def add(self, observer: Observer) -> None:
+    def add(self, observer: Attached) -> None:
         """Make the entries of a new observer."""
         slot = observer.var._slot
         observer.number = self._next
@@ -175,7 +137,7 @@ class Observers:
         if observer.kind != "removed":
             self.observed[slot] = self.observed.get(slot, 0) + 1
 
-    def discard(self, observer: Observer) -> None:
+    def discard(self, observer: Attached) -> None:
         """Clear the entries of an observer."""
         slot, table = observer.var._slot, self.of[observer.kind]
         del table[slot][observer]
@@ -188,19 +150,3 @@ class Observers:
             self.observed[slot] -= 1
             if not self.observed[slot]:
                 del self.observed[slot]
-
-
-def attach(graph: Graph, observer: Observer) -> None:
-    """Begin to observe."""
-    observers = graph._observers
-    observers.add(observer)
-    graph._scheduler.staleness.heed(observers.of["stale"])
-
-
-def detach(graph: Graph, observer: Observer) -> None:
-    """End it; twice does nothing."""
-    observers = graph._observers
-    if observers.has(observer):
-        observers.discard(observer)
-        observer.last = None
-        graph._scheduler.staleness.heed(observers.of["stale"])

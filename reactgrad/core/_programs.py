@@ -5,10 +5,84 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from reactgrad.autodiff._program import Program
+
+class Program(Protocol):
+    """The gradients of one output, as what lies below them sees these."""
+
+    number: int
+    refusal: Any
+    seeds: dict[Any, Any]
+    seen: dict[int, Any]
+    tables: Any
+    _output: int
+
+    def has_read_any(self, slots: Any) -> bool:
+        """Return whether what was built depends on one of these nodes."""
+        ...
+
+    def update(self, changed: Any, respecced: Any, redefine: Any, changes: Any) -> Any:
+        """Build anew what these changes reach."""
+        ...
+
+    def take_back(self, changes: Any) -> Any:
+        """Undo an update."""
+        ...
+
+    def break_down(self, refusal: Any, redefine: Any) -> Any:
+        """Let all gradients raise."""
+        ...
+
+    def follow_values(self, among: Any) -> bool:
+        """Build anew what depends on shapes that only values show. Return whether something was."""
+        ...
+
+    def follow_below(self) -> Any:
+        """Follow what lies below."""
+        ...
+
+    def outdated(self) -> dict[int, Any]:
+        """Return the nodes whose rules saw what is no more so."""
+        ...
+
+    def observe(self, slot: int, shape: Any) -> None:
+        """Note that what is built depends on this shape."""
+        ...
+
+    def rest(self) -> None:
+        """Note that nothing is being built."""
+        ...
+
+    @property
+    def broken(self) -> bool:
+        """Whether all gradients raise."""
+        ...
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its tables depend on nothing but the definitions and shapes of nodes."""
+        ...
+
+    def part_from(self) -> dict[str, Any]:
+        """Return the tables of now, which are not written any more; go on with copies."""
+        ...
+
+    def uses(self) -> set[int]:
+        """Return the nodes that gradients are computed from."""
+        ...
+
+    def shown(self) -> set[int]:
+        """Return the nodes that somebody was given."""
+        ...
+
+    def known(self, slot: int) -> Any:
+        """Return the adjoint of a node, if one was built and is there."""
+        ...
+
+    def twin(self, graph: Any) -> Any:
+        """Return the same program in a fork."""
+        ...
 
 
 class Programs:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactgrad.graph._var import Var
-
 # So few are looked at one by one, which is as fast.
 FEW = 16
 
 # Most that are remembered, all in all.
 MAX_ASKED = 1 << 16
-
-_ONLY_VARS = frozenset((Var,))
 
 
 class Asked:
@@ -28,22 +24,23 @@ class Asked:
         All slots that are remembered.
     """
 
-    __slots__ = ("_size", "_slots", "members")
+    __slots__ = ("_only", "_size", "_slots", "members")
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type) -> None:
+        self._only = frozenset((kind,))  # the class of handles
         self._slots: dict[int, tuple[int, ...]] = {}
         self._size = 0
         self.members: set[int] = set()
 
     def find(self, variables: tuple[Any, ...]) -> tuple[int, ...] | None:
         """The slots of these, each once, if they were remembered."""
-        if not _ONLY_VARS.issuperset(map(type, variables)):
+        if not self._only.issuperset(map(type, variables)):
             return None  # something else may hash like a Var
         return self._slots.get(hash(variables))
 
     def remember(self, variables: tuple[Any, ...], slots: tuple[int, ...]) -> None:
         """Expect these, which belong to the graph, to be asked for again."""
-        if not _ONLY_VARS.issuperset(map(type, variables)):
+        if not self._only.issuperset(map(type, variables)):
             return  # names may move, and nobody hears of the end of other handles
         if self._size > MAX_ASKED:
             self.clear()

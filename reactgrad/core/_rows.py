@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reactgrad.backend import Spec
-from reactgrad.memory._transient_run import meets_transient, sparing
+from reactgrad.nodes._handle import Anchor, HandleRef
+from reactgrad.nodes._op import Attrs
+from reactgrad.nodes._output import Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
-from reactgrad.ops import Attrs, Output
-from reactgrad.scheduler import Column, Course
+from reactgrad.scheduler import Column, Run
 from reactgrad.values._steps import Steps
 from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad.autodiff import Program
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
-
-
-class HandleRef(weakref.ref[Any]):
-    """A weak reference that knows the slot of its node when what it referred to has died."""
-
-    __slots__ = ("slot",)
-
-    slot: int
-
-
-class Anchor:
-    """Keeps a node alive as a handle does, without being one."""
-
-    __slots__ = ("__weakref__",)
+    from reactgrad.core._programs import Program
+    from reactgrad.nodes._handle import Handle
 
 
 class Pin:
@@ -44,29 +29,26 @@ class Pin:
 
     __slots__ = ("fixed", "parents")
 
-    def __init__(self, parents: list[Var], fixed: int | None) -> None:
+    def __init__(self, parents: list[Any], fixed: int | None) -> None:
         self.parents = parents
         self.fixed = fixed
 
 
-_NOTHING_AROUND = nullcontext()
-
-
-class Host(Steps):
+class Rows(Steps):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
 
     limit: int | None = None  # how many bytes values may take
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Any) -> None:
         super().__init__()
-        self._graph = weakref.ref(graph)
+        self._graph: weakref.ref[Any] = weakref.ref(graph)  # a ``Core``, which knows these rows
         self.handles: Column[HandleRef | None] = []
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
         self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
         self.on_death = self.dropped.append
         self.sites: Column[Site | None] = []
-        self.kept: dict[int, Var] = {}
+        self.kept: dict[int, Handle] = {}
         self.name_of: dict[int, str] = {}
         self.named: dict[str, int] = {}
         self.closed: dict[int, frozenset[int] | None] = {}  # detached edges; None: all of them
@@ -94,6 +76,10 @@ class Host(Steps):
         self._mode_anchor: Anchor | None = None
         self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
         self.after_grad: dict[int, tuple[Any, ...]] = {}  # called when backward has left a .grad
+
+    def read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
+        """Return what a read of these nodes returns; a memory budget looks after it here."""
+        return read()
 
     def add_node(
         self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
@@ -123,7 +109,7 @@ class Host(Steps):
         """A gradient program has built this node."""
         self._owners_to_write()[slot] = program
 
-    def lend_owners(self, twin: Host) -> None:
+    def lend_owners(self, twin: Rows) -> None:
         """Give a fork the same ``owners``, until one of the two writes them."""
         twin.owners = self.owners
         self._owners_lent = twin._owners_lent = True
@@ -163,36 +149,10 @@ class Host(Steps):
             return True
         return slot in self.kept or (ref is not None and ref() is not None)
 
-    def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
-        """The value of a node could not be put away; the next run, whatever it is for, tries again.
-
-        Where the run under way has `met` it, the read raises the error.
-        """
-        self.refused.add(slot)
-        self.scheduler.renew()
-        if met:
-            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
-            self.refusal = self.refusal or error
-
-    def let_go(self, slot: int) -> None:
-        """The value of a transient node was let go; for who looks at values."""
-
     def is_observed(self, slot: int) -> bool:
         """Whether somebody is to hear of changes of the node."""
         graph = self._graph()
         return graph is not None and slot in graph._observed
-
-    def around(
-        self, slots: Sequence[int], targets: Sequence[int]
-    ) -> AbstractContextManager[Course | None]:
-        """What a run of these nodes is inside of: where it meets transient values, these go."""
-        if not self.transient or not meets_transient(self, slots, targets):
-            return _NOTHING_AROUND
-        return sparing(self, slots, targets)
-
-    def costs(self, slots: Sequence[int]) -> list[float | None] | None:
-        """As in the base class; ``None`` where values may be let go between any two nodes."""
-        return None if self.transient else super().costs(slots)
 
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""
@@ -236,16 +196,19 @@ class Host(Steps):
                 name += "_"
         return name
 
-    def living(self, slots: Sequence[int]) -> Callable[[], tuple[Any, ...]]:
-        """A call that gives the Vars of those of these nodes that are there by then."""
-        serial, ref = self.scheduler.topology.serial, self._graph
-        serials = {slot: serial[slot] for slot in slots}
+    def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
+        """The value of a node could not be put away; the next run, whatever it is for, tries again.
 
-        def live() -> tuple[Any, ...]:
-            graph = ref()
-            return () if graph is None else tuple(graph._live(slots, serials))
+        Where the run under way has `met` it, the read raises the error.
+        """
+        self.refused.add(slot)
+        self.scheduler.renew()
+        if met:
+            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
+            self.refusal = self.refusal or error
 
-        return live
+    def let_go(self, slot: int) -> None:
+        """The value of a transient node was let go; for who looks at values."""
 
     def explain(self, slot: int) -> str:
         """Which node raised, on what, and where it was built."""

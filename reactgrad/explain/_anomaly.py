@@ -24,7 +24,7 @@ from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
 _OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as it is"
@@ -118,7 +118,7 @@ class _Looking(Block):
         self._sums = GraphChecksums()
 
     @contextmanager
-    def around(self, graph: Graph) -> Iterator[None]:
+    def around(self, graph: Core) -> Iterator[None]:
         scheduler, sums = graph._scheduler, self._sums.of(graph)
         count = partial(count_text, nan=self._nan, inf=self._inf)
         try:
@@ -139,7 +139,7 @@ class _Looking(Block):
 class _Inspector(Through):
     """A host that looks at what nodes compute and compute from."""
 
-    def __init__(self, graph: Graph, sums: Checksums, count: Callable[[Any], str]) -> None:
+    def __init__(self, graph: Core, sums: Checksums, count: Callable[[Any], str]) -> None:
         super().__init__(graph._scheduler.host)
         self._graph, self._host, self._sums, self._count = graph, graph._host, sums, count
         self._raised: set[int] = set()

@@ -10,8 +10,8 @@ from reactgrad.backend import owner
 from reactgrad.explain._ranges import array_of
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
+    from reactgrad.core._rows import Rows
 
 
 class Checksums:
@@ -22,7 +22,7 @@ class Checksums:
 
     __slots__ = ("_fresh", "_host", "_known")
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Rows) -> None:
         self._host = host
         self._known: dict[int, tuple[int, int]] = {}
         self._fresh: dict[int, int] = {}
@@ -78,9 +78,9 @@ class GraphChecksums:
     __slots__ = ("_by_graph",)
 
     def __init__(self) -> None:
-        self._by_graph: WeakKeyDictionary[Graph, Checksums] = WeakKeyDictionary()
+        self._by_graph: WeakKeyDictionary[Core, Checksums] = WeakKeyDictionary()
 
-    def of(self, graph: Graph) -> Checksums:
+    def of(self, graph: Core) -> Checksums:
         """Those of this graph."""
         found = self._by_graph.get(graph)
         if found is None:

@@ -3,130 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError
-from reactgrad.nodes._site import Site, site_text, user_site
+from reactgrad.explain._event import Event, Moved
+from reactgrad.nodes._site import Site, user_site
 from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
+    from reactgrad.core._rows import Rows
 
-Kind = Literal[
-    "new",
-    "set",
-    "touch",
-    "pin",
-    "unpin",
-    "edit",
-    "rollback",
-    "dropped",
-    "run",
-    "ran",
-    "cut_off",
-    "rebuilt",
-    "failed",
-]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 # Events kept where the caller names no limit.
 LIMIT = 10_000
-
-_WORDS = {
-    "touch": "touched",
-    "pin": "pinned",
-    "unpin": "unpinned",
-    "edit": "edited",
-    "rollback": "given back by a transaction that failed",
-    "run": "read",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """An operand whose version differed from the one that a node had been computed from.
-
-    Attributes
-    ----------
-    node : str
-        Name of the operand.
-    before, after : int
-        Its versions at the previous and at this computation; `before` is 0 if it had raised.
-    serial : int
-        The number of the operand's creation, never used again.
-    raised : bool
-        Whether it has raised, so that this computation saw its error.
-    """
-
-    node: str
-    before: int
-    after: int
-    serial: int = field(repr=False)
-    raised: bool = field(default=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened to a graph; see ``Graph.events``.
-
-    Attributes
-    ----------
-    number : int
-        Grows by one with every event of the graph, also with those that the limit drops.
-    kind : str
-        ``"new"``, ``"set"``, ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"dropped"``,
-        ``"rollback"`` (a transaction that failed has given it back); for a read ``"run"``, followed by
-        ``"ran"``, ``"cut_off"``, ``"rebuilt"`` or ``"failed"`` for each node that was called, in order.
-    node : str
-        Name of the node at that time; of a run, the names of what was read.
-    before, after : int
-        Value version of the node; of a run 0.
-    moved : tuple of Moved
-        Of a node that was called: its operands that had changed since its previous computation.
-    error : str
-        Of a failed node: what it raised.
-    retry : bool
-        Of a run: whether nodes that had raised were to run again.
-    serial : int
-        The number of the node's creation, never used again; of a run 0.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> g = rg.Graph()
-    >>> x = g.input(1.0, name="x")
-    >>> g.events = True
-    >>> x.set(2.0)
-    >>> print(g.events[0])
-    1. x set: version 1 -> 2 (<doctest ...>:1: x.set(2.0))
-    """
-
-    number: int
-    kind: Kind
-    node: str
-    before: int = 0
-    after: int = 0
-    moved: tuple[Moved, ...] = ()
-    error: str = ""
-    retry: bool = False
-    serial: int = field(default=0, repr=False)
-    _site: Site | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def line(self) -> str | None:
-        """File, line number and text of the user's line that did it; ``None`` where none did."""
-        return None if self._site is None else site_text(self._site)
-
-    def __str__(self) -> str:
-        text = f"{self.number}. {self.node} {_WORDS.get(self.kind, self.kind).replace('_', ' ')}"
-        if self.after != self.before:
-            text += f": version {self.before} -> {self.after}"
-        if self.error:
-            text += f": {self.error}"
-        return text + (f" ({self.line})" if self._site is not None else "")
 
 
 class EventLog:
@@ -134,7 +25,7 @@ class EventLog:
 
     __slots__ = ("_host", "_new", "_numbers", "entries")
 
-    def __init__(self, host: Host, limit: int) -> None:
+    def __init__(self, host: Rows, limit: int) -> None:
         # The graph itself is not referred to: it shall go when its last user lets go of it.
         self._host = host
         self.entries: deque[Event] = deque(maxlen=limit)
@@ -231,7 +122,7 @@ class EventLog:
         )
 
 
-def switch_events(graph: Graph, on: bool | int) -> None:
+def switch_events(graph: Core, on: bool | int) -> None:
     """Begin, limit or end the log of a graph; see ``Graph.events``."""
     if not isinstance(on, int) or on < 0:
         raise DTypeError(
@@ -251,7 +142,7 @@ def switch_events(graph: Graph, on: bool | int) -> None:
             log.limit(LIMIT if on is True else on)
 
 
-def events_of(graph: Graph) -> tuple[Event, ...] | None:
+def events_of(graph: Core) -> tuple[Event, ...] | None:
     """The log of a graph up to now; ``None`` while it is off."""
     with graph._lock:
         return None if graph._events is None else graph._events.snapshot()

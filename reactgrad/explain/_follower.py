@@ -15,7 +15,7 @@ from reactgrad.explain._snapshot import RunSnapshot, snapshot_of_run
 from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 MOST_RUNS = 200
 EDITS = frozenset(("new", "edit", "rollback", "dropped", "pin", "unpin"))
@@ -33,7 +33,7 @@ class Follower:
         thread that made it, with the graph's lock held: it may do no more than wake somebody.
     """
 
-    def __init__(self, graph: Graph, changed: Callable[[bool], None]) -> None:
+    def __init__(self, graph: Core, changed: Callable[[bool], None]) -> None:
         self._graph = weakref.ref(graph)
         self._changed = changed
         self._runs: deque[RunSnapshot] = deque(maxlen=MOST_RUNS)

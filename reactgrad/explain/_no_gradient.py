@@ -12,7 +12,7 @@ from reactgrad.ops import DETACH
 from reactgrad.values._store import CONST, INPUT, PARAM
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 Reason = Literal[
     "const", "input", "frozen", "not_float", "unused", "unreached", "never_backwarded", "no_param"
@@ -90,7 +90,7 @@ class NoGradient:
         return "\n".join(lines)
 
 
-def no_gradient(graph: Graph, slot: int) -> NoGradient | None:
+def no_gradient(graph: Core, slot: int) -> NoGradient | None:
     """Why a node has no gradient; ``None`` if it has one, or would get one by ``backward``."""
     host = graph._host
     kind, found = host.ops[slot], host.specs[slot]
@@ -107,7 +107,7 @@ def no_gradient(graph: Graph, slot: int) -> NoGradient | None:
     return _of_computed(graph, slot)
 
 
-def _of_param(graph: Graph, slot: int) -> NoGradient | None:
+def _of_param(graph: Core, slot: int) -> NoGradient | None:
     host, topology = graph._host, graph._scheduler.topology
     if slot in host.frozen:
         return NoGradient("frozen")
@@ -127,7 +127,7 @@ def _of_param(graph: Graph, slot: int) -> NoGradient | None:
     return NoGradient("unreached", *_shown(graph, blocks))
 
 
-def _of_computed(graph: Graph, slot: int) -> NoGradient | None:
+def _of_computed(graph: Core, slot: int) -> NoGradient | None:
     """Walk back over open edges; note closed ones behind which there are unfrozen params."""
     host, topology = graph._host, graph._scheduler.topology
     found, blocks = {slot}, []
@@ -154,7 +154,7 @@ def _of_computed(graph: Graph, slot: int) -> NoGradient | None:
 _Edge = tuple[str, int, int]  # kind of block, parent, child
 
 
-def _downstream(graph: Graph, slot: int) -> tuple[set[int], list[_Edge]]:
+def _downstream(graph: Core, slot: int) -> tuple[set[int], list[_Edge]]:
     """What gradients come back from to `slot`, and the edges out of it that they do not pass."""
     host, topology = graph._host, graph._scheduler.topology
     pinned: dict[int, list[int]] = {}
@@ -180,7 +180,7 @@ def _downstream(graph: Graph, slot: int) -> tuple[set[int], list[_Edge]]:
     return reached, blocks
 
 
-def _upstream(graph: Graph, outputs: Collection[int]) -> set[int]:
+def _upstream(graph: Core, outputs: Collection[int]) -> set[int]:
     """All that these nodes are computed from, also over edges that gradients do not pass."""
     found = set(outputs)
     stack = list(found)
@@ -195,7 +195,7 @@ def _upstream(graph: Graph, outputs: Collection[int]) -> set[int]:
     return found
 
 
-def _kind(graph: Graph, child: int, position: int) -> str:
+def _kind(graph: Core, child: int, position: int) -> str:
     """Why gradients do not pass this edge."""
     closed = graph._host.closed.get(child, frozenset())
     if closed is None:
@@ -203,7 +203,7 @@ def _kind(graph: Graph, child: int, position: int) -> str:
     return "detached" if position in closed else "not_float"
 
 
-def _shown(graph: Graph, edges: list[_Edge]) -> tuple[tuple[Block, ...], int]:
+def _shown(graph: Core, edges: list[_Edge]) -> tuple[tuple[Block, ...], int]:
     host = graph._host
     edges = list(dict.fromkeys(edges))
     blocks = tuple(

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad.explain._record import Seen, Watcher, write_trace
+from reactgrad.explain._calls import Seen
+from reactgrad.explain._record import Watcher
 from reactgrad.explain._stats import bytes_text
+from reactgrad.explain._trace_file import write_trace
 from reactgrad.reading._blocks import Block, close_block, is_open
 from reactgrad.scheduler import unwatch, watch
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 By = Literal["op", "node"]
 SortBy = Literal["self_seconds", "seconds", "bytes", "calls", "name"]
@@ -104,7 +106,7 @@ class Profile(ContextDecorator):
 
     def __init__(self) -> None:
         self._seen = Seen()
-        self._watchers: WeakKeyDictionary[Graph, Watcher] = WeakKeyDictionary()
+        self._watchers: WeakKeyDictionary[Core, Watcher] = WeakKeyDictionary()
         self._numbers = count()  # of graphs
         self._block: _Profiling | None = None
 
@@ -123,7 +125,7 @@ class Profile(ContextDecorator):
         # A decorated function that calls itself is inside of the block already.
         return nullcontext() if self._block is not None and is_open(self._block) else self
 
-    def _watcher(self, graph: Graph) -> Watcher:
+    def _watcher(self, graph: Core) -> Watcher:
         watcher = self._watchers.get(graph)
         if watcher is None:
             watcher = self._watchers[graph] = Watcher(graph, self._seen, next(self._numbers))
@@ -250,7 +252,7 @@ class _Profiling(Block):
         self._profile = profile
 
     @contextmanager
-    def around(self, graph: Graph) -> Iterator[None]:
+    def around(self, graph: Core) -> Iterator[None]:
         watcher = self._profile._watcher(graph)
         watch(graph._scheduler, watcher)
         try:

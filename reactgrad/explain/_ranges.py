@@ -10,10 +10,10 @@ from reactgrad.backend import device_of_kind, owner
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
+    from reactgrad.core._rows import Rows
 
 
-def array_of(host: Host, slot: int) -> np.ndarray[Any, Any] | None:
+def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:
     """The present value of a node as an array of the host; ``None`` where it is no numbers."""
     value = host.data[slot]
     if value is MISSING:
@@ -43,7 +43,7 @@ def count_text(array: np.ndarray[Any, Any], *, nan: bool = True, inf: bool = Tru
     return " and ".join(parts)
 
 
-def range_text(host: Host, slot: int) -> str:
+def range_text(host: Rows, slot: int) -> str:
     """Shape, dtype and what it holds: ``float64[3], 0.5 to 2, 1 NaN``."""
     text, array = host.describe_value(slot), array_of(host, slot)
     if array is None:

@@ -8,12 +8,13 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from reactgrad._errors import GraphError
-from reactgrad._files import named_as
 from reactgrad.backend import storage_shape
+from reactgrad.explain._calls import NodeRun, Outcome, Seen, Span
+from reactgrad.explain._snapshot import snapshot
+from reactgrad.explain._trace_file import write_trace
 from reactgrad.reading._run import Run
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
@@ -21,52 +22,9 @@ from reactgrad.values._ledger import memory_of
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
+    from reactgrad.core._core import Core
+    from reactgrad.core._rows import Rows
     from reactgrad.explain._snapshot import RunSnapshot, Snapshot
-    from reactgrad.graph._graph import Graph
-
-Outcome = Literal["ran", "cut_off", "rebuilt", "failed", "interrupted"]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRun:
-    """One call of one node, as a recording saw it.
-
-    Attributes
-    ----------
-    run : int
-        Position of the run in ``log.runs``.
-    node, op : str
-        Names of the node and of what it computes.
-    outcome : str
-        ``"ran"``, ``"cut_off"``, ``"rebuilt"``, ``"failed"`` or ``"interrupted"``.
-    began : float
-        Seconds since the recording began.
-    seconds : float
-        Duration; what a Python function read while it ran is part of its own. A view takes none.
-    version : int
-        Value version afterwards.
-    shape : str
-        dtype and shape of the result, such as ``float64[2, 3]``.
-    operands : tuple of str
-        dtypes and shapes of the operands.
-    self_seconds : float
-        `seconds` without those of the nodes that were called inside.
-    bytes : int
-        Memory of the array that was computed; a view, and an object that is no array, has none.
-    """
-
-    run: int
-    node: str
-    op: str
-    outcome: Outcome
-    began: float
-    seconds: float
-    version: int
-    shape: str
-    operands: tuple[str, ...]
-    self_seconds: float
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +34,6 @@ class OpTime:
     op: str
     calls: int
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A run as a whole: for the trace."""
-
-    title: str
-    began: float
-    seconds: float
-    thread: int
-    graph: int
-
-
-class Seen:
-    """What was seen of runs since a moment; several threads may add to it."""
-
-    __slots__ = ("calls", "lock", "spans", "threads", "zero")
-
-    def __init__(self) -> None:
-        self.zero = perf_counter()
-        self.lock = threading.Lock()
-        self.calls: list[NodeRun] = []
-        self.spans: list[Span] = []
-        self.threads: dict[int, str] = {}
 
 
 class Watcher:
@@ -115,7 +49,7 @@ class Watcher:
 
     __slots__ = ("_graph", "_number", "_seen")
 
-    def __init__(self, graph: Graph, seen: Seen, number: int = 0) -> None:
+    def __init__(self, graph: Core, seen: Seen, number: int = 0) -> None:
         self._graph = weakref.ref(graph)
         self._seen = seen
         self._number = number
@@ -130,7 +64,7 @@ class Watcher:
             with seen.lock:
                 self._add(graph, run, stopwatch, seen)
 
-    def _add(self, graph: Graph, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
+    def _add(self, graph: Core, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
         host, topology = graph._host, graph._scheduler.topology
         version, measured = graph._scheduler.versions.version, graph._measured
         zero, number = seen.zero, len(seen.spans)
@@ -182,13 +116,13 @@ class _Recorder(Watcher):
 
     __slots__ = ("run_snapshots", "runs", "snapshots")
 
-    def __init__(self, graph: Graph, seen: Seen, first: Snapshot | None) -> None:
+    def __init__(self, graph: Core, seen: Seen, first: Snapshot | None) -> None:
         super().__init__(graph, seen)
         self.runs: list[Run] = []
         self.run_snapshots: list[RunSnapshot] = []
         self.snapshots: list[Snapshot] = [] if first is None else [first]
 
-    def _add(self, graph: Graph, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
+    def _add(self, graph: Core, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
         super()._add(graph, run, stopwatch, seen)
         self.runs.append(Run(graph, run))
         if self.snapshots:
@@ -199,7 +133,7 @@ class _Recorder(Watcher):
             self.snapshots.append(snapshot(graph, run, values=True))
 
 
-def _bytes(host: Host, slot: int) -> int:
+def _bytes(host: Rows, slot: int) -> int:
     """Memory of the value that a node has computed, also where it was released since."""
     value, found = host.data[slot], host.specs[slot]
     if value is not MISSING:
@@ -243,7 +177,7 @@ class Recording:
     1
     """
 
-    def __init__(self, graph: Graph, snapshots: bool = False) -> None:
+    def __init__(self, graph: Core, snapshots: bool = False) -> None:
         self._graph = graph
         self._snapshots = snapshots
         self._listening = False
@@ -256,7 +190,7 @@ class Recording:
                     "this recording is under way already; g.record() makes another one."
                 )
             if self._recorder is None:
-                first = self._graph.snapshot(values=True) if self._snapshots else None
+                first = snapshot(self._graph, None, True) if self._snapshots else None
                 self._recorder = _Recorder(self._graph, Seen(), first)
             self._listening = True
             watch(self._graph._scheduler, self._recorder)
@@ -356,91 +290,6 @@ class Recording:
         return f"<Recording: {len(self.runs)} runs, {len(self.calls)} nodes called{state}>"
 
 
-def write_trace(path: str | os.PathLike[str], seen: Seen) -> None:
-    """Write what was seen as a trace; see ``Recording.to_chrome_trace``."""
-    with seen.lock:
-        calls, spans, threads = tuple(seen.calls), tuple(seen.spans), dict(seen.threads)
-    process = os.getpid()
-    named: list[dict[str, Any]] = [
-        _metadata("process_name", "reactgrad", process, 0),
-        *[_metadata("thread_name", name, process, tid) for tid, name in threads.items()],
-    ]
-    slices: list[dict[str, Any]] = [
-        _slice(span.title, "run", span.began, span.seconds, process, span.thread, {})
-        for span in spans
-    ]
-    for call in calls:
-        args = {
-            "op": call.op,
-            "outcome": call.outcome,
-            "version": call.version,
-            "shape": call.shape,
-            "operands": list(call.operands),
-            "run": call.run,
-        }
-        thread = spans[call.run].thread
-        slices.append(_slice(call.node, call.op, call.began, call.seconds, process, thread, args))
-    # Outer slices before those inside of them, as viewers nest them.
-    slices.sort(key=lambda one: (one["ts"], -one["dur"]))
-    import json  # with tempfile below a tenth of `import reactgrad`, and only for files
-
-    write_whole(path, json.dumps({"traceEvents": [*named, *slices], "displayTimeUnit": "ms"}))
-
-
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file that appears whole or not at all."""
-    with named_as(path):
-        _write(os.fspath(path), text)
-
-
-def _write(target: str, text: str) -> None:
-    from tempfile import mkstemp
-
-    folder, name = os.path.split(target)
-    handle, name = mkstemp(prefix=f".{name}.", dir=folder or os.curdir)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _names(host: Host, slots: tuple[int, ...], most: int = 8) -> str:
+def _names(host: Rows, slots: tuple[int, ...], most: int = 8) -> str:
     names = [host.name(slot) for slot in slots[:most] if host.ops[slot] is not None]
     return ", ".join(names) + (f", ... {len(slots) - most} more" if len(slots) > most else "")
-
-
-def _slice(
-    name: str,
-    kind: str,
-    began: float,
-    seconds: float,
-    process: int,
-    thread: int,
-    args: dict[str, Any],
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "cat": kind,
-        "ph": "X",
-        "ts": began * 1e6,
-        "dur": seconds * 1e6,
-        "pid": process,
-        "tid": thread,
-        "args": args,
-    }
-
-
-def _metadata(what: str, name: str, process: int, thread: int) -> dict[str, Any]:
-    return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}

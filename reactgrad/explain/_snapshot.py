@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from reactgrad.core._arguments import own_slot
+from reactgrad.core._handles import handle
+from reactgrad.core._lifetime import slots_in_order, tidy
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, at_work
@@ -16,9 +19,9 @@ from reactgrad.values._brief import brief
 from reactgrad.values._store import MISSING, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+    from reactgrad.core._core import Core
+    from reactgrad.core._rows import Rows
+    from reactgrad.nodes._handle import Handle
     from reactgrad.scheduler import Run
 
 State = Literal["clean", "stale", "running", "unset", "error"]
@@ -200,14 +203,14 @@ class RunSnapshot:
     nodes: int
 
 
-def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snapshot:
+def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snapshot:
     """The present state of a graph, with what a run did; runs nothing, see ``Graph.snapshot``."""
     with graph._lock, CollectorPause():
-        graph._tidy()
+        tidy(graph)
         graph._shapes.clear(graph)
         scheduler, host = graph._scheduler, graph._host
         topology, serial = scheduler.topology, scheduler.topology.serial
-        slots = sorted(graph._slots(), key=topology.rank.__getitem__)
+        slots = sorted(slots_in_order(graph), key=topology.rank.__getitem__)
         stale = set(scheduler.truly_stale(slots))
         outcomes = _outcomes(graph, scheduler.last_run if run is None else run)
         texts = _Texts()
@@ -227,16 +230,16 @@ def snapshot(graph: Graph, run: Run | None = None, values: bool = False) -> Snap
     return Snapshot(nodes, tuple(edges))
 
 
-def snapshot_of(graph: Graph, var: Var) -> NodeSnapshot:
+def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:
     """One node as it is now."""
     with graph._lock:
-        slot = graph._own(var, "a display")
+        slot = own_slot(graph, var, "a display")
         stale = bool(graph._scheduler.truly_stale((slot,)))
         outcome = _outcomes(graph, graph._scheduler.last_run).get(slot)
         return _node(graph, slot, stale, outcome, False, _Texts())
 
 
-def snapshot_of_run(graph: Graph, run: Run, times: Iterable[tuple[int, float]] = ()) -> RunSnapshot:
+def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = ()) -> RunSnapshot:
     """What a run did, with the seconds of the slots that it called."""
     with graph._lock:
         serial, leaf = graph._scheduler.topology.serial, graph._scheduler.leaf
@@ -246,17 +249,17 @@ def snapshot_of_run(graph: Graph, run: Run, times: Iterable[tuple[int, float]] =
             for slots in lists
         ]
         spent = {serial[slot]: seconds for slot, seconds in times if serial[slot]}
-        computed = sum(not leaf[slot] for slot in graph._slots())
+        computed = sum(not leaf[slot] for slot in slots_in_order(graph))
         return RunSnapshot(ran, cut_off, skipped, rebuilt, failed, run.seconds, spent, computed)
 
 
-def present(graph: Graph, var: Var) -> Any:
+def present(graph: Core, var: Handle) -> Any:
     """The value of a node, read-only; ``None`` if it is not clean, or released.
 
     Other than ``var.value`` it is no read: ``last_run`` stays what it is, and so do marks.
     """
     with graph._lock:
-        slot = graph._own(var, "a display")
+        slot = own_slot(graph, var, "a display")
         if graph._scheduler.truly_stale((slot,)) or slot in graph._scheduler.dropped:
             return None
         if slot in graph._scheduler.computing or graph._scheduler.error(slot) is not None:
@@ -265,41 +268,41 @@ def present(graph: Graph, var: Var) -> Any:
         return None if value is MISSING else value
 
 
-def key_of(graph: Graph, var: Var) -> int:
+def key_of(graph: Core, var: Handle) -> int:
     """What a node is called in snapshots."""
     with graph._lock:
-        return graph._scheduler.topology.serial[graph._own(var, "a picture")]
+        return graph._scheduler.topology.serial[own_slot(graph, var, "a picture")]
 
 
-def vars_of(graph: Graph, keys: Collection[int]) -> dict[int, Var]:
+def vars_of(graph: Core, keys: Collection[int]) -> dict[int, Handle]:
     """The nodes that snapshots call so, those of them that are still there."""
     wanted = set(keys)
     with graph._lock:
-        graph._tidy()
+        tidy(graph)
         graph._shapes.clear(graph)
         serial = graph._scheduler.topology.serial
-        found = {serial[slot]: slot for slot in graph._slots() if serial[slot] in wanted}
-        return {key: graph._handle(found[key]) for key in keys if key in found}
+        found = {serial[slot]: slot for slot in slots_in_order(graph) if serial[slot] in wanted}
+        return {key: handle(graph, found[key]) for key in keys if key in found}
 
 
-def computing(graph: Graph) -> list[int]:
+def computing(graph: Core) -> list[int]:
     """Keys of the nodes that are being computed, for another thread; waits for nobody."""
     serial = graph._scheduler.topology.serial
     return [serial[slot] for slot in at_work(graph._scheduler)]
 
 
-def adjoint_of(graph: Graph, var: Var) -> Var | None:
+def adjoint_of(graph: Core, var: Handle) -> Handle | None:
     """The adjoint of a node that some live gradient has built; ``None``: none has."""
     with graph._lock:
-        slot = graph._own(var, "a display")
+        slot = own_slot(graph, var, "a display")
         for program in graph._programs.in_order():
-            found = program._known(slot)
+            found = program.known(slot)
             if isinstance(found, int):
-                return graph._handle(found)
+                return handle(graph, found)
     return None
 
 
-def _outcomes(graph: Graph, run: Run) -> dict[int, Outcome]:
+def _outcomes(graph: Core, run: Run) -> dict[int, Outcome]:
     """What a run did with the nodes that are still there."""
     serial = graph._scheduler.topology.serial
     found: dict[int, Outcome] = {}
@@ -334,7 +337,7 @@ class _Texts:
             self._lines[key] = site_text(site)
         return self._lines[key]
 
-    def shape(self, host: Host, slot: int) -> str:
+    def shape(self, host: Rows, slot: int) -> str:
         """dtype and shape."""
         key = id(host.specs[slot])
         if host.specs[slot] is None:
@@ -351,7 +354,7 @@ class _Texts:
 
 
 def _node(
-    graph: Graph, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
+    graph: Core, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
 ) -> NodeSnapshot:
     scheduler, host = graph._scheduler, graph._host
     op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.serial[slot]
@@ -389,7 +392,7 @@ def _node(
     )
 
 
-def _value(graph: Graph, slot: int) -> str:
+def _value(graph: Core, slot: int) -> str:
     """The value of a clean node; looked at where it lies, so that nothing is copied or kept."""
     host = graph._host
     value, found = host.data[slot], host.specs[slot]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reactgrad.core._display import display
+from reactgrad.core._lifetime import tidy
 from reactgrad.memory._budget import BudgetedHost
 from reactgrad.values._ledger import Ledger
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,13 @@ class Stats:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        from reactgrad.viz import html
-
-        return html(self)
+        return display(self)
 
 
-def take_stats(graph: Graph) -> Stats:
+def take_stats(graph: Core) -> Stats:
     """The figures of a graph; see ``Graph.stats``."""
     with graph._lock:
-        graph._tidy()
+        tidy(graph)
         scheduler = graph._scheduler
         topology, totals = scheduler.topology, scheduler.counted()
         slots, host = topology.slots(), graph._host

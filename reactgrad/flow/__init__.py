@@ -24,10 +24,8 @@ from reactgrad.flow._mode import is_grad_enabled as is_grad_enabled
 from reactgrad.flow._mode import mode_here as mode_here
 from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
-from reactgrad.flow._passing import FEWEST_BYTES as FEWEST_BYTES
 from reactgrad.flow._passing import passing as passing
 from reactgrad.flow._saved import hooks_here as hooks_here
 from reactgrad.flow._saved import open_hooks as open_hooks
 from reactgrad.flow._saved import saved_tensors_hooks as saved_tensors_hooks
 from reactgrad.flow._training import mode_of as mode_of
-from reactgrad.values._transient import Transient as Transient

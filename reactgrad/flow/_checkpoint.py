@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad.ops import Handle, current_graph
+from reactgrad.nodes._handle import Handle, current_graph
 from reactgrad.values._transient import Transient
 
 _inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)

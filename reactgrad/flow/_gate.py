@@ -8,7 +8,8 @@ from typing import Any
 
 from reactgrad._errors import DTypeError
 from reactgrad.flow._mode import no_grad
-from reactgrad.ops import DETACH, SCALE_GRAD, Handle, apply
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.ops import DETACH, SCALE_GRAD
 
 
 def detach_node(x: Any) -> Any:

@@ -11,10 +11,8 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from reactgrad.values._footprint import FEWEST_BYTES
 from reactgrad.values._transient import Transient
-
-# Smaller values come from memory that the process keeps anyway, and cost more to look after than they take.
-FEWEST_BYTES = 1 << 16
 
 
 class Passing(Transient):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad.backend import weak_spec
-from reactgrad.ops import MODE
+from reactgrad.nodes._leaf import MODE
 
 
 def mode_of(graph: Any) -> Any:

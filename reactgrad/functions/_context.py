@@ -22,11 +22,13 @@ from reactgrad._errors import (
     UnsetError,
 )
 from reactgrad.backend import owner
-from reactgrad.functions._lift import OPERAND, Lifted
+from reactgrad.build._functions import call_lifted, output_of
 from reactgrad.functions._perturbed import nearby
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._function_names import remember
-from reactgrad.ops import Handle, spread
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._lifted import OPERAND, Lifted
+from reactgrad.ops import spread
 
 # Where a saved value comes from: ("argument", which operand), ("output", which), ("saved", which of
 # those that are neither), or ("none", 0).
@@ -212,7 +214,7 @@ class Rule:
             places = [i for i, fixed in enumerate(self._op.layout) if fixed is OPERAND]
             return self._arguments[places[which]]
         beside = len(self._op.outputs) if kind == "saved" else 0
-        return self._node._graph._output(self._node, beside + which)
+        return output_of(self._node._graph, self._node, beside + which)
 
     def _form(self) -> Any:
         if self._op.form is None:
@@ -250,8 +252,11 @@ class Rule:
 
         declared = graph._host.specs[var._slot]
         # Of the function's node, so that forward runs before.
-        return graph._call_lifted(
-            Lifted(derivative, declared, derivative, None, (), derivative), [self._node], None
+        return call_lifted(
+            graph,
+            Lifted(derivative, declared, derivative, None, (), derivative),
+            [self._node],
+            None,
         )
 
     def finish(self, parts: Sequence[Any], like: Sequence[Any]) -> list[Any]:
@@ -294,7 +299,7 @@ def _guarded(
         declared = None
     layout = (OPERAND, OPERAND, read, beside, *[OPERAND] * len(operands))
     op = Lifted(as_built, declared, _as_built_vjp, layout, (), _as_built_jvp)
-    return graph._call_lifted(op, [part, node.detach(), *operands], None)
+    return call_lifted(graph, op, [part, node.detach(), *operands], None)
 
 
 def as_built(

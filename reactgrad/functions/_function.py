@@ -11,6 +11,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad.backend import Spec, owner, read_value, spec
+from reactgrad.build._functions import call_lifted, outputs
 from reactgrad.functions._context import (
     Context,
     NotRun,
@@ -21,9 +22,10 @@ from reactgrad.functions._context import (
     take,
     unchanged,
 )
-from reactgrad.functions._lift import OPERAND, Lifted, refuse_hidden
 from reactgrad.nodes._function_names import remember
-from reactgrad.ops import Handle, current_graph, spread
+from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
+from reactgrad.ops import spread
 
 
 class Function:
@@ -209,8 +211,8 @@ class Function:
         operands = [value for value in values if isinstance(value, Handle)]
         layout = tuple([OPERAND if isinstance(value, Handle) else value for value in values])
         graph = operands[0]._graph if operands else current_graph()
-        results = graph._call_lifted(
-            Applied(cls, layout, tuple(named)), operands, None, shared=True
+        results = call_lifted(
+            graph, Applied(cls, layout, tuple(named)), operands, None, shared=True
         )
         return results[0] if cls._outputs is None else results
 
@@ -279,10 +281,10 @@ class Applied(Lifted):
         assert self.vjp is not None
         try:
             if any(one is None for one in g) and rule.materializes():
-                zero, outputs = node._graph.const(0.0), node._graph._outputs(node)
+                zero, results = node._graph.const(0.0), outputs(node._graph, node)
                 g = [
                     spread(zero, y) if one is None else one
-                    for one, y in zip(g, outputs, strict=True)
+                    for one, y in zip(g, results, strict=True)
                 ]
             parts = self.vjp(RuleContext(rule, needed), *g)
         except NotRun:
@@ -341,15 +343,15 @@ class Applied(Lifted):
                 )
 
     def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
-        rule, outputs = Rule(self, node, arguments, program), node._graph._outputs(node)
+        rule, results = Rule(self, node, arguments, program), outputs(node._graph, node)
         assert self.jvp is not None
         try:
             parts = self.jvp(RuleContext(rule, [one is not None for one in tangents]), *tangents)
         except NotRun:
-            return rule.postponed(outputs)
+            return rule.postponed(results)
         single = self.function._outputs is None
         parts = [parts] if single or not isinstance(parts, tuple | list) else parts
-        return rule.finish(parts, outputs[: len(parts)])
+        return rule.finish(parts, results[: len(parts)])
 
     def still_so(self, read: dict[str, Any], value: Any) -> bool:
         """Whether what rules have read on ctx is what forward has left by now."""

@@ -5,29 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad.autodiff import checked, fits
 from reactgrad.backend import Binder, Spec, register_binder, register_kernel, spec
-from reactgrad.ops import (
-    LINEAR,
-    OPS,
-    Attrs,
-    Handle,
-    Op,
-    _numpy_protocols,
-    apply,
-    known_shape,
-    sum_to,
-)
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._op import LINEAR, OPS, PRIMITIVES, Attrs, Op
+from reactgrad.ops import _numpy_protocols, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
 from reactgrad.values._store import frozen_copy
-
-PRIMITIVES: Final[dict[str, Primitive]] = {}
 
 
 class NameTakenError(ReactgradError, ValueError):

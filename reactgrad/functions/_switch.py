@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec
-from reactgrad.functions._lift import Lifted
-from reactgrad.ops import Handle, current_graph
+from reactgrad.build._constants import zeros_like
+from reactgrad.build._functions import call_switch
+from reactgrad.core._handles import handle
+from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._switch_op import common
 
 
 class _Choice:
@@ -51,24 +55,14 @@ class Switch(Lifted):
 
     def twin(self, graph: Any) -> Switch:
         """The same choice between the same nodes of a fork."""
-        first, second = (graph._handle(branch._slot) for branch in self.branches)
+        first, second = (handle(graph, branch._slot) for branch in self.branches)
         return Switch((first, second))
-
-
-def common(branches: Sequence[Spec | None]) -> Spec | None:
-    """What is known of a choice between values of these specs, whichever is taken.
-
-    Nothing of numbers, which stay what they are.
-    """
-    first, second = branches
-    known = first is second and first is not None and first.weak is None and first.known
-    return first if known else None
 
 
 def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
     """The gradient of the chosen branch is that of the switch, of the other one zero."""
 
-    zeros = g._graph._zeros_like
+    zeros = partial(zeros_like, g._graph)
     return None, switch(condition, g, zeros(first)), switch(condition, zeros(second), g)
 
 
@@ -76,7 +70,7 @@ def _jvp(tangents: tuple[Any, ...], ans: Any, condition: Any, first: Any, second
     """The tangent of the chosen branch is that of the switch."""
     graph = ans._graph
     moving = (
-        graph._zeros_like(branch) if t is None else t
+        zeros_like(graph, branch) if t is None else t
         for t, branch in zip(tangents[1:], (first, second), strict=True)
     )
     return switch(condition, *moving)
@@ -133,4 +127,4 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
     for one in (first, second):
         if not hasattr(one, "_programs_dict"):
             raise DTypeError("switch chooses between Vars; detach its result instead: y.detach().")
-    return graph._call_switch(Switch((first, second)), condition)
+    return call_switch(graph, Switch((first, second)), condition)

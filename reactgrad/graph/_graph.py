@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -12,42 +11,37 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from reactgrad._errors import (
     BlockError,
     DTypeError,
-    GraphError,
     SetError,
 )
-from reactgrad.autodiff import Program, Programs, find_program, wanted_leaves
-from reactgrad.build import _computed
-from reactgrad.build._reuse import Reuse, ReuseBlock
-from reactgrad.change import _set
-from reactgrad.change._change import Change
+from reactgrad.autodiff import find_program, wanted_leaves
+from reactgrad.build._computed import add_computed, apply
+from reactgrad.build._functions import call_lifted, outputs
+from reactgrad.build._leaf import new_leaf
+from reactgrad.build._reuse import ReuseBlock
 from reactgrad.change._edit import Edits, insert, remove, void_inside
 from reactgrad.change._former_shapes import Shapes
-from reactgrad.change._remove import Removal, settle
+from reactgrad.change._make_way import forget_unseen
+from reactgrad.change._remove import settle
 from reactgrad.change._rollback import give_back
-from reactgrad.change._set import write_plainly, write_together
-from reactgrad.core import _handles
-from reactgrad.core._handles import by_name
-from reactgrad.core._measured import Measured
-from reactgrad.core._observers import Observers
-from reactgrad.core._read_together import Asked
-from reactgrad.core._rows import Host
+from reactgrad.change._set import set_many, write_plainly, write_together
+from reactgrad.core._arguments import named, own_each, own_slot, own_slots
+from reactgrad.core._core import Core
+from reactgrad.core._handles import handle
+from reactgrad.core._held import held
+from reactgrad.core._lifetime import slots_in_order, tidy
+from reactgrad.core._names import by_name
+from reactgrad.core._twins import twin_of
+from reactgrad.core._var_list import VarList
 from reactgrad.flow import GradMode, mode_of
-from reactgrad.graph._fork import WhatIf, fork, twin_of
-from reactgrad.graph._var import DetachedVar, Var
+from reactgrad.graph._detached import DetachedVar
+from reactgrad.graph._fork import WhatIf, fork
+from reactgrad.graph._var import Var
+from reactgrad.memory._host import Host
+from reactgrad.nodes._handle import Handle, enter, leave, on_default
 from reactgrad.nodes._scope import Scope
-from reactgrad.observing._observe import announce
 from reactgrad.observing._stabilize import stabilize
-from reactgrad.observing._tell import held
-from reactgrad.ops import (
-    Handle,
-    enter,
-    leave,
-    on_default,
-)
-from reactgrad.reading import _refresh as _reading
-from reactgrad.reading._joint_run import OneRead
-from reactgrad.reading._plan import planned
-from reactgrad.reading._refresh import (
+from reactgrad.observing._tell import deliver
+from reactgrad.reading._limits import (
     left_to_run,
     raise_cancelled,
     read_executor,
@@ -55,8 +49,10 @@ from reactgrad.reading._refresh import (
     running_by,
     within,
 )
-from reactgrad.reading._run import Plan, Run, Running, VarList
-from reactgrad.scheduler import Run as RawRun
+from reactgrad.reading._plan import planned
+from reactgrad.reading._refresh import refresh
+from reactgrad.reading._run import Plan, Run, Running
+from reactgrad.reading._value import value
 from reactgrad.scheduler import (
     Scheduler,
     Serial,
@@ -67,14 +63,14 @@ from reactgrad.values._set_together import FEW
 from reactgrad.values._store import CONST, INPUT, MISSING, PARAM, Leaf
 
 if TYPE_CHECKING:
-    from reactgrad.explain._events import Event, EventLog
+    from reactgrad.explain._event import Event
     from reactgrad.explain._record import Recording
     from reactgrad.explain._snapshot import Snapshot
     from reactgrad.explain._stats import Stats
     from reactgrad.explain._why import Why
 
 
-class Graph:
+class Graph(Core[Var]):
     """A dataflow graph whose nodes know the versions they were computed from.
 
     Building and setting compute nothing; reading recomputes exactly the stale ancestors of what
@@ -116,48 +112,18 @@ class Graph:
     ) -> None:
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
-        self._open(rng)
-        self._adopt(Scheduler(self._host))
+        host = Host(self)
+        self._open(rng, host)
+        self._adopt(Scheduler(host))
         self.max_bytes = max_bytes
         if jit:
             self.jit = jit
         if executor is not None:
             self.executor = executor
 
-    _traced = False  # whether a transform has made it for the function that it differentiates
-
-    def _open(self, seed: int) -> None:
-        self.seed = seed
-        self._host = Host(self)
-        self._programs = Programs()
-        # Asked before each value that is read, while something is built that may not depend on some.
-        self._may_read: Callable[[int], None] | None = None
-        self._asked = Asked()
-        self._subgraphs: Any = None  # what was built for them, see ``_subgraph.Pool``
+    def _open(self, seed: int, host: Host) -> None:
+        super()._open(seed, host)
         self._shapes = Shapes()
-        self._reuse: Reuse | None = None  # what reuse blocks have built, once there was one
-        self._observers = Observers()
-        self._observed = self._observers.observed  # empty: nobody looks at what happens
-        self._events: EventLog | None = None
-        self._measured = Measured()
-        self._edits: Edits | None = None  # what the innermost open `with g.edit():` has collected
-        self._removals: list[Removal] = []  # nodes that an open transaction has removed
-        self._lineage: list[tuple[weakref.ref[Graph], int]] = []
-        self._noted: list[Any]  # by the open transactions, innermost last
-        # Forks of this graph that are being computed, each as often as it is.
-        self._followed: dict[object, Graph] = {}
-
-    def _adopt(self, scheduler: Scheduler) -> None:
-        """Take this scheduler, and keep at hand what every read looks at."""
-        self._scheduler = scheduler
-        self._host.scheduler = scheduler
-        self._lock = scheduler.lock
-        self._mark = scheduler.staleness.mark
-        self._computing = scheduler.computing
-        self._pending = scheduler.staleness.pending
-        self._noted = scheduler.notes.open
-        self._handed = self._host.handed
-        self._transient = self._host.transient
 
     def __copy__(self) -> Graph:
         raise DTypeError("a graph is copied with g.fork(), which shares all values.")
@@ -168,49 +134,18 @@ class Graph:
     def __reduce__(self) -> Any:
         raise DTypeError("a graph is not pickled; write it with g.save(path).")
 
-    def __del__(self) -> None:
-        # The scheduler and its host know each other: without this, arrays would wait for the
-        # cyclic garbage collector.
-        host = getattr(self, "_host", None)
-        if host is not None:
-            host.close()
+    # The ports, see ``Core``.
 
-    # The work itself, part by part; each is a function of a graph in a module of its own.
-
-    _new_var = _handles.new_var
-    _handle = _handles.handle
-    _live = _handles.live
-    _tidy = _handles.tidy
-    _set_name = _handles.set_name
-    _slots = _handles.slots
-    _own = _handles.own
-    _own_all = _handles.own_all
-    _own_each = _handles.own_each
-
-    _new_leaf = _computed.new_leaf
-    _apply = _computed.apply
-    _refuse_tuple = _computed.refuse_tuple
-    _call_lifted = _computed.call_lifted
-    _outputs = _computed.outputs
-    _output = _computed.output
-    _call_switch = _computed.call_switch
-    _link_branches = _computed.link_branches
-    _add_computed = _computed.add_computed
-    _copy = _computed.copy
-    _full = _computed.full
-    _zeros_like = _computed.zeros_like
-    _zeros = _computed.zeros
-
-    _write_one_plainly = _set.write_one_plainly
-    _set_many = _set.set_many
-    _set_cutoff = _set.set_cutoff
-
-    _refresh = _reading.refresh
-    _follow_rules = _reading.follow_rules
-    _value = _reading.value
-    _hand_out = _reading.hand_out
-    _clean_value = _reading.clean_value
-    _clean_values = _reading.clean_values
+    _var = Var
+    _detached_var = DetachedVar
+    _handle = handle
+    _apply = apply
+    _add_computed = add_computed
+    _call_lifted = call_lifted
+    _outputs = outputs
+    _deliver = deliver
+    _forget_unseen = forget_unseen
+    _value = value
 
     # --- leaves ------------------------------------------------------------------------------
 
@@ -264,7 +199,7 @@ class Graph:
         >>> y.value
         array([ 3.,  7., 11.], dtype=float32)
         """
-        return self._new_leaf(INPUT, value, name, shape, dtype, cutoff)
+        return new_leaf(self, INPUT, value, name, shape, dtype, cutoff)
 
     def param(
         self,
@@ -304,7 +239,7 @@ class Graph:
         >>> w.grad
         array([2., 4.])
         """
-        return self._new_leaf(PARAM, value, name, shape, dtype, cutoff)
+        return new_leaf(self, PARAM, value, name, shape, dtype, cutoff)
 
     def const(self, value: Any, name: str | None = None) -> Var:
         """A leaf whose value never changes.
@@ -332,7 +267,7 @@ class Graph:
         >>> (g.const(2.0) * 3.0).value
         np.float64(6.0)
         """
-        return self._new_leaf(CONST, value, name, None, None, None)
+        return new_leaf(self, CONST, value, name, None, None, None)
 
     # --- building: blocks around what is written ---------------------------------------------
 
@@ -428,19 +363,7 @@ class Graph:
         """The node with this name; in a fork also the twin of a node."""
         if isinstance(name, Handle):
             return twin_of(self, name)
-        with self._lock:
-            self._tidy()
-            slot = by_name(self, name)
-            if slot is None:
-                from difflib import get_close_matches  # slow to import, and only for this
-
-                close = get_close_matches(str(name), self._host.named, 3)
-                known = ", ".join(close or sorted(self._host.named)[:12]) or "none yet"
-                raise UnknownNameError(
-                    f"no node of this graph has the name {name!r} ({'close' if close else 'names'}: "
-                    f"{known}). A name alone does not keep a node: hold its Var, or g.keep(var)."
-                )
-            return self._handle(slot)
+        return named(self, name)
 
     def __setitem__(self, name: str | Var, value: Any) -> NoReturn:
         raise SetError(f"g[{name!r}] is a node, not a place: write g[{name!r}].set({value!r:.40}).")
@@ -448,7 +371,7 @@ class Graph:
     def __contains__(self, item: object) -> bool:
         """Whether a Var, or a node with this name, belongs to the graph."""
         with self._lock:
-            self._tidy()
+            tidy(self)
             if isinstance(item, str):
                 return by_name(self, item) is not None
             return isinstance(item, Handle) and item._graph is self
@@ -468,42 +391,42 @@ class Graph:
         >>> len(g.nodes)
         3
         """
-        slot = self._own(var, "keep")
+        slot = own_slot(self, var, "keep")
         with self._lock:
-            var = self._handle(slot)
+            var = handle(self, slot)
             self._host.kept[slot] = var
         return var
 
     @property
-    def nodes(self) -> VarList:
+    def nodes(self) -> VarList[Var]:
         """All nodes in order of creation."""
         with self._lock:
-            self._tidy()
+            tidy(self)
             self._shapes.clear(self)
-            return VarList([self._handle(slot) for slot in self._slots()])
+            return VarList([handle(self, slot) for slot in slots_in_order(self)])
 
-    def _leaves(self, kind: Leaf) -> VarList:
+    def _leaves(self, kind: Leaf) -> VarList[Var]:
         with self._lock:
-            self._tidy()
+            tidy(self)
             host, serial = self._host, self._scheduler.topology.serial
             slots = [slot for slot, op in enumerate(host.ops) if op is kind]  # few of all nodes
             slots.sort(key=serial.__getitem__)
-            return VarList([self._handle(slot) for slot in slots if slot not in host.removed])
+            return VarList([handle(self, slot) for slot in slots if slot not in host.removed])
 
     @property
-    def inputs(self) -> VarList:
+    def inputs(self) -> VarList[Var]:
         """All inputs in order of creation."""
         return self._leaves(INPUT)
 
     @property
-    def params(self) -> VarList:
+    def params(self) -> VarList[Var]:
         """All params in order of creation."""
         return self._leaves(PARAM)
 
     def __len__(self) -> int:
         """Number of nodes, constants included."""
         with self._lock:
-            self._tidy()
+            tidy(self)
             self._shapes.clear(self)
             return len(self._scheduler.topology) - len(self._host.removed)
 
@@ -553,26 +476,13 @@ class Graph:
             many = len(values) > FEW
             if many and self._host.together and write_together(self, values):
                 return
-            slots, given = self._own_each(values, "set"), list(values.values())
+            slots, given = own_each(self, values, "set"), list(values.values())
             if DetachedVar in map(type, values):
                 next(var for var in values if type(var) is DetachedVar).set(None)  # says why not
             if not slots or not write_plainly(self, slots, given):
-                self._set_many([*zip(slots, given, strict=True)])
+                set_many(self, [*zip(slots, given, strict=True)])
             elif many:
                 self._host.remember(values, slots)
-
-    def _announce(self, slots: Iterable[int] = ()) -> None:
-        """Let observers hear of a change that was made; these nodes have new values by it."""
-        if self._observed:
-            announce(self, slots)
-
-    def _one_read(self) -> OneRead:
-        """Tell the runs of a block as one."""
-        return OneRead(self)
-
-    def _hold(self) -> held:
-        """Hold back observers for a block; for what makes several steps."""
-        return held(self)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -689,18 +599,18 @@ class Graph:
             with self._lock, running_by(self, executor):
                 return self.forward(*targets, retry=retry, timeout=timeout)
         with self._lock:
-            self._tidy()
-            slots = self._own_all(targets, "forward")
+            tidy(self)
+            slots = own_slots(self, targets, "forward")
             if limit is None:
-                return Run(self, self._refresh(slots, retry=retry))
+                return Run(self, refresh(self, slots, retry=retry))
             if limit <= 0.0:
                 left = left_to_run(self, slots, retry)
                 if left:
                     self._scheduler.cancel()  # also the run that this is read in
                     raise_cancelled(self, left)
-                return Run(self, self._refresh(slots))
+                return Run(self, refresh(self, slots))
             with within(limit, self._scheduler.cancel):
-                return Run(self, self._refresh(slots, retry=retry))
+                return Run(self, refresh(self, slots, retry=retry))
 
     @property
     def executor(self) -> Serial | Threads:
@@ -764,7 +674,7 @@ class Graph:
         """The value of a function's node for a rule that is built anew when it is so no more."""
         return self._value(slot)
 
-    def _rule_saw(self, program: Program) -> None:
+    def _rule_saw(self, program: Any) -> None:
         """Hear that a rule has read what only this program will build anew when it is so no more."""
 
     def stabilize(self) -> int:
@@ -840,16 +750,16 @@ class Graph:
         (1, True)
         """
         with self._lock:
-            slots = [self._own(target, "plan") for target in targets]
+            slots = [own_slot(self, target, "plan") for target in targets]
             if gradient:
-                for target in [self._handle(slot) for slot in slots]:
+                for target in [handle(self, slot) for slot in slots]:
                     leaves = wanted_leaves(self, target._slot)
                     program, held = find_program(target, None)
                     slots += [var._slot for var in program.adjoints(leaves, held)]
             stale = planned(self, slots)
             serial, mean = self._scheduler.topology.serial, self._measured.mean
             times = [mean(slot, serial[slot]) for slot in stale]
-            return Plan([self._handle(slot) for slot in stale], times)
+            return Plan([handle(self, slot) for slot in stale], times)
 
     # --- explaining --------------------------------------------------------------------------
 
@@ -891,9 +801,9 @@ class Graph:
           x was set: version 1 -> 2
         (g.events = True, before a change, keeps the line that made it)
         """
-        from reactgrad.explain._why import explain
+        from reactgrad.explain._search import explain
 
-        return explain(self, self._handle(self._own(var, "why")))
+        return explain(self, handle(self, own_slot(self, var, "why")))
 
     def record(self, *, snapshots: bool = False) -> Recording:
         """Record every run of a ``with`` block, node by node.
@@ -1038,7 +948,7 @@ class Graph:
 
     @jit.setter
     def jit(self, jit: int) -> None:
-        from reactgrad.values._jit import set_jit  # imported where it is used: few graphs have it
+        from reactgrad.memory._jit import set_jit  # imported where it is used: few graphs have it
 
         set_jit(self, jit)
 
@@ -1300,20 +1210,6 @@ class Graph:
         """
         with self._lock:
             self._host.grads.clear()
-
-    def _live_programs(self) -> list[tuple[int, dict[Any, Any]]]:
-        """The gradient programs that live handles keep, by the slot of their output."""
-        found: dict[int, dict[Any, Any]] = dict(self._host.twin_programs)
-        for program in self._programs.in_order():
-            ref = self._host.handles[program._output]
-            var = ref() if ref is not None else None
-            if var is not None and program._output not in self._host.removed:
-                found[var._slot] = {
-                    key: entry
-                    for key, entry in var._programs_dict().items()
-                    if isinstance(entry, tuple)
-                }
-        return list(found.items())
 
     # --- forks ---------------------------------------------------------------------------------
 
@@ -1679,7 +1575,7 @@ class Graph:
         >>> rg.Graph().check_invariants()
         """
         with self._lock:
-            self._tidy()
+            tidy(self)
             self._shapes.clear(self)
             check_invariants(self._scheduler)
             self._host.check()
@@ -1701,57 +1597,6 @@ class Graph:
         """
         with self._lock:
             self._scheduler.forget()
-
-    def _view(self, run: RawRun) -> Run:
-        return Run(self, run)
-
-    def _update_program(self, program: Program, slots: set[int]) -> None:
-        """Build gradients anew whose operands' shapes show only in values."""
-        programs = self._programs
-        # But in the midst of an edit rules may look at values: nothing else changes.
-        following, programs.following = programs.following, not programs.changing
-        try:
-            with Change(self) as change:
-                change.update(program, slots, slots)
-                change.follow()
-        finally:
-            programs.following = following
-
-    def _retain_between(self, program: Program, root: int, retain: bool) -> None:
-        """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
-        host = self._host
-        between = program.between(root)
-        if retain:
-            host.spared |= between
-            return
-        host.spared -= between
-        self._release(between)
-
-    def _release(self, slots: Iterable[int]) -> None:
-        """Let go of those values that come back the same when they are needed (rule E17)."""
-        scheduler, host = self._scheduler, self._host
-        scheduler.attend()
-        mark = scheduler.staleness.mark
-        # A transaction that fails gives values back, and what they show must be as it was.
-        let_go = host.release if scheduler.notes else host.reclaim
-        let_go(
-            [
-                slot
-                for slot in slots
-                if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
-            ]
-        )
-
-    def _dtype_kind(self, slot: int) -> str:
-        found = self._host.specs[slot]
-        return "" if found is None else found.dtype.kind
-
-
-class UnknownNameError(GraphError, KeyError):
-    """A name that no node of the graph has."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 on_default(Graph)

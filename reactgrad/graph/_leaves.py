@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reactgrad.ops import current_graph
+from reactgrad.nodes._handle import current_graph
 
 if TYPE_CHECKING:
     from reactgrad.graph._var import Var

@@ -3,484 +3,42 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from reactgrad import ops
 from reactgrad._errors import (
     DTypeError,
     GradientError,
-    OutdatedRuleError,
-    ReactgradError,
     SetError,
-    ShapeError,
 )
 from reactgrad.autodiff import backward, wanted_leaves
 from reactgrad.autodiff._hooks import HookHandle, register_after_grad, register_hook
-from reactgrad.backend import device_of_kind, read_value
 from reactgrad.change._edit import replace_parent, rewire
 from reactgrad.change._pin import pin, unpin
 from reactgrad.change._remove import Grave
-from reactgrad.change._rollback import note_cutoff, note_frozen
-from reactgrad.core._observers import Observer
-from reactgrad.flow import detach_node, scale_grad
+from reactgrad.change._set import set_cutoff, set_many, write_one_plainly
+from reactgrad.core._handles import handle, refuse_tuple
+from reactgrad.core._held import announce
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._names import set_name
+from reactgrad.core._notes import note_cutoff, note_frozen
+from reactgrad.core._observer import Observer
+from reactgrad.core._var_list import VarList
+from reactgrad.graph._detached import DetachedVar
+from reactgrad.graph._value import Value
 from reactgrad.nodes._cutoff import read_cutoff
+from reactgrad.nodes._output import Output
 from reactgrad.observing._observe import observe
-from reactgrad.ops import Handle, _numpy_protocols
-from reactgrad.reading._run import Run, VarList
+from reactgrad.reading._refresh import refresh
+from reactgrad.reading._run import Run
 from reactgrad.values._brief import told
-from reactgrad.values._function_steps import PLAIN
-from reactgrad.values._store import CONST, MISSING, PARAM, Leaf, Lease
+from reactgrad.values._store import CONST, MISSING, PARAM, Leaf
 
-if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
 
-
-class CopyError(ReactgradError, ValueError):
-    """NumPy asked for the memory of a node itself."""
-
-
-class Value(Handle):
-    """What Vars and their detached views have in common: reading, and building on them."""
-
-    __slots__ = ()
-    _graph: Graph
-
-    # --- reading -----------------------------------------------------------------------------
-
-    @property
-    def value(self) -> Any:
-        """The value, recomputed where it is stale; read-only, and never changed later.
-
-        The same object until the value changes. Values of shape () are NumPy scalars; Python
-        numbers and results of Python functions are what they are.
-
-        Raises
-        ------
-        UnsetError
-            If an input that is needed has no value.
-        Exception
-            What a node raised that is needed.
-        """
-        graph = self._graph
-        slot = self._slot
-        handed = graph._handed
-        # Else nobody was given it since it changed; to raise would cost more than to ask.
-        if slot in handed:
-            try:
-                value = handed[slot]
-                if not (
-                    # In this order: a transaction that fails marks before it ends, and what is pending
-                    # is marked before it is so no more. So whatever ends meanwhile is seen by a later
-                    # look.
-                    graph._noted
-                    or graph._pending
-                    or graph._mark[slot]
-                    or graph._computing
-                    or graph._followed
-                    # Without the lock: the same before and after, so it was the value in between, too.
-                    or value is not handed[slot]
-                ):
-                    if type(value) is not Lease:
-                        return value
-                    value = value()
-                    if value is not None:
-                        return value
-            except KeyError:  # another thread has replaced it meanwhile
-                pass
-        if graph._may_read:
-            graph._may_read(slot)
-        reader = graph._scheduler.reader  # a function that is expected to read this
-        if reader is not None and not (graph._followed or graph._transient) and reader.notes(slot):
-            value = graph._host.data[slot]
-            if type(value) in PLAIN:
-                return value
-            value = graph._handed.get(slot, MISSING)
-            return graph._hand_out(slot) if value is MISSING or type(value) is Lease else value
-        return graph._value(slot)
-
-    @value.setter
-    def value(self, value: Any) -> None:
-        raise SetError(f"a value cannot be assigned; write {self.name}.set({value!r:.40}).")
-
-    def numpy(self) -> Any:
-        """The value as a new, writable NumPy array."""
-        return np.array(self._to_host())
-
-    def _to_host(self) -> Any:
-        value, found = self.value, self._graph._host.specs[self._slot]
-        if found is not None and found.kind != "cpu":
-            return device_of_kind(found.kind).to_numpy(value)
-        return value
-
-    def item(self) -> Any:
-        """The one element as a Python number.
-
-        Raises
-        ------
-        ShapeError
-            If there is not exactly one.
-        """
-        value = np.asarray(self._to_host())
-        if value.size != 1:
-            raise ShapeError(
-                f"{self.name!r} has shape {value.shape}; only a single element is a number. Index "
-                "or reduce it first."
-            )
-        return value.item()
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        number = self.item()
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise DTypeError(
-                f"{self.name!r} is of {self.dtype} and cannot be an index; integers can."
-            )
-        return number
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def __bool__(self) -> bool:
-        found = self._graph._host.specs[self._slot]
-        if found is None:
-            return bool(self.value)
-        return bool(self.item())
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if copy is False:
-            raise CopyError(
-                "np.asarray(var, copy=False): a Var gives NumPy a copy, so that writing to it "
-                "cannot change the graph; var.value is read-only and costs no copy."
-            )
-        return np.array(self._to_host(), dtype)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape, without computing; ``None`` for lengths not known before an input is set.
-
-        Of a Python function's result that declares none it is computed.
-        """
-        found = self._graph._host.specs[self._slot]
-        return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
-
-    def value_shape(self) -> tuple[int, ...]:
-        """The shape of the present value, which is computed."""
-        shape = np.shape(self._present())
-        self._graph._programs.observe(self._slot, shape)
-        return shape
-
-    def _present(self) -> Any:
-        """The value, to be told its shape by it.
-
-        Raises
-        ------
-        OutdatedRuleError
-            In the middle of a change, if it is not there: nothing runs before that is made.
-        """
-        graph, slot = self._graph, self._slot
-        midst = graph._programs.reshaping or graph._programs.changing
-        if midst and (graph._scheduler.is_stale(slot) or graph._host.data[slot] is MISSING):
-            raise OutdatedRuleError(
-                f"{self.name!r} has a shape that shows only in its value, which was not computed anew "
-                "when a gradient was built. Differentiate again once all inputs have values."
-            )
-        return graph._value(slot)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype, without computing; of a Python function's result it is computed."""
-        found = self._graph._host.specs[self._slot]
-        if found is None:
-            return np.asarray(self._present()).dtype
-        return found.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        size = 1
-        for n in self.shape:
-            if n is None:
-                raise self._unknown_length()
-            size *= n
-        return size
-
-    def _unknown_length(self) -> ShapeError:
-        return ShapeError(
-            f"{self.name!r} has shape {self.shape}: the length is not known before the input is set."
-        )
-
-    @property
-    def device(self) -> str:
-        """Where the value lives, such as ``"cpu"``; of a Python function's result it is computed."""
-        found = self._graph._host.specs[self._slot]
-        if found is None:
-            found = read_value(self._present(), self.name)[0]
-        return "cpu" if found is None else found.device
-
-    @property
-    def graph(self) -> Graph:
-        """The graph that the node belongs to."""
-        return self._graph
-
-    def _literal(self) -> int | float | complex | None:
-        """The Python number that a constant holds, if it holds one."""
-        host = self._graph._host
-        found = host.specs[self._slot]
-        if host.ops[self._slot] is CONST and found is not None and found.weak is not None:
-            return host.data[self._slot]
-        return None
-
-    @property
-    def name(self) -> str:
-        """The name: the one that was set, unique in the graph, or one like ``tanh_3``."""
-        return self._graph._host.name(self._slot)
-
-    # --- building ----------------------------------------------------------------------------
-
-    # The functions themselves, which take the node first: each call counts where models are built.
-    __add__ = ops.add
-    __sub__ = ops.subtract
-    __mul__ = ops.multiply
-    __truediv__ = ops.divide
-    __floordiv__ = ops.floor_divide
-    __mod__ = ops.remainder
-    __pow__ = ops.raised
-    __matmul__ = ops.matmul
-    __eq__ = ops.equal  # type: ignore[assignment]
-    __ne__ = ops.not_equal  # type: ignore[assignment]
-    __lt__ = ops.less
-    __le__ = ops.less_equal
-    __gt__ = ops.greater
-    __ge__ = ops.greater_equal
-
-    def __radd__(self, other: Any) -> Any:
-        return ops.add(other, self)
-
-    def __rsub__(self, other: Any) -> Any:
-        return ops.subtract(other, self)
-
-    def __rmul__(self, other: Any) -> Any:
-        return ops.multiply(other, self)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return ops.divide(other, self)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return ops.floor_divide(other, self)
-
-    def __rmod__(self, other: Any) -> Any:
-        return ops.remainder(other, self)
-
-    def __rpow__(self, other: Any) -> Any:
-        return ops.power(other, self)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return ops.matmul(other, self)
-
-    def __neg__(self) -> Any:
-        return ops.negative(self)
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return ops.absolute(self)
-
-    def __and__(self, other: Any) -> Any:
-        return _logical(ops.logical_and, self, other, "&")
-
-    def __rand__(self, other: Any) -> Any:
-        return _logical(ops.logical_and, other, self, "&")
-
-    def __or__(self, other: Any) -> Any:
-        return _logical(ops.logical_or, self, other, "|")
-
-    def __ror__(self, other: Any) -> Any:
-        return _logical(ops.logical_or, other, self, "|")
-
-    def __invert__(self) -> Any:
-        if self.dtype.kind != "b":
-            raise DTypeError(f"~ negates booleans; {self.name!r} is of {self.dtype}.")
-        return ops.logical_not(self)
-
-    __hash__ = object.__hash__
-
-    def __getitem__(self, key: Any) -> Any:
-        return ops.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise SetError(
-            f"{self.name}[...] = ... would change a value behind its version. For an input or param "
-            f"write `with {self.name}.mutate() as a: a[...] = ...`; elsewhere use rg.where."
-        )
-
-    def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
-            raise DTypeError(f"{self.name!r} has shape () and so no length.")
-        if shape[0] is None:
-            raise self._unknown_length()
-        return shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
-    @property
-    def T(self) -> Any:
-        """The value with its axes reversed."""
-        return ops.transpose(self)
-
-    def transpose(self, *axes: Any) -> Any:
-        """The value with its axes in another order; see ``rg.transpose``."""
-        return ops.transpose(self, None if axes in ((), (None,)) else _spread(axes))
-
-    def reshape(self, *shape: Any) -> Any:
-        """The elements in another shape; see ``rg.reshape``."""
-        return ops.reshape(self, _spread(shape))
-
-    def ravel(self) -> Any:
-        """The elements along one axis."""
-        return ops.reshape(self, (-1,))
-
-    flatten = ravel
-
-    def squeeze(self, axis: Any = None) -> Any:
-        """Without axes of length 1; see ``rg.squeeze``."""
-        return ops.squeeze(self, axis)
-
-    def astype(self, dtype: Any) -> Any:
-        """Converted to another dtype; see ``rg.astype``."""
-        return ops.astype(self, dtype)
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Sum over axes; see ``rg.sum``."""
-        return ops.sum(self, axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Mean over axes; see ``rg.mean``."""
-        return ops.mean(self, axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Largest element over axes; see ``rg.max``."""
-        return ops.max(self, axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Smallest element over axes; see ``rg.min``."""
-        return ops.min(self, axis, keepdims=keepdims)
-
-    def clip(self, min: Any = None, max: Any = None) -> Any:
-        """Limited to an interval; see ``rg.clip``."""
-        return ops.clip(self, min, max)
-
-    def dot(self, other: Any) -> Any:
-        """Matrix product; see ``rg.matmul``."""
-        return _numpy_protocols.dot(self, other)
-
-    def snapshot(self) -> Any:
-        """A constant with the present value."""
-        self._graph._refuse_tuple(self._slot, "snapshot")
-        return self._graph.const(self.value)
-
-    def detach_node(self) -> Var:
-        """A node of its own that has the same value and passes no gradient.
-
-        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
-        another operand by an edit and stop gradients there, too. Its value is a view.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param([1.0, 2.0])
-        >>> h = w.detach_node()
-        >>> h.requires_grad, rg.grad((h * w).sum(), w).value
-        (False, array([1., 2.]))
-        """
-        return detach_node(self)
-
-    def scale_grad(self, factor: float) -> Var:
-        """A node with the same value whose gradient counts `factor` times.
-
-        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
-        is a view.
-
-        Parameters
-        ----------
-        factor : float
-            -1.0 reverses the gradient. For one that changes use ``register_hook``.
-
-        Raises
-        ------
-        DTypeError
-            If `factor` is no finite number.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param(3.0)
-        >>> y = w.scale_grad(-1.0) ** 2
-        >>> y.value, rg.grad(y, w).value
-        (np.float64(9.0), np.float64(-6.0))
-        """
-        return scale_grad(self, factor)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _numpy_protocols.array_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _numpy_protocols.array_function(function, args, kwargs)
-
-    def __iadd__(self, other: Any) -> Any:
-        return self._augmented(ops.add, other, "+=")
-
-    def __isub__(self, other: Any) -> Any:
-        return self._augmented(ops.subtract, other, "-=")
-
-    def __imul__(self, other: Any) -> Any:
-        return self._augmented(ops.multiply, other, "*=")
-
-    def __itruediv__(self, other: Any) -> Any:
-        return self._augmented(ops.divide, other, "/=")
-
-    def __ipow__(self, other: Any) -> Any:
-        return self._augmented(ops.raised, other, "**=")
-
-    def __imatmul__(self, other: Any) -> Any:
-        return self._augmented(ops.matmul, other, "@=")
-
-    def _augmented(self, op: Callable[[Any, Any], Any], other: Any, sign: str) -> Any:
-        if isinstance(self._graph._host.ops[self._slot], Leaf):
-            name = self.name
-            raise SetError(
-                f"`{name} {sign} ...` would put a new node under this name and leave the leaf as it "
-                f"is. To change its value write {name}.set({name}.value {sign[:-1]} ...); for a new "
-                f"node, y = {name} {sign[:-1]} ..."
-            )
-        return op(self, other)
-
-
-class Var(Value):
+class Var(Value["Var"]):
     """A node of a graph: its value, its versions, and what can be built on it.
 
     Vars are made by ``Graph.input``, ``param`` and ``const``, and by ops on other Vars. A node has
@@ -544,9 +102,9 @@ class Var(Value):
         (array([3., 4.]), 2)
         """
         graph = self._graph
-        if not graph._write_one_plainly(self._slot, value, not copy):
+        if not write_one_plainly(graph, self._slot, value, not copy):
             with graph._lock:
-                graph._set_many(((self._slot, value),), adopt=not copy)
+                set_many(graph, ((self._slot, value),), adopt=not copy)
 
     def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
         """Call a function when something has happened to this node.
@@ -674,16 +232,16 @@ class Var(Value):
                 if host.data[self._slot] is MISSING:
                     raise SetError(f"{self.name!r} has no value yet; set it first.")
                 graph._scheduler.touched(self._slot)
-                graph._announce((self._slot,))
+                announce(graph, (self._slot,))
             else:
                 # Of one output the function is what runs again.
-                node = self.parents[0] if isinstance(op, ops.Output) and not self.pinned else self
+                node = self.parents[0] if isinstance(op, Output) and not self.pinned else self
                 if node.pinned:
                     raise SetError(
                         f"{node.name!r} is pinned: pin it to another value, or unpin it."
                     )
                 graph._scheduler.invalidate(node._slot)
-                graph._announce()
+                announce(graph)
 
     @contextmanager
     def mutate(self) -> Iterator[Any]:
@@ -731,10 +289,10 @@ class Var(Value):
             graph._scheduler.check_idle()
             scheduler, slot = graph._scheduler, self._slot
             if slot in scheduler.dropped and read is not None and not scheduler.is_stale(slot):
-                graph._refresh((slot,))  # to have its value there, which the cutoff compares with
+                refresh(graph, (slot,))  # to have its value there, which the cutoff compares with
             note_cutoff(graph, self._slot)
-            graph._set_cutoff(self._slot, read)
-            graph._announce()
+            set_cutoff(graph, self._slot, read)
+            announce(graph)
 
     # --- what is known -------------------------------------------------------------------------
 
@@ -746,7 +304,7 @@ class Var(Value):
     @name.setter
     def name(self, name: str | None) -> None:
         with self._graph._lock:
-            self._graph._set_name(self._slot, name)
+            set_name(self._graph, self._slot, name)
 
     @property
     def value_version(self) -> int:
@@ -785,7 +343,7 @@ class Var(Value):
             return "stale" if stale else "clean"
 
     @property
-    def parents(self) -> VarList:
+    def parents(self) -> VarList[Var]:
         """The operands, in order; a node that is used twice stands here twice.
 
         For a Python function, behind its arguments, what it read while it ran; in place of a read
@@ -797,23 +355,23 @@ class Var(Value):
             if pinned is not None:
                 return VarList(pinned.parents)
             slots = graph._scheduler.topology.parents[self._slot]
-            return VarList([graph._handle(slot) for slot in slots])
+            return VarList([handle(graph, slot) for slot in slots])
 
     @property
-    def children(self) -> VarList:
+    def children(self) -> VarList[Var]:
         """The nodes that use this one, in order of creation."""
         graph = self._graph
         with graph._lock:
-            graph._tidy()
+            tidy(graph)
             graph._shapes.clear(graph)
             topology = graph._scheduler.topology
             slots = sorted(topology.children[self._slot], key=topology.serial.__getitem__)
             gone = graph._host.removed
-            return VarList([graph._handle(slot) for slot in slots if slot not in gone])
+            return VarList([handle(graph, slot) for slot in slots if slot not in gone])
 
     # --- gradients -----------------------------------------------------------------------------
 
-    def detach(self) -> DetachedVar:
+    def detach(self) -> DetachedVar[Var]:
         """The node as seen by ops that gradients shall not pass: same value, no new node.
 
         Examples
@@ -906,7 +464,7 @@ class Var(Value):
     def retain_grad(self) -> None:
         """Let every backward that passes this node leave its gradient in ``.grad``."""
         with self._graph._lock:
-            self._graph._refuse_tuple(self._slot, "retain_grad")
+            refuse_tuple(self._graph, self._slot, "retain_grad")
             self._graph._host.retained.add(self._slot)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
@@ -1156,72 +714,3 @@ class Var(Value):
         from reactgrad.viz import html
 
         return html(self)
-
-
-class DetachedError(ReactgradError, AttributeError):
-    """A detached view was asked for what only its base has."""
-
-
-class DetachedVar(Value):
-    """A node as seen by ops that gradients shall not pass; made by ``Var.detach``.
-
-    Attributes
-    ----------
-    base : Var
-        The node.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> x = rg.Graph().input(2.0)
-    >>> x.detach().base is x
-    True
-    """
-
-    __slots__ = ("base",)
-
-    base: Var
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise DTypeError("detached views are made by v.detach().")
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(Var, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        own = self.base.name
-        raise DetachedError(
-            f"a detached view has no {name!r}: it says of an operand that no gradient passes, and is no "
-            f"node of its own. Of the node itself: {own}.base.{name}, where {own} is the view; for a "
-            "node that no gradient passes write detach_node() in place of detach()."
-        )
-
-    def detach(self) -> DetachedVar:
-        """Itself."""
-        return self
-
-    @property
-    def requires_grad(self) -> bool:
-        """Always ``False``."""
-        return False
-
-    def set(self, value: Any, copy: bool = True) -> None:
-        """A detached view cannot be set; set its base."""
-        raise SetError(f"a detached view cannot be set; write {self.name}.base.set(...).")
-
-    def __repr__(self) -> str:
-        return f"<detached {self.base!r}>"
-
-
-def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments of ``reshape(2, 3)`` or ``reshape((2, 3))`` as one tuple."""
-    if len(numbers) == 1 and (numbers[0] is None or isinstance(numbers[0], tuple | list)):
-        return () if numbers[0] is None else tuple(numbers[0])
-    return tuple(numbers)
-
-
-def _logical(op: Callable[[Any, Any], Any], a: Any, b: Any, sign: str) -> Any:
-    for one in (a, b):
-        kind = one.dtype.kind if isinstance(one, Value) else np.asarray(one).dtype.kind
-        if kind != "b":
-            raise DTypeError(f"{sign} combines booleans; use it on comparisons such as x > 0.")
-    return op(a, b)

@@ -10,12 +10,13 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import LoadError
+from reactgrad.core._core import C
 from reactgrad.io._format import (
     COLUMNS,
     FORMAT,
@@ -28,6 +29,7 @@ from reactgrad.io._format import (
     tensor_name,
 )
 from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, record, text, whole
+from reactgrad.io._restore import restore
 from reactgrad.io._state import (
     LEAVES,
     OPS,
@@ -42,7 +44,6 @@ from reactgrad.io._state import (
     State,
     column,
     output,
-    restore,
 )
 
 # What the packages that read the header allow, too.
@@ -72,12 +73,12 @@ _FIELDS = (
 _LATER = ("scopes", "floats")  # which files had not from the beginning
 
 
-def load(path: str | os.PathLike[str], trust: str | Iterable[str]) -> Any:
-    """See ``reactgrad.io.load``."""
+def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callable[[int], C]) -> C:
+    """Return the graph in a file; see ``load`` of ``graph``. `make` makes an empty one with a seed."""
     try:
         manifest, tensors = read(path)
         trusted = (trust,) if isinstance(trust, str) else tuple(trust)
-        return restore(unpack(manifest, tensors, trusted), adopt=True)
+        return restore(unpack(manifest, tensors, trusted), make, adopt=True)
     except LoadError as error:
         reason = str(error).rstrip(".")
         raise LoadError(f"{os.fspath(path)} cannot be loaded: {reason}.") from error.__cause__

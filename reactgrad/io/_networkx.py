@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from reactgrad._errors import CycleError, GraphError
 from reactgrad.backend import read_value, spec
-from reactgrad.functions._lift import Lifted
 from reactgrad.functions._primitive import Primitive
-from reactgrad.graph._graph import Graph
-from reactgrad.io._state import LEAVES, OPS, Absent, Computation, Leaf, State, capture, column
-from reactgrad.io._state import restore as graph_of
+from reactgrad.io._capture import capture
+from reactgrad.io._restore import restore as graph_of
+from reactgrad.io._state import LEAVES, OPS, Absent, Computation, Leaf, State, column
+from reactgrad.nodes._leaf import PARAM
+from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._scope import made_name
-from reactgrad.ops import PARAM
 from reactgrad_scheduler.topology import RANK_GAP
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from reactgrad.core._core import C, Core
 
 # What some nodes have: columns of the snapshot that are sets of nodes, and such that are tables.
 _FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "floats", "former_cutoffs")
@@ -32,7 +34,7 @@ _TABLES: Final = {
 }
 
 
-def to_networkx(graph: Graph) -> nx.MultiDiGraph:
+def to_networkx(graph: Core) -> nx.MultiDiGraph:
     """A graph as a networkx graph, with all that a saved graph has.
 
     Parameters
@@ -124,50 +126,9 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph:
     return made
 
 
-def from_networkx(network: nx.DiGraph, ops: Mapping[str, Any] | None = None) -> Graph:
-    """A graph made of a networkx graph.
-
-    Parameters
-    ----------
-    network : networkx.DiGraph or MultiDiGraph
-        From ``to_networkx``, or with at least ``op`` for each node: ``"input"``, ``"param"`` or ``"const"``
-        with a ``value``; or an op's name, with ``attrs`` if it has some. Edges have a ``position`` where a
-        node has several operands. What is named like a string node has that name.
-    ops : mapping from str to callable, optional
-        Functions, or ops from ``rg.extend``, for names of ops that are not reactgrad's.
-
-    Returns
-    -------
-    Graph
-        Named nodes live as long as the graph; the others as after ``rg.load``.
-
-    Raises
-    ------
-    CycleError
-        With the cycle in ``.path``.
-    GraphError
-        If an op is unknown, or operands have no clear order.
-    LoadError
-        If attributes contradict each other.
-    ShapeError, DTypeError
-        If operands do not fit an op.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> import reactgrad as rg
-    >>> n = nx.DiGraph()
-    >>> n.add_node("x", op="input", value=2.0)
-    >>> n.add_node("y", op="exp")
-    >>> n.add_node("z", op="f")
-    >>> n.add_edges_from([("x", "y"), ("y", "z")])
-    >>> g = rg.from_networkx(n, {"f": round})
-    >>> g["z"].value
-    7
-    >>> rg.from_networkx(rg.to_networkx(g))["z"].value_version
-    1
-    """
-    return graph_of(_Reading(network, dict(ops or {})).state())
+def read_network(network: nx.DiGraph, ops: Mapping[str, Any] | None, make: Callable[[int], C]) -> C:
+    """Return a graph made of a networkx graph; see ``from_networkx`` of ``graph``."""
+    return graph_of(_Reading(network, dict(ops or {})).state(), make)
 
 
 class _Reading:

@@ -16,6 +16,7 @@ import numpy as np
 from reactgrad._errors import SaveError
 from reactgrad._files import named_as
 from reactgrad.io import _format
+from reactgrad.io._capture import capture
 from reactgrad.io._format import (
     FORMAT,
     VERSION,
@@ -25,18 +26,7 @@ from reactgrad.io._format import (
     to_tensor,
 )
 from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
-from reactgrad.io._state import (
-    OPS,
-    Absent,
-    Applied,
-    Choice,
-    Computation,
-    Leaf,
-    Op,
-    Output,
-    State,
-    capture,
-)
+from reactgrad.io._state import OPS, Absent, Applied, Choice, Computation, Leaf, Op, Output, State
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 

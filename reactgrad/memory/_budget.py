@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -30,11 +30,12 @@ import numpy as np
 
 from reactgrad._errors import BudgetWarning, DTypeError
 from reactgrad.backend import Spec
-from reactgrad.core._rows import Host
+from reactgrad.core._lifetime import tidy
+from reactgrad.memory._host import Host
 from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.memory._transient_run import sparing
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._site import user_level
-from reactgrad.ops import Attrs, Op
 from reactgrad.scheduler import Column, Course, InvariantError, Run, Step
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._store import MISSING, Lease
@@ -42,7 +43,7 @@ from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
     from reactgrad.nodes._site import Site
 
 # A look at all values frees at least this part of the budget, so that many small ones are not looked
@@ -164,25 +165,23 @@ class BudgetedHost(Host):
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def refresh(self, slots: tuple[int, ...], retry: bool = False) -> Run:
-        """Stand in for ``Graph._refresh``."""
+    def read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
+        """Return what a read of these nodes returns that keeps within the limit."""
         try:
-            return self._refresh_within(slots, retry)
+            return self._read_within(slots, read)
         except BaseException as error:
             # An interrupt may have come while a value was counted.
             if not isinstance(error, Exception) and type(self) is BudgetedHost:
                 self._count_anew()
             raise
 
-    def _refresh_within(self, slots: tuple[int, ...], retry: bool) -> Run:
-        graph = self._graph()
-        assert graph is not None
+    def _read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
         outer = self._asked, self._ahead
         self._asked, self._ahead = frozenset(slots), None
         try:
-            run = type(graph)._refresh(graph, slots, retry=retry)
+            run = read()
         finally:
-            limited = graph.max_bytes is not None  # an observer may have lifted the limit
+            limited = isinstance(self, BudgetedHost)  # an observer may have lifted the limit
             if limited:
                 self._look_back()
                 self._asked, self._ahead = outer
@@ -222,7 +221,7 @@ class BudgetedHost(Host):
                     self._dirty.add(slot)
         graph = self._graph()
         if graph is not None and not self.scheduler.computing:
-            graph._tidy()  # what nobody can reach any more goes first
+            tidy(graph)  # what nobody can reach any more goes first
             self.make_room(spare_asked=True)
 
     def add_node(
@@ -483,7 +482,7 @@ class BudgetedHost(Host):
             )
 
 
-def set_limit(graph: Graph, limit: Any) -> None:
+def set_limit(graph: Core, limit: Any) -> None:
     """Give a graph a memory budget, another one, or none; see ``Graph.max_bytes``."""
     host = graph._host
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
@@ -496,14 +495,12 @@ def set_limit(graph: Graph, limit: Any) -> None:
             if limit is None:
                 host.close_budget()
                 host.__class__ = Host  # type: ignore[assignment]
-                del graph.__dict__["_refresh"]
             else:
                 host.change_limit(limit)
         elif limit is not None:
             host.__class__ = BudgetedHost
             assert isinstance(host, BudgetedHost)
             host.open_budget(limit)
-            graph.__dict__["_refresh"] = host.refresh
 
 
 def _references(values: Column[Any], slot: int) -> int:

@@ -19,12 +19,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
-from reactgrad.ops import Op
+from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Step
 from reactgrad.values._store import MISSING
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
+    from reactgrad.core._rows import Rows
 
 # Scratch of more bytes than this is given back after each run: on such arrays binding costs little.
 MAX_SCRATCH = 1 << 25
@@ -95,7 +95,7 @@ class Repeat:
 
     def __init__(
         self,
-        host: Host,
+        host: Rows,
         slots: Sequence[int],
         events: Sequence[Event],
         stayed: Sequence[int],
@@ -173,7 +173,7 @@ class Repeat:
         held = [handles[slot] for slot in self._segments]
         return (
             graph is not None
-            and graph.max_bytes is None
+            and graph._host.limit is None
             and not host.refused
             and host.lying.isdisjoint(gone)
             and gone.isdisjoint(graph._observed)

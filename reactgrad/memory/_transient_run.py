@@ -21,10 +21,10 @@ from reactgrad.values._store import MISSING
 from reactgrad_scheduler.executors.serial import released
 
 if TYPE_CHECKING:
-    from reactgrad.core._rows import Host
+    from reactgrad.core._rows import Rows
 
 
-def meets_transient(host: Host, slots: Sequence[int], targets: Sequence[int]) -> bool:
+def meets_transient(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> bool:
     """Whether a run of these nodes for these targets computes or reads transient values."""
     transient, scheduler = host.transient, host.scheduler
     if not transient:
@@ -48,7 +48,7 @@ def meets_transient(host: Host, slots: Sequence[int], targets: Sequence[int]) ->
 
 
 @contextmanager
-def sparing(host: Host, slots: Sequence[int], targets: Sequence[int]) -> Iterator[Course]:
+def sparing(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> Iterator[Course]:
     """Let go of transient values in the course of a run, and at its end.
 
     The first error that let a value stay which this run has computed or read is the ``refusal``;
@@ -62,7 +62,7 @@ def sparing(host: Host, slots: Sequence[int], targets: Sequence[int]) -> Iterato
             front.end()
 
 
-def take_refusal(host: Host, failure: Exception | None) -> Exception | None:
+def take_refusal(host: Rows, failure: Exception | None) -> Exception | None:
     """What the read is to raise that has just ended: its failure, or what let a value stay."""
     refusal, host.refusal = host.refusal, None
     return failure or refusal
@@ -71,7 +71,7 @@ def take_refusal(host: Host, failure: Exception | None) -> Exception | None:
 class _Sparing(Through):
     """A host that counts who still reads what, for one run."""
 
-    def __init__(self, host: Host, ahead: Sequence[int], targets: Sequence[int]) -> None:
+    def __init__(self, host: Rows, ahead: Sequence[int], targets: Sequence[int]) -> None:
         super().__init__(host.scheduler.host)
         self._host, self._scheduler = host, host.scheduler
         self._targets = frozenset(targets)

@@ -6,7 +6,9 @@ Ops know no graph class; they know that a ``Handle`` has one, and which is curre
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -20,6 +22,11 @@ class Handle:
 
     _graph: Any
     _slot: int
+
+    @property
+    def name(self) -> str:
+        """The name: the one that was set, unique in the graph, or one like ``tanh_3``."""
+        return self._graph._host.name(self._slot)
 
 
 # The graphs of the open ``with graph:`` blocks of this thread or task, innermost last.
@@ -38,6 +45,16 @@ def enter(graph: Any) -> None:
 def leave() -> None:
     """Go back to the graph that was current before."""
     _current.set(_current.get()[:-1])
+
+
+@contextmanager
+def entered(graph: Any) -> Iterator[None]:
+    """Make `graph` the current one of this thread in a block."""
+    enter(graph)
+    try:
+        yield
+    finally:
+        leave()
 
 
 def on_default(make: Callable[[], Any]) -> None:
@@ -84,3 +101,17 @@ def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
         if isinstance(operand, list | tuple) and holds_handles(operand):
             return apply(op, [stacked(one) for one in operands], attrs)
     return current_graph()._apply(op, operands, attrs)
+
+
+class HandleRef(weakref.ref[Any]):
+    """A weak reference that knows the slot of its node when what it referred to has died."""
+
+    __slots__ = ("slot",)
+
+    slot: int
+
+
+class Anchor:
+    """Keeps a node alive as a handle does, without being one."""
+
+    __slots__ = ("__weakref__",)

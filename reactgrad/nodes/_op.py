@@ -28,6 +28,9 @@ LINEAR: Final = Linear()
 # All ops by name, for graphs that come from files.
 OPS: Final[dict[str, Op]] = {}
 
+# Ops of users' own by name, with what they were made of.
+PRIMITIVES: Final[dict[str, Any]] = {}
+
 
 class Op:
     """One kind of computation on arrays.

@@ -9,17 +9,14 @@ from collections.abc import Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from reactgrad._errors import GraphError
 
-if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-
 # The open blocks of all threads, and the paths of this thread or task by graph, innermost last.
 open_scopes: list[Scope] = []
-_paths: ContextVar[tuple[Mapping[Graph, str], ...]] = ContextVar("reactgrad_scopes", default=())
-_NONE: Mapping[Graph, str] = MappingProxyType({})
+_paths: ContextVar[tuple[Mapping[object, str], ...]] = ContextVar("reactgrad_scopes", default=())
+_NONE: Mapping[object, str] = MappingProxyType({})
 
 
 class Scope(ContextDecorator):
@@ -27,7 +24,7 @@ class Scope(ContextDecorator):
 
     __slots__ = ("_graph", "_name")
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: object, name: str) -> None:
         if not isinstance(name, str) or not all(name.split("/")):
             raise GraphError(
                 f"g.scope({name!r:.60}): a scope is named by a non-empty string; with slashes, "
@@ -49,7 +46,7 @@ class Scope(ContextDecorator):
         open_scopes.remove(self)
 
 
-def path_here(graph: Graph) -> str:
+def path_here(graph: object) -> str:
     """The scope in which this thread builds nodes of a graph; empty outside of all."""
     stack = _paths.get()
     return stack[-1].get(graph, "") if stack else ""

@@ -50,20 +50,19 @@ and only for what has changed that of the effects of alien-signals, Preact and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError
-from reactgrad.core._observers import KINDS, Observer, attach, detach
-from reactgrad.observing._tell import held
-from reactgrad.scheduler import Run as RawRun
+from reactgrad.core._observer import Observer, attach
+from reactgrad.core._observers import KINDS
+from reactgrad.reading._value import clean_value
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
+    from reactgrad.nodes._handle import Handle
 
 
-def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:
+def observe(var: Handle, callback: Callable[..., Any], kind: str) -> Observer:
     """Attach an observer; see ``Var.observe``."""
     if kind not in KINDS:
         raise DTypeError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
@@ -75,54 +74,7 @@ def observe(var: Var, callback: Callable[..., Any], kind: str) -> Observer:
         stale = kind != "removed" and graph._scheduler.is_stale(var._slot)
         observer.armed = not stale
         if kind == "changed" and not stale:
-            observer.last = graph._clean_value(var._slot)
+            observer.last = clean_value(graph, var._slot)
         attach(graph, observer)
         graph._observers.stirred |= stale
         return observer
-
-
-def collect(graph: Graph, run: RawRun) -> None:
-    """Note what a run did to observed nodes."""
-    observers, scheduler = graph._observers, graph._scheduler
-    observers.ran = True
-    hits = observers.of["changed"].keys() & run.serials.keys()
-    if hits:
-        if len(run.ran) < len(run.serials):
-            hits.intersection_update(run.ran)
-        if run.cut_off:
-            hits.difference_update(run.cut_off)
-        observers.note(hits)
-    if observers.of["error"]:
-        observers.failed.update(run.failed)
-    if observers.of["stale"] and (run.cut_off or run.failed):
-        # What follows may have become clean without having run, and without its mark having moved.
-        topology, staleness = scheduler.topology, scheduler.staleness
-        below = {child for slot in (*run.cut_off, *run.failed) for child in topology.children[slot]}
-        reached = topology.descendants(below, staleness.mark.__getitem__)
-        staleness.moved.update(observers.of["stale"].keys() & reached)
-
-
-def announce(graph: Graph, slots: Iterable[int] = ()) -> None:
-    """Something was changed other than by a run; these nodes have new values by that."""
-    observers = graph._observers
-    observers.note(slots)
-    observers.stirred = True
-    if observers.of["stale"] and not observers.held:
-        with held(graph):
-            pass
-
-
-def removed(graph: Graph, slot: int) -> None:
-    """A node was removed for good; its slot is not free yet. Cancels and tells its observers.
-
-    Raises
-    ------
-    ExceptionGroup
-        What observers raised.
-    """
-    observers = graph._observers
-    with held(graph):
-        for observer in observers.at(slot):
-            detach(graph, observer)
-            if observer.kind == "removed":
-                observers.gone.append(observer)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reactgrad._errors import AnomalyError, Cancelled, MutationError
-from reactgrad.observing._tell import MAX_ROUNDS, conclude, deliver, endless
+from reactgrad.core._observer_errors import MAX_ROUNDS, conclude
+from reactgrad.observing._tell import deliver, endless
+from reactgrad.reading._refresh import refresh
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
-def stabilize(graph: Graph) -> int:
+def stabilize(graph: Core) -> int:
     """Bring all observed nodes up to date and call their observers; see ``Graph.stabilize``."""
     observers = graph._observers
     graph._scheduler.check_idle()
@@ -41,7 +43,7 @@ def stabilize(graph: Graph) -> int:
         del failure  # its traceback holds this frame
 
 
-def _refresh(graph: Graph) -> Exception | None:
+def _refresh(graph: Core) -> Exception | None:
     """Read all that is observed; the error to be raised for that in the end, if any.
 
     What an observer of errors is told of is not raised.
@@ -50,7 +52,7 @@ def _refresh(graph: Graph) -> Exception | None:
     if not targets:
         return None
     try:
-        graph._refresh(targets)
+        refresh(graph, targets)
     except (Cancelled, AnomalyError, MutationError) as error:  # no outcome of a node
         return error
     except Exception as error:
@@ -61,7 +63,7 @@ def _refresh(graph: Graph) -> Exception | None:
             return error
         if unheard:
             try:
-                graph._refresh(unheard)
+                refresh(graph, unheard)
             except Exception as error:
                 return error
     return None

@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from reactgrad._errors import ReactgradError
+from reactgrad.change._set import set_many
+from reactgrad.core._observer_errors import MAX_ROUNDS, StabilizeError
 from reactgrad.core._observers import Calls
+from reactgrad.reading._value import hand_out
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-
-# Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
-# off for ever.
-MAX_ROUNDS = 100
+    from reactgrad.core._core import Core
 
 
-class StabilizeError(ReactgradError, RecursionError):
-    """Observers that go on setting off each other, or themselves."""
-
-
-class held:
-    """Hold back the observers of a graph for a block, and call them at its end; takes the lock."""
-
-    __slots__ = ("_before", "_graph")
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def __enter__(self) -> None:
-        self._graph._lock.__enter__()
-        self._before = self._graph._observers.held
-        self._graph._observers.held = self._before + 1
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            # Less than that: one around it has ended before.
-            if self._graph._observers.held > self._before:
-                self._graph._observers.held = self._before
-            if error is None or isinstance(error, Exception):
-                problems: list[Exception] = []
-                endless = deliver(self._graph, problems)
-                if problems or endless:
-                    conclude(problems, endless, error)
-        finally:  # also where an interrupt comes first
-            if self._graph._observers.held > self._before:
-                self._graph._observers.held = self._before
-            self._graph._lock.__exit__(kind, error, trace)
-
-
-def conclude(problems: list[Exception], *errors: Exception | None) -> None:
-    """Raise what observers raised, together with other errors."""
-    own = [error for error in errors if error is not None]
-    if problems or len(own) > 1:
-        raise ExceptionGroup("observers raised", problems + own)
-    if own:
-        raise own[0]
-
-
-def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
+def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
     """Call observers, round by round, and make their sets.
 
     Nobody is called while someone holds them back, or nodes are being computed.
@@ -102,7 +52,7 @@ def deliver(graph: Graph, problems: list[Exception]) -> StabilizeError | None:
         observers.held -= 1
 
 
-def _call(graph: Graph, problems: list[Exception]) -> None:
+def _call(graph: Core, problems: list[Exception]) -> None:
     observers, calls = graph._observers, graph._observers.calls
     gate = graph._lock.open(0)  # for threads that they wait for
     try:
@@ -121,18 +71,18 @@ def _call(graph: Graph, problems: list[Exception]) -> None:
             observers.calling = None
 
 
-def _make_sets(graph: Graph, problems: list[Exception]) -> None:
+def _make_sets(graph: Core, problems: list[Exception]) -> None:
     queue, graph._observers.queue = graph._observers.queue, []
     for observer, sets in queue:
         values = {var._slot: value for var, value in sets if var._graph is graph}
         try:
-            graph._set_many(list(values.items()))
+            set_many(graph, list(values.items()))
         except Exception as error:  # it fitted when it was asked for
             observer.blame(error)
             problems.append(error)
 
 
-def _due(graph: Graph) -> Calls:
+def _due(graph: Core) -> Calls:
     """Whom to call, and with what."""
     observers = graph._observers
     calls: Calls = []
@@ -147,7 +97,7 @@ def _due(graph: Graph) -> Calls:
     return calls
 
 
-def _outcomes(graph: Graph) -> Calls:
+def _outcomes(graph: Core) -> Calls:
     """Values and errors that observers have not been told of."""
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
@@ -168,7 +118,7 @@ def _outcomes(graph: Graph) -> Calls:
                     observer.last = number
                     calls.append((observer, (error,)))
         if slot in due:
-            before, new = news.pop(slot), graph._hand_out(slot)
+            before, new = news.pop(slot), hand_out(graph, slot)
             for observer in observers.of["changed"][slot]:
                 if observer.number < before:
                     calls.append((observer, (observer.last, new)))
@@ -176,7 +126,7 @@ def _outcomes(graph: Graph) -> Calls:
     return calls
 
 
-def _turned_stale(graph: Graph) -> Calls:
+def _turned_stale(graph: Core) -> Calls:
     """Nodes that were clean when this was last asked, and are not any more."""
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
@@ -193,7 +143,7 @@ def _turned_stale(graph: Graph) -> Calls:
     return calls
 
 
-def endless(graph: Graph) -> StabilizeError:
+def endless(graph: Core) -> StabilizeError:
     """The error that names what does not come to rest."""
     observers, scheduler = graph._observers, graph._scheduler
     slots = observers.news.keys() | scheduler.stale_among(observers.observed)

@@ -16,30 +16,6 @@
 - ``_index``        indexing, and sums of contributions
 """
 
-from reactgrad.nodes._handle import Handle as Handle
-from reactgrad.nodes._handle import apply as apply
-from reactgrad.nodes._handle import current_graph as current_graph
-from reactgrad.nodes._handle import enter as enter
-from reactgrad.nodes._handle import holds_handles as holds_handles
-from reactgrad.nodes._handle import leave as leave
-from reactgrad.nodes._handle import on_default as on_default
-from reactgrad.nodes._handle import stacked as stacked
-from reactgrad.nodes._leaf import CONST as CONST
-from reactgrad.nodes._leaf import FEED as FEED
-from reactgrad.nodes._leaf import INPUT as INPUT
-from reactgrad.nodes._leaf import MODE as MODE
-from reactgrad.nodes._leaf import PARAM as PARAM
-from reactgrad.nodes._leaf import SEED as SEED
-from reactgrad.nodes._leaf import Leaf as Leaf
-from reactgrad.nodes._op import LINEAR as LINEAR
-from reactgrad.nodes._op import OPS as OPS
-from reactgrad.nodes._op import Attrs as Attrs
-from reactgrad.nodes._op import Op as Op
-from reactgrad.nodes._output import Output as Output
-from reactgrad.nodes._output import Share as Share
-from reactgrad.nodes._output import no_shares as no_shares
-from reactgrad.nodes._output import output as output
-from reactgrad.nodes._output import shares as shares
 from reactgrad.ops._astype import astype as astype
 from reactgrad.ops._clip import clip as clip
 from reactgrad.ops._cross_entropy import cross_entropy as cross_entropy
@@ -137,4 +113,7 @@ from reactgrad.ops._softmax import log_softmax as log_softmax
 from reactgrad.ops._softmax import softmax as softmax
 from reactgrad.ops._split import split as split
 from reactgrad.ops._split import unbind as unbind
+from reactgrad.ops._tuples import Share as Share
+from reactgrad.ops._tuples import no_shares as no_shares
+from reactgrad.ops._tuples import shares as shares
 from reactgrad.ops._where import where as where

@@ -16,7 +16,7 @@ from reactgrad._errors import DTypeError, IndexingError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.nodes._output import Share, no_shares, pack
+from reactgrad.ops._tuples import Share, no_shares, pack
 
 
 class Index:

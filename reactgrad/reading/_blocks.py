@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 # The open blocks of all threads, and those of this thread or task, innermost last.
 open_blocks: set[Block] = set()
@@ -26,7 +26,7 @@ class Block(ABC):
         self.running: set[int] = set()  # ids of the graphs that it is around
 
     @abstractmethod
-    def around(self, graph: Graph) -> AbstractContextManager[None]:
+    def around(self, graph: Core) -> AbstractContextManager[None]:
         """What to do around one run of `graph`; its lock is held."""
 
     def open(self) -> None:
@@ -47,13 +47,13 @@ def is_open(block: Block) -> bool:
     return block in _mine.get()
 
 
-def blocks_due(graph: Graph) -> list[Block]:
+def blocks_due(graph: Core) -> list[Block]:
     """The blocks of this thread that are not around the present run of `graph` yet."""
     return [block for block in _mine.get() if id(graph) not in block.running]
 
 
 @contextmanager
-def surrounded(graph: Graph, blocks: list[Block]) -> Iterator[None]:
+def surrounded(graph: Core, blocks: list[Block]) -> Iterator[None]:
     """Have these blocks around a run."""
     for block in blocks:
         block.running.add(id(graph))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from reactgrad.scheduler import Run
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
 class OneRead:
     """A ``with`` block whose runs, not those inside of nodes, are one read; with that `first` one, if any."""
 
-    def __init__(self, graph: Graph, first: Run | None = None) -> None:
+    def __init__(self, graph: Core, first: Run | None = None) -> None:
         self._graph = graph
         self.ready = False  # whether it was seen to that the next run can be made
         self._runs: list[Run] = []

@@ -9,10 +9,10 @@ from reactgrad.values._store import MISSING
 from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
-def planned(graph: Graph, targets: Sequence[int]) -> list[int]:
+def planned(graph: Core, targets: Sequence[int]) -> list[int]:
     """The nodes that a read of `targets` would run, parents first.
 
     Functions are taken to read what they read the last time; of a choice whose condition is up to
@@ -44,7 +44,7 @@ def planned(graph: Graph, targets: Sequence[int]) -> list[int]:
     return [*ordered]
 
 
-def _chosen(graph: Graph, slot: int) -> int | None:
+def _chosen(graph: Core, slot: int) -> int | None:
     """The branch that a choice will take; ``None``: this is none, or nobody knows yet."""
     host = graph._host
     if slot not in host.branches or slot in host.pins:

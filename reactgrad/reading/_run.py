@@ -2,80 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from reactgrad import scheduler
+from reactgrad.core._display import display
+from reactgrad.core._handles import living
+from reactgrad.core._var_list import VarList
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
-    from reactgrad.graph._var import Var
-
-
-class VarList(Sequence["Var"]):
-    """An immutable sequence of Vars; ``in`` and ``==`` go by identity, not element by element.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> g = rg.Graph()
-    >>> x = g.input(1.0)
-    >>> y = x + 1.0
-    >>> y in g.forward(y).ran
-    True
-    """
-
-    __slots__ = ("_vars",)
-
-    def __init__(self, variables: Sequence[Var]) -> None:
-        self._vars = tuple(variables)
-
-    def __len__(self) -> int:
-        return len(self._vars)
-
-    @overload
-    def __getitem__(self, index: int) -> Var: ...
-    @overload
-    def __getitem__(self, index: slice) -> VarList: ...
-    def __getitem__(self, index: int | slice) -> Var | VarList:
-        if isinstance(index, slice):
-            return VarList(self._vars[index])
-        return self._vars[index]
-
-    def __iter__(self) -> Iterator[Var]:
-        return iter(self._vars)
-
-    def __contains__(self, item: object) -> bool:
-        return any(var is item for var in self._vars)
-
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Position of a Var, by identity."""
-        for i, var in list(enumerate(self._vars))[start:stop]:
-            if var is value:
-                return i
-        raise ValueError("this Var is not in the list")
-
-    def count(self, value: Any) -> int:
-        """1 if the Var is in the list, else 0."""
-        return sum(var is value for var in self._vars)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, VarList | tuple | list):
-            return len(other) == len(self) and all(a is b for a, b in zip(self, other, strict=True))
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(tuple(map(id, self._vars)))
-
-    def __repr__(self) -> str:
-        return names_text(self._vars)
-
-
-def names_text(variables: Sequence[Var], most: int = 12) -> str:
-    """Names of Vars for people, cut where it gets long."""
-    names = [var.name for var in variables[:most]]
-    more = len(variables) - len(names)
-    return f"[{', '.join(names)}{f', ... {more} more' if more else ''}]"
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
 
 
 class Run:
@@ -86,15 +23,15 @@ class Run:
 
     Attributes
     ----------
-    ran : VarList
+    ran : VarList[Any]
         Nodes that were computed.
-    cut_off : VarList
+    cut_off : VarList[Any]
         Those of ``ran`` whose cutoff kept the old value.
-    skipped : VarList
+    skipped : VarList[Any]
         Nodes that were planned but turned out to be clean.
-    rebuilt : VarList
+    rebuilt : VarList[Any]
         Nodes whose released value was computed again, at an unchanged version.
-    failed : VarList
+    failed : VarList[Any]
         Nodes that raised, now or before with the same parents.
     errors : tuple of Exception
         What ``failed`` raised, position by position.
@@ -114,36 +51,36 @@ class Run:
 
     __slots__ = ("_graph", "_run", "_seconds")
 
-    def __init__(self, graph: Graph, run: scheduler.Run) -> None:
+    def __init__(self, graph: Core, run: scheduler.Run) -> None:
         self._graph = graph
         self._run = run
         self._seconds = run.seconds
 
-    def _vars(self, slots: Iterable[int]) -> VarList:
-        return VarList(self._graph._live(slots, self._run.serials))
+    def _vars(self, slots: Iterable[int]) -> VarList[Any]:
+        return VarList(living(self._graph, slots, self._run.serials))
 
     @property
-    def ran(self) -> VarList:
+    def ran(self) -> VarList[Any]:
         """Nodes that were computed, in order."""
         return self._vars(self._run.ran)
 
     @property
-    def cut_off(self) -> VarList:
+    def cut_off(self) -> VarList[Any]:
         """Nodes that were computed and kept their old value."""
         return self._vars(self._run.cut_off)
 
     @property
-    def skipped(self) -> VarList:
+    def skipped(self) -> VarList[Any]:
         """Nodes that were planned but turned out to be clean."""
         return self._vars(self._run.skipped)
 
     @property
-    def rebuilt(self) -> VarList:
+    def rebuilt(self) -> VarList[Any]:
         """Nodes whose released value was computed again."""
         return self._vars(self._run.rebuilt)
 
     @property
-    def failed(self) -> VarList:
+    def failed(self) -> VarList[Any]:
         """Nodes that raised."""
         return self._vars(self._run.failed)
 
@@ -172,9 +109,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        from reactgrad.viz import html
-
-        return html(self)
+        return display(self)
 
 
 class Running:
@@ -215,7 +150,7 @@ class Plan:
 
     Attributes
     ----------
-    nodes : VarList
+    nodes : VarList[Any]
         The stale nodes in topological order. A cutoff may spare some of them.
     cost : float or None
         Estimated seconds: the mean times of the nodes that ``Graph.record`` has measured, added
@@ -235,7 +170,7 @@ class Plan:
 
     __slots__ = ("cost", "nodes", "unknown")
 
-    def __init__(self, nodes: Sequence[Var], times: Sequence[float | None]) -> None:
+    def __init__(self, nodes: Sequence[Handle], times: Sequence[float | None]) -> None:
         self.nodes = VarList(nodes)
         known = [seconds for seconds in times if seconds is not None]
         self.cost: float | None = sum(known, 0.0) if known or not nodes else None
@@ -252,6 +187,4 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        from reactgrad.viz import html
-
-        return html(self)
+        return display(self)

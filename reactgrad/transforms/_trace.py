@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
-from reactgrad.core._rows import Anchor
 from reactgrad.flow import Differentiable
 from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
+from reactgrad.nodes._handle import Anchor
 
 # Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
 # there is more than one where threads, or calls inside of calls, needed them at the same time.

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.flow import FEWEST_BYTES
-
 
 class _Piece(weakref.ref[Any]):
     """An array, and its size when it is gone."""
@@ -59,3 +57,7 @@ class Footprint:
     def reached(self, count: int) -> None:
         """So many bytes are taken together now, as somebody found who counted."""
         self.peak = max(self.peak, count)
+
+
+# Smaller values come from memory that the process keeps anyway, and cost more to look after than they take.
+FEWEST_BYTES = 1 << 16

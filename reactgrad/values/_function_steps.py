@@ -20,7 +20,7 @@ from reactgrad.nodes._cutoff import equal
 from reactgrad.scheduler import UNCHANGED, Column, Step
 
 if TYPE_CHECKING:
-    from reactgrad.functions._lift import Lifted
+    from reactgrad.nodes._lifted import Lifted
 
 # More operands are gathered.
 _MOST = 32

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from reactgrad.scheduler import Leaves
-
-if TYPE_CHECKING:
-    from reactgrad.values._store import Store
+from reactgrad.scheduler import Column, Leaves
 
 # So few leaves are looked at one by one, which is as fast.
 FEW = 16
@@ -27,6 +24,23 @@ _shape_of: Callable[[Any], Any] = attrgetter("shape")
 _dtype_of: Callable[[Any], Any] = attrgetter("dtype")
 _FLOATS = frozenset((float, np.float64))
 _ARRAY = frozenset((np.ndarray,))
+
+
+class Values(Protocol):
+    """The values of a graph, as groups of leaves know them."""
+
+    data: Column[Any]
+    specs: Column[Any]
+    cutoffs: dict[int, Any]
+    together: dict[int, Any]
+
+    def lent_out(self, slots: Collection[int], /) -> bool:
+        """Return whether callers or forks may see the memory of these values."""
+        ...
+
+    def moved(self, slot: int, /) -> None:
+        """The value lies elsewhere now."""
+        ...
 
 
 class Together:
@@ -55,7 +69,7 @@ class Together:
         "members",
     )
 
-    def __init__(self, store: Store, handles: Iterable[object], slots: Sequence[int]) -> None:
+    def __init__(self, store: Values, handles: Iterable[object], slots: Sequence[int]) -> None:
         specs: list[Any] = [store.specs[slot] for slot in slots]
         self._keys = list(map(id, handles))
         self.leaves = Leaves(dict.fromkeys(slots))
@@ -68,7 +82,7 @@ class Together:
         double = np.dtype(np.float64)
         self._numbers = all(not one.shape and one.dtype is double for one in specs)
 
-    def takes(self, store: Store, handles: Iterable[object], values: Collection[Any]) -> bool:
+    def takes(self, store: Values, handles: Iterable[object], values: Collection[Any]) -> bool:
         """Whether `values` for `handles` only have to be copied into the buffers, as before."""
         if list(map(id, handles)) != self._keys:
             return False
@@ -83,7 +97,7 @@ class Together:
             )
         return same and self.members.isdisjoint(store.cutoffs) and not store.lent_out(self.members)
 
-    def write(self, store: Store, values: Iterable[Any]) -> None:
+    def write(self, store: Values, values: Iterable[Any]) -> None:
         """Copy values that it takes."""
         if not self._numbers:
             for buffer, value in zip(self.buffers, values, strict=True):
@@ -97,7 +111,7 @@ class Together:
         for buffer, value in zip(self.buffers, values, strict=True):
             buffer[0] = value
 
-    def _lay_side_by_side(self, store: Store) -> None:
+    def _lay_side_by_side(self, store: Values) -> None:
         """Move numbers into one array, unless some lie in such a one with others already."""
         if any(buffer.base is not None for buffer in self.buffers):
             return
@@ -109,6 +123,6 @@ class Together:
         self.buffers, self._side_by_side = buffers, block
         store.together[self._keys[0]] = self
 
-    def check(self, store: Store) -> bool:
+    def check(self, store: Values) -> bool:
         """Whether the invariant holds."""
         return all(map(is_, self.buffers, [store.data[slot] for slot in self.leaves.slots]))

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactgrad.backend import Spec, device_of_kind
-from reactgrad.flow import FEWEST_BYTES
-from reactgrad.values._footprint import Footprint
+from reactgrad.values._footprint import FEWEST_BYTES, Footprint
 
 # What is kept between runs at most.
 MOST_BYTES = 1 << 25

@@ -22,7 +22,9 @@ from reactgrad.backend import (
     unrolled,
 )
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
-from reactgrad.ops import CONST, Attrs, Leaf, Op, Output
+from reactgrad.nodes._leaf import CONST, Leaf
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._output import Output
 from reactgrad.scheduler import UNCHANGED, Step
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced

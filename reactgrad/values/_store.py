@@ -27,13 +27,12 @@ from reactgrad.backend import (
     storage_shape,
     weak_spec,
 )
-from reactgrad.flow import FEWEST_BYTES, Transient
 from reactgrad.nodes._cutoff import Cutoff
-from reactgrad.ops import CONST as CONST
-from reactgrad.ops import INPUT as INPUT
-from reactgrad.ops import PARAM as PARAM
-from reactgrad.ops import Attrs, Op
-from reactgrad.ops import Leaf as Leaf
+from reactgrad.nodes._leaf import CONST as CONST
+from reactgrad.nodes._leaf import INPUT as INPUT
+from reactgrad.nodes._leaf import PARAM as PARAM
+from reactgrad.nodes._leaf import Leaf as Leaf
+from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import (
     Blank,
     Column,
@@ -43,9 +42,10 @@ from reactgrad.scheduler import (
     Step,
     share,
 )
-from reactgrad.values._footprint import Footprint
+from reactgrad.values._footprint import FEWEST_BYTES, Footprint
 from reactgrad.values._set_together import MAX_GROUPS, Together
 from reactgrad.values._spare_arrays import Spares
+from reactgrad.values._transient import Transient
 
 
 class Lease(weakref.ref[Any]):

@@ -5,28 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import VizError
-from reactgrad.explain._snapshot import Snapshot, key_of
+from reactgrad.core._arguments import var_of
+from reactgrad.explain._snapshot import Snapshot, key_of, snapshot
 from reactgrad.reading._run import Plan, Run
 from reactgrad.viz._picture import Layer, Picture, picture
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 LAYERS = ("values", "gradients", "all")
 
 
 def asked(
-    graph: Graph,
+    graph: Core,
     of: Any,
     *,
-    since: Graph | Snapshot | None,
+    since: Core | Snapshot | None,
     layer: Layer,
     fold: int | None,
     limit: int,
 ) -> tuple[Picture, str]:
     """The picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
     former = checked(since, layer=layer, fold=fold, limit=limit)
-    now = graph.snapshot(of) if isinstance(of, Run) else graph.snapshot()
+    now = snapshot(graph, of._run if isinstance(of, Run) else None)
     only, title = _part(graph, now, of)
     # Of a node, its own kind is meant; a plan or a run is shown whole.
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
@@ -36,7 +37,7 @@ def asked(
 
 
 def checked(
-    since: Graph | Snapshot | None, *, layer: Layer, fold: int | None, limit: int
+    since: Core | Snapshot | None, *, layer: Layer, fold: int | None, limit: int
 ) -> Snapshot | None:
     """What to compare with, after a look at how the picture is to be."""
     if layer not in LAYERS:
@@ -47,14 +48,14 @@ def checked(
         )
     if fold is not None and (type(fold) is not int or fold < 1):
         raise VizError(f"fold={fold!r:.60}: it is a depth of scopes, 1 or more, or None.")
-    return since if since is None or isinstance(since, Snapshot) else since.snapshot()
+    return since if since is None or isinstance(since, Snapshot) else snapshot(since)
 
 
-def _part(graph: Graph, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
+def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
     if of is None:
         return None, ""
     if isinstance(of, str):
-        of = graph[of]
+        of = var_of(graph, of)
     if isinstance(of, Plan):
         return {key_of(graph, var) for var in of.nodes}, f"plan: {len(of):,} to run"
     if isinstance(of, Run):

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import MissingExtraError
+from reactgrad.core._arguments import var_of
+from reactgrad.core._lifetime import slots_in_order
 from reactgrad.explain._snapshot import Snapshot
-from reactgrad.graph._graph import Graph
-from reactgrad.graph._var import Var
 from reactgrad.viz._ask import checked
 from reactgrad.viz._draw import need_graphviz
 from reactgrad.viz._picture import Layer
 from reactgrad.viz._session import Session
 
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
+
+
 HERE = Path(__file__).parent
 
 
 def explore(
-    graph: Graph,
-    targets: Sequence[Var | str],
+    graph: Core,
+    targets: Sequence[Handle | str],
     *,
     bounds: Mapping[Any, tuple[float, float]],
-    since: Graph | Snapshot | None,
+    since: Core | Snapshot | None,
     layer: Layer,
     fold: int | None,
     limit: int,
@@ -32,11 +37,11 @@ def explore(
     """A widget that shows a graph; see ``Graph.explore``."""
     former = checked(since, layer=layer, fold=fold, limit=limit)
     kind = _widget()
-    need_graphviz(min(limit, len(graph)))
+    need_graphviz(min(limit, len(slots_in_order(graph))))
     return kind(
         graph,
-        targets=[graph[one] if isinstance(one, str) else one for one in targets],
-        bounds={graph[one] if isinstance(one, str) else one: ends for one, ends in bounds.items()},
+        targets=[var_of(graph, one) for one in targets],
+        bounds={var_of(graph, one): ends for one, ends in bounds.items()},
         since=former,
         layer=layer,
         fold=fold,
@@ -61,7 +66,7 @@ def _widget() -> Any:
         _esm = HERE / "explorer.js"
         _css = HERE / "explorer.css"
 
-        def __init__(self, graph: Graph, **options: Any) -> None:
+        def __init__(self, graph: Core, **options: Any) -> None:
             super().__init__()
             self._session = Session(graph, self.send, **options)
             self.on_msg(lambda _, message, __: self._session.receive(message))

@@ -8,18 +8,24 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import VizError
-from reactgrad.explain._record import Recording, write_whole
-from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot_of_run
-from reactgrad.graph._graph import Graph
-from reactgrad.graph._var import Var
+from reactgrad._files import write_whole
+from reactgrad.core._arguments import var_of
+from reactgrad.core._names import by_name
+from reactgrad.explain._record import Recording
+from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
 from reactgrad.viz._ask import checked
 from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
 from reactgrad.viz._picture import ORDER, Layer, look
 from reactgrad.viz._text import shown
 from reactgrad.viz._view import focuses, view_message
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
+
 
 MOST_VIEWS = 60  # a page holds no more of the parts that may be opened
 MOST_FACTS = 500  # nor of the nodes with an explanation in words
@@ -50,13 +56,13 @@ body {{ margin: 0; background: light-dark(#fff, #16181d); }}
 
 
 def export_html(
-    graph: Graph,
+    graph: Core,
     path: str | os.PathLike[str],
     log: Recording | None,
     *,
-    targets: Sequence[Var | str],
+    targets: Sequence[Handle | str],
     title: str,
-    since: Graph | Snapshot | None,
+    since: Core | Snapshot | None,
     layer: Layer,
     fold: int | None,
     limit: int,
@@ -70,9 +76,9 @@ def export_html(
 
 
 def replayed(
-    graph: Graph,
+    graph: Core,
     log: Recording | None,
-    targets: Sequence[Var | str],
+    targets: Sequence[Handle | str],
     title: str,
     *,
     former: Snapshot | None,
@@ -81,7 +87,7 @@ def replayed(
     limit: int,
 ) -> Message:
     """All messages that the page will get: ``graph``, ``frames``, ``views``, and ``why`` by key."""
-    now = graph.snapshot(values=True)
+    now = snapshot(graph, None, True)
     snapshots, runs = _recorded(graph, log, now)
     graph_told = graph_message(
         now,
@@ -102,8 +108,8 @@ def replayed(
     why: Message = {}
     for node in shown[:MOST_FACTS]:
         key, name = node.key, node.name
-        if name in graph:
-            why[str(key)] = why_message(graph, key, graph[name])
+        if by_name(graph, name) is not None:
+            why[str(key)] = why_message(graph, key, var_of(graph, name))
     return {"graph": graph_told, "frames": frames, "views": views, "why": why}
 
 
@@ -133,10 +139,10 @@ def _read(name: str) -> str:
 
 
 def _recorded(
-    graph: Graph, log: Recording | None, now: Snapshot
+    graph: Core, log: Recording | None, now: Snapshot
 ) -> tuple[Sequence[Snapshot], Sequence[RunSnapshot]]:
     if log is None:
-        return (now, now), (snapshot_of_run(graph, graph.last_run._run),)
+        return (now, now), (snapshot_of_run(graph, graph._scheduler.last_run),)
     if not isinstance(log, Recording) or log._graph is not graph:
         raise VizError(
             f"export_html(path, {log!r:.60}): the second argument is what this graph's "
@@ -150,9 +156,9 @@ def _recorded(
     return log.snapshots, log.run_snapshots
 
 
-def _targets(graph: Graph, targets: Sequence[Var | str], now: Snapshot) -> list[int]:
+def _targets(graph: Core, targets: Sequence[Handle | str], now: Snapshot) -> list[int]:
     if targets:
-        return [key_of(graph, graph[one] if isinstance(one, str) else one) for one in targets]
+        return [key_of(graph, var_of(graph, one)) for one in targets]
     return now.ends
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import MissingExtraError
-from reactgrad.explain._snapshot import NodeSnapshot, present, snapshot_of
+from reactgrad.core._core import Core
+from reactgrad.explain._snapshot import NodeSnapshot, present, snapshot, snapshot_of
 from reactgrad.explain._stats import Stats
 from reactgrad.explain._why import Why
-from reactgrad.graph._graph import Graph
-from reactgrad.graph._var import Var
+from reactgrad.nodes._handle import Handle
 from reactgrad.reading._run import Plan, Run
 from reactgrad.values._brief import told
 from reactgrad.viz._ask import asked
@@ -45,8 +45,8 @@ def html(thing: Any) -> str:
 
 
 @html.register
-def _(thing: Graph) -> str:
-    nodes = thing.snapshot().nodes
+def _(thing: Core) -> str:
+    nodes = snapshot(thing).nodes
     counts = Counter(node.state for node in nodes)
     title = ", ".join([f"{count:,} {state}" for state, count in counts.items()])
     return _card(f"Graph of {len(nodes):,} nodes" + (f": {title}" if title else ""), _seen(thing))
@@ -79,8 +79,9 @@ def _(thing: Stats) -> str:
 
 
 @html.register
-def _(thing: Var) -> str:
-    if not isinstance(thing._graph, Graph):  # it was removed
+def _(thing: Handle) -> str:
+    var: Any = thing
+    if not isinstance(thing._graph, Core):  # it was removed
         return _card(repr(thing)[1:-1])
     node = snapshot_of(thing._graph, thing)
     marks = [word for word in ("frozen", "pinned", "kept", "cutoff") if getattr(node, word)]
@@ -90,7 +91,7 @@ def _(thing: Var) -> str:
         "value": shown(node.shape, 80),
         **({"error": shown(node.error, 300)} if node.error else {}),
         "computed by": shown(node.op, 80) if node.kind in ("op", "function") else "",
-        "from": shown(", ".join(parent.name for parent in thing.parents[:MOST_ROWS]), 300),
+        "from": shown(", ".join(parent.name for parent in var.parents[:MOST_ROWS]), 300),
         "built at": shown(node.line, 300),
     }
     table = _table([(word, text) for word, text in rows.items() if text])
@@ -138,7 +139,7 @@ def _reached(run: Run) -> bool:
     return any((run.ran, run.skipped, run.rebuilt, run.failed))
 
 
-def _seen(graph: Graph, of: Any = None) -> str:
+def _seen(graph: Core, of: Any = None) -> str:
     """A picture, or without the package that draws it a table."""
     options: dict[str, Any] = {"since": None, "layer": "values", "fold": None}
     found, _ = asked(graph, of, limit=MOST_BOXES, **options)

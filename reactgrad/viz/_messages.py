@@ -5,17 +5,21 @@ Every message is a dict with ``kind``; ``explorer.js`` lists what it does with e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reactgrad.explain._search import explain
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
-from reactgrad.graph._graph import Graph
-from reactgrad.graph._var import Var
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._text import sent
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
+
 
 Message = dict[str, Any]
 
@@ -76,7 +80,7 @@ def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) 
     return {"kind": "frame", "states": states, "runs": [_run(run) for run in runs]}
 
 
-def why_message(graph: Graph, key: int, var: Var) -> Message:
+def why_message(graph: Core, key: int, var: Any) -> Message:
     """What is told of one node when somebody asks; runs nothing."""
     adjoint = adjoint_of(graph, var)
     gradient = var.grad
@@ -86,7 +90,7 @@ def why_message(graph: Graph, key: int, var: Var) -> Message:
     return {
         "kind": "why",
         "key": key,
-        "text": sent(str(graph.why(var))),
+        "text": sent(str(explain(graph, var))),
         "value": "" if value is None else sent(abbreviated(value)),
         "cutoff": _cutoff_text(var.cutoff),
         "gradient": _norm_text(gradient),
@@ -94,7 +98,9 @@ def why_message(graph: Graph, key: int, var: Var) -> Message:
     }
 
 
-def control(graph: Graph, var: Var, key: int, bounds: tuple[float, float] | None) -> Message | None:
+def control(
+    graph: Core, var: Handle, key: int, bounds: tuple[float, float] | None
+) -> Message | None:
     """How the page may set a leaf; ``None`` if that takes more than a number or a switch."""
     value = present(graph, var)
     if isinstance(value, np.ndarray):
@@ -121,7 +127,7 @@ def control(graph: Graph, var: Var, key: int, bounds: tuple[float, float] | None
 MOST_FIELDS = 6  # beyond, an array is set in code
 
 
-def wanted_value(graph: Graph, value: Any, var: Var) -> Any:
+def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     """What the page has sent, as the leaf takes it; JSON does not tell 1 from 1.0."""
     now = present(graph, var)
     if isinstance(now, np.ndarray):
@@ -179,9 +185,8 @@ def _run(run: RunSnapshot) -> Message:
     }
 
 
-def _parents(var: Var) -> Iterable[tuple[str, int]]:
-    versions: Mapping[Var, int] | Any = var.parent_versions
-    return list(zip([parent.name for parent in var.parents], versions, strict=False))
+def _parents(var: Any) -> Iterable[tuple[str, int]]:
+    return list(zip([parent.name for parent in var.parents], var.parent_versions, strict=False))
 
 
 def _cutoff_text(rule: Any) -> str:

@@ -11,13 +11,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import Cancelled
 from reactgrad.explain._follower import Follower
-from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, vars_of
-from reactgrad.graph._graph import Graph
-from reactgrad.graph._var import Var
+from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
 from reactgrad.scheduler import CollectorPause
 from reactgrad.viz._messages import (
     Message,
@@ -30,6 +28,10 @@ from reactgrad.viz._messages import (
 from reactgrad.viz._picture import Layer
 from reactgrad.viz._text import sent
 from reactgrad.viz._view import view_message
+
+if TYPE_CHECKING:
+    from reactgrad.nodes._handle import Handle
+
 
 FRAME = 1 / 30  # seconds between two messages about states, at least
 LOOK = 0.1  # seconds between two looks at which node is being computed
@@ -57,11 +59,11 @@ class Session:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Any,
         send: Callable[[Message], None],
         *,
-        targets: Sequence[Var] = (),
-        bounds: Mapping[Var, tuple[float, float]] | None = None,
+        targets: Sequence[Handle] = (),
+        bounds: Mapping[Handle, tuple[float, float]] | None = None,
         since: Snapshot | None = None,
         layer: Layer = "values",
         fold: int | None = None,
@@ -162,7 +164,7 @@ class Session:
         else:  # "settle": what was added is no news any more
             self._former = None
             self._changed = self._edited = False
-            self._shown = self._graph.snapshot(values=True)
+            self._shown = snapshot(self._graph, None, True)
             self._send(self._described(self._shown, edit=True))
             self._show()
 
@@ -210,7 +212,7 @@ class Session:
         """What is different from what the pages know."""
         assert self._shown is not None
         edited, self._changed, self._edited = self._edited, False, False
-        former, now = self._shown, self._graph.snapshot(values=True)
+        former, now = self._shown, snapshot(self._graph, None, True)
         runs = self._follower.take() if self._follower is not None else []
         if edited and (now.by_key.keys() != former.by_key.keys() or now.edges != former.edges):
             self._former = former
@@ -238,7 +240,7 @@ class Session:
         elif self._changed:
             self._tell()
         if self._shown is None:
-            self._shown = self._graph.snapshot(values=True)
+            self._shown = snapshot(self._graph, None, True)
         self._send(self._described(self._shown) | {"page": page})
         self._show(page)
 

@@ -317,19 +317,20 @@ def test_the_mode_without_readers_stays() -> None:
 
 
 def test_a_file_has_one_mode_at_most_and_it_is_true_or_false() -> None:
-    from reactgrad.io._state import capture, restore
+    from reactgrad.io._capture import capture
+    from reactgrad.io._restore import restore
 
     g = rg.Graph()
     g.eval()
     other = g.input(True)
     state = capture(g)
-    assert not restore(state).training
+    assert not restore(state, rg.Graph).training
     for wrong in (
         replace(state, definition=np.zeros_like(state.definition)),
         replace(state, values=(1.0, True)),
     ):
         with pytest.raises(rg.LoadError, match="mode|holds"):
-            restore(wrong)
+            restore(wrong, rg.Graph)
     assert other.value is True
 
 

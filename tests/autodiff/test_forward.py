@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.ops import OPS
+from reactgrad.nodes._op import OPS
 from tests.autodiff.test_kinks import FACTS
 from tests.autodiff.test_rules import CASES
 from tests.laws.random_program import Code

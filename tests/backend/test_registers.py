@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad import backend
+from reactgrad.backend import machine
 from reactgrad.backend.machine import _registers
 from reactgrad.backend.machine._code import EXTENT, OPERANDS, rows
 from reactgrad.backend.machine._instructions import MOST_ELEMENTS, instructions
@@ -571,7 +571,7 @@ def test_without_numba_everything_works_and_says_what_is_missing(
 ) -> None:
     _registers._imported.cache_clear()
     monkeypatch.delitem(sys.modules, "reactgrad.backend.machine._machine", raising=False)
-    monkeypatch.delattr(backend, "_machine", raising=False)
+    monkeypatch.delattr(machine, "_machine", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.warns(rg.MissingExtraWarning, match=r'pip install "reactgrad\[jit\]"'):
         graph = rg.Graph(jit=True)
@@ -694,7 +694,7 @@ def test_the_switch_in_a_graph_that_was_forked() -> None:
 def test_the_loop_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
     program = """
 import reactgrad as rg
-from reactgrad.backend import _machine
+from reactgrad.backend.machine import _machine
 
 g = rg.Graph(jit=True)
 x = g.input(1.0)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.io._capture import capture
 from reactgrad.io._load import read
 from reactgrad.io._save import pack, write
-from reactgrad.io._state import State, capture
+from reactgrad.io._state import State
 
 
 def there_and_back(graph: rg.Graph, **options: Any) -> rg.Graph:

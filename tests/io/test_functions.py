@@ -113,7 +113,8 @@ def test_an_endless_list_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_op_that_is_not_the_known_one_is_refused(tmp_path: Path) -> None:
-    from reactgrad.ops import Op, apply
+    from reactgrad.nodes._handle import apply
+    from reactgrad.nodes._op import Op
     from reactgrad.ops._layout import ALIAS
 
     g = rg.Graph()

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad.io._capture import capture
 from reactgrad.io._format import FORMAT, checksum
-from reactgrad.io._state import capture
 from tests.io import functions
 from tests.io.files import assert_same_state, forged, packed
 from tests.io.test_round_trip import a_bit_of_everything

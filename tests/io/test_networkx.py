@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from networkx.algorithms.isomorphism import MultiDiGraphMatcher
 
 import reactgrad as rg
-from reactgrad.io._state import capture
+from reactgrad.io._capture import capture
 from tests.io.files import assert_same_state, same, same_definition
 from tests.io.test_random_graphs import CODES, wear
 from tests.laws.random_program import Code, Program

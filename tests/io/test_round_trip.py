@@ -380,7 +380,7 @@ def test_a_node_that_raised_runs_again() -> None:
 
 def test_saved_values_do_not_change_with_the_graph() -> None:
     """A large value is not copied for the file, and still is that of the moment."""
-    from reactgrad.io._state import capture
+    from reactgrad.io._capture import capture
 
     g = rg.Graph()
     x = g.input(np.zeros(100_000))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
+from reactgrad.core._lifetime import tidy
 from reactgrad.values._store import MISSING
 
 
@@ -14,7 +15,7 @@ def full_state(graph: rg.Graph) -> dict[str, Any]:
     """Values (the objects and their bytes), versions, records, staleness, edges with their order, ranks,
     names, flags, errors, and the adjoints of all gradients."""
     with graph._lock:
-        graph._tidy()
+        tidy(graph)
         host, scheduler = graph._host, graph._scheduler
         scheduler.attend()
         topology, versions = scheduler.topology, scheduler.versions

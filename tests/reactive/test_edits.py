@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.core._lifetime import tidy
 from reactgrad_scheduler import Scheduler
 from tests.autodiff.primitives import roll
 from tests.laws.full_state import differences, full_state
@@ -1003,7 +1004,7 @@ def network(g: rg.Graph) -> tuple[list[rg.Var], list[list[rg.Var]], rg.Var]:
 def adjoints(g: rg.Graph) -> dict[int, rg.Var]:
     """All nodes that gradients have built, by the number of their creation."""
     host, serial = g._host, g._scheduler.topology.serial
-    g._tidy()
+    tidy(g)
     return {serial[slot]: g._handle(slot) for slot in host.owners}
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad.autodiff._grad import retain_between
 from reactgrad.backend import device_of_kind
 from reactgrad.backend.blocks import _strips
 from reactgrad.values._store import MISSING
@@ -199,7 +200,7 @@ def test_letting_go_changes_nothing_else(
             at_the_end = g is other[0] and retain is False
             run = loss.backward(retain_graph=None if at_the_end else retain)
             if at_the_end:
-                g._retain_between(loss._programs_dict()[None][1], loss._slot, False)
+                retain_between(g, loss._programs_dict()[None][1], loss._slot, False)
             runs.append(run)
             g.check_invariants()
         first, second = runs
@@ -337,7 +338,7 @@ def test_an_interrupt_while_values_are_let_go_leaves_them_there_or_gone() -> Non
         x, ys, loss = products(g := rg.Graph())
         loss.backward()
         program = loss._programs_dict()[None][1]
-        release = partial(g._retain_between, program, loss._slot, False)
+        release = partial(retain_between, g, program, loss._slot, False)
         more = interrupted(release, at)
         g.check_invariants()
         for i, y in enumerate(ys):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.ops import current_graph
+from reactgrad.nodes._handle import current_graph
 from reactgrad_scheduler import lock
 from reactgrad_scheduler.executors import costs, crew, threads
 from tests.autodiff.test_repeated_runs import layers

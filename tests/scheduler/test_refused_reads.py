@@ -221,14 +221,15 @@ def test_a_loaded_graph_does_not_take_a_handled_refusal_for_the_last_word(
     g: rg.Graph, tmp_path: object
 ) -> None:
     """What was refused is not saved, so that who handled it runs again."""
-    from reactgrad.io._state import capture, restore
+    from reactgrad.io._capture import capture
+    from reactgrad.io._restore import restore
 
     x = g.input(1.0, name="x")
     node = rg.lift(Reader(lambda: after, caught=-1.0))(x)
     node.name = "node"
     after = node + 1.0
     node.value
-    assert restore(capture(g))["node"].is_stale
+    assert restore(capture(g), rg.Graph)["node"].is_stale
 
 
 class Sheet:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from struct import Struct
+from typing import Final
 
 # A row: how many operands, the result last; the loop, the last of its arguments, how many elements;
 # how many bytes of the result it writes; the operands' addresses; their steps in bytes.
@@ -41,3 +42,7 @@ def rows(code: Sequence[int]) -> list[list[int]]:
         found.append([*code[at:end]])
         at = end
     return found
+
+
+# In place of a loop: copy where a mask holds, elements of as many bytes as the second number says.
+MASKED_COPY: Final = 0

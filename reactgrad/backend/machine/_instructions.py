@@ -14,13 +14,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from reactgrad.backend.machine._code import row
+from reactgrad.backend.machine._code import MASKED_COPY, row
 from reactgrad.backend.machine._loop_call import LoopCall
 from reactgrad.backend.machine._loops import address_of, find_loop
 from reactgrad.backend.numpy._in_turn import InTurn
-
-# In place of a loop: copy where a mask holds, elements of as many bytes as the second number says.
-MASKED_COPY: Final = 0
 
 # Steps on more elements gain nothing: their calls cost more than their number.
 MOST_ELEMENTS: Final = 8192

@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from reactgrad.backend.machine import _code
-from reactgrad.backend.machine._instructions import MASKED_COPY
+from reactgrad.backend.machine._code import MASKED_COPY
 
 LOOP, DATA, SIZE, ADDRESSES = 8 * _code.LOOP, 8 * _code.DATA, 8 * _code.SIZE, 8 * _code.HEAD
 

@@ -10,10 +10,10 @@ from reactgrad.backend.machine._registers import Registers, find_machine
 from reactgrad.nodes._site import user_level
 
 if TYPE_CHECKING:
-    from reactgrad.graph._graph import Graph
+    from reactgrad.core._core import Core
 
 
-def set_jit(graph: Graph, jit: Any) -> None:
+def set_jit(graph: Core, jit: Any) -> None:
     """Run small kernels in a row as one call from now on, or each by itself; see ``Graph.jit``."""
     if not isinstance(jit, int) or jit < 0:
         raise DTypeError(

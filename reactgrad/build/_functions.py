@@ -1,0 +1,104 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.build._computed import _foreign, add_computed
+from reactgrad.build._reuse import outputs_of
+from reactgrad.core._definition import link_branches
+from reactgrad.core._handles import handle
+from reactgrad.core._lifetime import tidy
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core, V
+    from reactgrad.nodes._handle import Handle
+    from reactgrad.nodes._lifted import Lifted as _Lifted
+
+
+def call_lifted(
+    graph: Core, op: _Lifted, operands: Sequence[Any], cutoff: Any, *, shared: bool = False
+) -> Any:
+    """A node that calls a Python function; of several outputs the nodes of these.
+
+    Parameters
+    ----------
+    shared
+        In a reuse block it may be the node that an equal call has built.
+    """
+    with graph._lock:
+        tidy(graph)
+        for operand in operands:
+            if operand._graph is not graph:
+                raise _foreign(graph, operand, op.name)
+        detached = [i for i, o in enumerate(operands) if type(o) is graph._detached_var]
+        slots = tuple([operand._slot for operand in operands])
+        several = op.outputs is not None
+        reuse, key = graph._reuse, None
+        if reuse is not None and shared and slots:  # without operands it asks the world
+            key = reuse.key(graph, op, (), slots, detached, cutoff)
+            known = reuse.find(graph, key)
+            if known is not None:
+                return outputs(graph, known) if several else known
+        var = add_computed(graph, op, (), op.declared, slots, detached)
+        results = outputs(graph, var) if several else (var,)
+        if cutoff is not None:
+            for result in results:  # no plan and no mark knows these nodes yet
+                graph._host.cutoffs[result._slot] = cutoff
+                graph._scheduler.staleness.cutoffs.add(result._slot)
+        if reuse is not None:
+            reuse.add(graph, key, var, results if several else ())
+        return results if several else var
+
+
+def outputs(graph: Core[V], node: Handle) -> tuple[V, ...]:
+    """The nodes of all outputs of a function that has several."""
+    return tuple(
+        [output_of(graph, node, i) for i in range(len(graph._host.ops[node._slot].outputs))]
+    )
+
+
+def output_of(graph: Core[V], node: Handle, index: int) -> V:
+    """The node of one output of a function, which is made anew if nobody has held it."""
+    host, slot = graph._host, node._slot
+    for child in outputs_of(graph, slot):
+        if host.ops[child].index == index:
+            return handle(graph, child)
+    function = host.ops[slot]
+    found = function.promised(index, [host.specs[p] for p in graph._scheduler.operands(slot)])
+    return add_computed(graph, function.output(index), (), found, (slot,), ())
+
+
+def call_switch(graph: Core[V], op: Any, condition: Any) -> V:
+    """A node that chooses between two others."""
+    with graph._lock:
+        for branch in op.branches:
+            if branch._graph is not graph:
+                raise _foreign(graph, branch, op.name)
+        operands = (condition, *op.branches)
+        slots = tuple([one._slot for one in operands])
+        detached = [i for i, one in enumerate(operands) if type(one) is graph._detached_var]
+        reuse, key = graph._reuse, None
+        if reuse is not None:
+            key = reuse.key(graph, op, (), slots, detached)
+            known = reuse.find(graph, key)
+            if known is not None:
+                return known
+        var = call_lifted(graph, op, [condition], None)
+        link_branches(graph, var._slot, slots)
+        if reuse is not None:
+            reuse.add(graph, key, var)
+        return var
+
+
+def copy_of(graph: Core[V], slot: int) -> V:
+    """Another node that computes the same."""
+    host = graph._host
+    operands = graph._scheduler.operands(slot)
+    var = add_computed(graph, host.ops[slot], host.attrs[slot], host.specs[slot], operands, ())
+    if slot in host.closed:
+        host.closed[var._slot] = host.closed[slot]
+    if slot in host.branches:
+        link_branches(graph, var._slot, host.branches[slot])
+    return var

@@ -1,0 +1,73 @@
+"""Leaves: inputs, params, constants, and those that the engine makes for itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, own_copy, read_dtype, spec
+from reactgrad.core._handles import new_var
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._names import check_name, set_name
+from reactgrad.nodes._cutoff import read_cutoff
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._scope import open_scopes, path_here
+from reactgrad.nodes._site import user_site
+from reactgrad.values._fitting import check_pattern, not_float, read_as, read_pattern
+from reactgrad.values._store import MISSING, PARAM, Leaf
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core, V
+
+
+def new_leaf(
+    graph: Core[V], kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
+) -> V:
+    """Return a new leaf of this kind; see ``Graph.input`` for what the arguments say."""
+    what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
+    wanted = None if dtype is None else read_dtype(what, dtype)
+    pattern = None if shape is None else read_pattern(what, shape, wanted)
+    rule = read_cutoff(cutoff)
+    if value is MISSING:
+        if pattern is None and kind is PARAM:
+            raise DTypeError(f"{what} needs a value, or shape= and dtype=.")
+        found: Spec | None = pattern
+        if kind is PARAM and pattern is not None and pattern.dtype.kind != "f":
+            raise not_float(what, pattern)
+    else:
+        if isinstance(value, Handle):
+            raise DTypeError(
+                f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
+                "v.snapshot() for a constant; to compute from v, just use v."
+            )
+        found, value = read_as(what, value, wanted)
+        if kind is PARAM:
+            if found is None or found.dtype.kind != "f":
+                raise not_float(what, found or type(value).__name__)
+            found = spec(found.shape, found.dtype, found.device)
+        if pattern is not None:
+            check_pattern(what, pattern, found)
+    if open_scopes and isinstance(name, str) and name and (path := path_here(graph)):
+        name = f"{path}/{name}"
+    with graph._lock:
+        graph._scheduler.check_idle()
+        check_name(graph, name, None)
+        tidy(graph)
+        data: Any = MISSING
+        if value is not MISSING:
+            plain = found is None or found.weak is not None
+            data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
+        # An orphan until it has its Var.
+        valued = value is not MISSING
+        graph._scheduler.orphans.append(slot := graph._scheduler.add((), leaf=True, valued=valued))
+        graph._host.add_node(slot, kind, (), found, data, user_site())
+        if pattern is not None:
+            graph._host.patterns[slot] = pattern
+        elif wanted is not None and value is MISSING:
+            graph._host.dtypes[slot] = wanted
+        if rule is not None:
+            graph._host.cutoffs[slot] = rule
+        var = new_var(graph, slot)
+        if name is not None:
+            set_name(graph, slot, name)
+        return var

@@ -1,0 +1,68 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from reactgrad.core._rows import Pin
+from reactgrad.nodes._op import Attrs
+from reactgrad.scheduler import Link
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+def link_branches(graph: Core, slot: int, operands: tuple[int, ...]) -> None:
+    graph._host.branches[slot] = operands
+    for operand in operands:
+        graph._host.branch_users.setdefault(operand, set()).add(slot)
+
+
+NOTHING_CLOSED: frozenset[int] = frozenset()
+
+
+class Definition(NamedTuple):
+    """What a node computes, and from what.
+
+    ``closed``: positions of detached operands, ``None``: all. ``branches``: of a choice, by what it
+    chooses and between what. ``pin``: what it was computed from, if its value is given instead.
+    """
+
+    link: Link
+    op: Any
+    attrs: Attrs
+    closed: frozenset[int] | None
+    branches: tuple[int, ...] | None
+    pin: Pin | None
+
+    @classmethod
+    def of(cls, graph: Core, slot: int) -> Definition:
+        """The present one."""
+        host, scheduler = graph._host, graph._scheduler
+        return cls(
+            scheduler.link(slot),
+            host.ops[slot],
+            host.attrs[slot],
+            host.closed.get(slot, NOTHING_CLOSED),
+            host.branches.get(slot),
+            host.pins.get(slot),
+        )
+
+
+def write_definition(graph: Core, slot: int, definition: Definition) -> None:
+    """Enter a definition into the tables of the host."""
+    host = graph._host
+    host.ops[slot], host.attrs[slot] = definition.op, definition.attrs
+    if definition.closed is None or definition.closed:
+        host.closed[slot] = definition.closed
+    else:
+        host.closed.pop(slot, None)
+    if definition.branches != host.branches.get(slot):
+        for operand in host.branches.pop(slot, ()):
+            host.branch_users[operand].discard(slot)
+        if definition.branches is not None:
+            link_branches(graph, slot, definition.branches)
+    if definition.pin is None:
+        host.pins.pop(slot, None)
+    else:
+        host.pins[slot] = definition.pin

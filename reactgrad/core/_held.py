@@ -1,0 +1,97 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from reactgrad.core._observer import detach
+from reactgrad.core._observer_errors import conclude
+from reactgrad.scheduler import Run as RawRun
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+def collect(graph: Core, run: RawRun) -> None:
+    """Note what a run did to observed nodes."""
+    observers, scheduler = graph._observers, graph._scheduler
+    observers.ran = True
+    hits = observers.of["changed"].keys() & run.serials.keys()
+    if hits:
+        if len(run.ran) < len(run.serials):
+            hits.intersection_update(run.ran)
+        if run.cut_off:
+            hits.difference_update(run.cut_off)
+        observers.note(hits)
+    if observers.of["error"]:
+        observers.failed.update(run.failed)
+    if observers.of["stale"] and (run.cut_off or run.failed):
+        # What follows may have become clean without having run, and without its mark having moved.
+        topology, staleness = scheduler.topology, scheduler.staleness
+        below = {child for slot in (*run.cut_off, *run.failed) for child in topology.children[slot]}
+        reached = topology.descendants(below, staleness.mark.__getitem__)
+        staleness.moved.update(observers.of["stale"].keys() & reached)
+
+
+def announce(graph: Core, slots: Iterable[int] = ()) -> None:
+    """Something was changed other than by a run; these nodes have new values by that."""
+    if not graph._observed:
+        return
+    observers = graph._observers
+    observers.note(slots)
+    observers.stirred = True
+    if observers.of["stale"] and not observers.held:
+        with held(graph):
+            pass
+
+
+def removed(graph: Core, slot: int) -> None:
+    """A node was removed for good; its slot is not free yet. Cancels and tells its observers.
+
+    Raises
+    ------
+    ExceptionGroup
+        What observers raised.
+    """
+    observers = graph._observers
+    with held(graph):
+        for observer in observers.at(slot):
+            detach(graph, observer)
+            if observer.kind == "removed":
+                observers.gone.append(observer)
+
+
+class held:
+    """Hold back the observers of a graph for a block, and call them at its end; takes the lock."""
+
+    __slots__ = ("_before", "_graph")
+
+    def __init__(self, graph: Core) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> None:
+        self._graph._lock.__enter__()
+        self._before = self._graph._observers.held
+        self._graph._observers.held = self._before + 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            # Less than that: one around it has ended before.
+            if self._graph._observers.held > self._before:
+                self._graph._observers.held = self._before
+            if error is None or isinstance(error, Exception):
+                problems: list[Exception] = []
+                endless = self._graph._deliver(problems)
+                if problems or endless:
+                    conclude(problems, endless, error)
+        finally:  # also where an interrupt comes first
+            if self._graph._observers.held > self._before:
+                self._graph._observers.held = self._before
+            self._graph._lock.__exit__(kind, error, trace)

@@ -1,0 +1,41 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+def tidy(graph: Core) -> None:
+    """Free the nodes whose handles have died and that nothing else keeps."""
+    dropped, asked = graph._host.dropped, graph._asked
+    orphans = graph._scheduler.orphans
+    # With the nodes that gradients gave out these go, and what they held in turn.
+    while (dropped or orphans) and not graph._computing and graph._programs.building is None:
+        host = graph._host
+        while dropped:
+            ref = dropped[0]  # until it was looked after
+            if ref.slot in asked.members:
+                asked.clear()
+            if host.anchor_refs.pop(id(ref), None) is not None:
+                host.anchors[ref.slot] -= 1
+                if not host.anchors[ref.slot]:
+                    del host.anchors[ref.slot]
+                    orphans.append(ref.slot)
+            elif host.handles[ref.slot] is ref:
+                orphans.append(ref.slot)
+                host.handles[ref.slot] = None
+                if host.together:
+                    host.part(ref.slot)
+            dropped.popleft()
+        graph._scheduler.release(())
+        if graph._shapes.serials:
+            graph._shapes.bury(graph)
+
+
+def slots_in_order(graph: Core) -> list[int]:
+    """The slots of all nodes in order of creation."""
+    removed = graph._host.removed
+    return [slot for slot in graph._scheduler.topology.slots() if slot not in removed]

@@ -1,0 +1,66 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reactgrad._errors import GraphError
+from reactgrad.core._lifetime import tidy
+from reactgrad.core._notes import note_name
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+class UnknownNameError(GraphError, KeyError):
+    """A name that no node of the graph has."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def check_name(graph: Core, name: Any, slot: int | None) -> None:
+    if name is None:
+        return
+    if not isinstance(name, str) or not name:
+        raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
+    tidy(graph)
+    taken = by_name(graph, name)
+    if taken is None or taken == slot:
+        return
+    while graph._forget_unseen([taken]):  # what nobody sees keeps no name
+        tidy(graph)
+        if by_name(graph, name) is None:
+            return
+    raise GraphError(
+        f"the name {name!r} is taken by another node of this graph; names are unique. "
+        f"Choose another one, or g[{name!r}] to get that node."
+    )
+
+
+def set_name(graph: Core, slot: int, name: str | None) -> None:
+    host = graph._host
+    check_name(graph, name, slot)
+    note_name(graph, slot)
+    former = host.name_of.pop(slot, None)
+    if former is not None:
+        del host.named[former]
+    if name is not None:
+        host.name_of[slot] = name
+        host.named[name] = slot
+
+
+def by_name(graph: Core, name: str) -> int | None:
+    """The node of this name, which it was given by somebody or by itself."""
+    slot = graph._host.named.get(name)
+    return by_given_name(graph, name) if slot is None else slot
+
+
+def by_given_name(graph: Core, name: Any) -> int | None:
+    """The node whose name was made of its op and number, such as ``tanh_3``."""
+    number = str(name).rstrip("_").rpartition("_")[2]
+    if number.isdecimal() and int(number):  # free slots have the number 0
+        slot = graph._scheduler.topology.find(int(number))
+        if slot is not None and graph._host.name(slot) == name:
+            return slot
+    return None

@@ -1,0 +1,87 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.backend import Spec, own_copy
+from reactgrad.core._definition import Definition
+from reactgrad.core._handles import handle
+from reactgrad.values._store import MISSING
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+Noted = dict[Hashable, Any]
+
+
+class Before:
+    """A computed node as a transaction found it; keeps what it was computed from alive."""
+
+    __slots__ = ("definition", "held", "spec", "value")
+
+    def __init__(
+        self, definition: Definition, found: Spec | None, value: Any, held: list[Any]
+    ) -> None:
+        self.definition = definition
+        self.spec = found
+        self.value = value  # of a pinned node; these are never written in place
+        self.held = held
+
+    @classmethod
+    def of(cls, graph: Core, slot: int) -> Before:
+        """The present state."""
+        definition, host = Definition.of(graph, slot), graph._host
+        value = MISSING if definition.pin is None else host.data[slot]
+        held = [handle(graph, parent) for parent in definition.link.parents]
+        return cls(definition, host.specs[slot], value, held)
+
+
+def _key(graph: Core, what: str, slot: int) -> tuple[str, int]:
+    return what, graph._scheduler.topology.serial[slot]
+
+
+def former_leaves(graph: Core, slots: Iterable[int]) -> dict[int, Any]:
+    """Shape and value of those of these leaves that the innermost transaction has not noted yet."""
+    former: dict[int, Any] = {}
+    for slot in slots:
+        if graph._scheduler.notes.wants(_key(graph, "leaf", slot)):
+            found, value = graph._host.specs[slot], graph._host.data[slot]
+            plain = value is MISSING or found is None or found.weak is not None
+            former[slot] = found, value if plain else own_copy(found, value)  # type: ignore[arg-type]
+    return former
+
+
+def note_leaf(graph: Core, slot: int, former: Any) -> None:
+    """The value of a leaf is changed for certain."""
+    graph._scheduler.notes.note(_key(graph, "leaf", slot), (slot, former))
+
+
+def note_node(graph: Core, slot: int, before: Before) -> None:
+    """The definition of a node, or its pin, has changed."""
+    graph._scheduler.notes.note(_key(graph, "node", slot), (slot, before))
+
+
+def note_name(graph: Core, slot: int) -> None:
+    """The name of a node is about to change."""
+    graph._scheduler.notes.note(_key(graph, "name", slot), (slot, graph._host.name_of.get(slot)))
+
+
+def note_cutoff(graph: Core, slot: int) -> None:
+    """The cutoff of a node is about to change."""
+    graph._scheduler.notes.note(_key(graph, "cutoff", slot), (slot, graph._host.cutoffs.get(slot)))
+
+
+def note_frozen(graph: Core, slot: int) -> None:
+    """A param is about to be frozen or unfrozen."""
+    host = graph._host
+    before = slot in host.frozen, host.grads.get(slot)
+    graph._scheduler.notes.note(_key(graph, "frozen", slot), (slot, before))
+
+
+def note_hooks(graph: Core, slot: int, table: dict[int, Any], before: Any) -> None:
+    """The hooks of a node in this table of the host have changed."""
+    what = "hooks" if table is graph._host.hooks else "after_grad"
+    graph._scheduler.notes.note(_key(graph, what, slot), (slot, before))

@@ -1,0 +1,383 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+from reactgrad.core._arguments import own_slot
+from reactgrad.explain._event import Event
+from reactgrad.explain._events import EventLog
+from reactgrad.explain._no_gradient import no_gradient
+from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
+from reactgrad.values._store import Leaf
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+    from reactgrad.nodes._handle import Handle
+
+
+def explain(graph: Core, var: Handle) -> Why:
+    """Why a node is in the state it is in; runs nothing. See ``Graph.why``."""
+    slot = own_slot(graph, var, "why")
+    with graph._lock:
+        host, scheduler = graph._host, graph._scheduler
+        stale = scheduler.truly_stale([slot])
+        version, record = scheduler.versions.version, scheduler.versions.record
+        search = _Search(graph, stale)
+        last_run = search.outcome(slot)
+        failed = search.error(slot)
+        verdict: Verdict = "clean"
+        known: tuple[tuple[str, int], ...] = ()
+        operands = scheduler.topology.parents[slot]
+        if isinstance(host.ops[slot], Leaf):
+            if stale:
+                verdict = "unset"
+            else:
+                search.given(slot)
+        elif slot in host.pins:
+            verdict = "pinned"
+            search.given(slot)
+        elif failed:
+            verdict = "failed"
+        elif stale:
+            verdict = "stale"
+            search.follow_stale(slot)
+        elif last_run in ("cut_off", "ran"):
+            verdict = "cut_off" if last_run == "cut_off" else "ran"
+            search.follow_run(slot)
+        if verdict in ("clean", "cut_off", "ran"):
+            pairs = dict(zip(operands, record[slot] or ()))
+            known = tuple((host.name(p), n) for p, n in list(pairs.items())[:MOST_CAUSES] if n >= 0)
+        return Why(
+            node=host.name(slot),
+            verdict=verdict,
+            version=version[slot],
+            last_run=last_run,
+            computed_from=known,
+            changes=tuple(search.changes),
+            causes=tuple(search.causes),
+            more=search.more,
+            error=failed,
+            gradient=no_gradient(graph, slot),
+            logged=search.log is not None,
+            _operands=len(set(operands)),
+        )
+
+
+class _Search:
+    """Follows changes back to where they began, breadth first, without recursion."""
+
+    def __init__(self, graph: Core, stale: list[int]) -> None:
+        self._host, self._scheduler = graph._host, graph._scheduler
+        self._stale = set(stale)
+        self.changes: dict[Change, None] = {}
+        self.causes: dict[Cause, None] = {}
+        self.more = 0
+        self.log: _History | None = None if graph._events is None else _History(graph._events)
+        run = self._scheduler.last_run
+        serial = self._scheduler.topology.serial
+        self._run = run
+        self._cut_off = set(run.cut_off)
+        self._ran = {slot for slot in run.ran if run.serials[slot] == serial[slot]}
+        self._moved = self._ran - self._cut_off
+        self._leaves = {slot for slot in self._scheduler.news if serial[slot]}
+        # Nodes that got a version: (serial, version), with the version before it where known.
+        self._versions: deque[tuple[int, int | None, int]] = deque()
+        self._seen: set[tuple[int, int]] = set()
+        # Operands whose error a node was computed from.
+        self._raisers: deque[int] = deque()
+        self._seen_raisers: set[int] = set()
+
+    # --- what is known of one node -------------------------------------------------------------
+
+    def outcome(self, slot: int) -> str | None:
+        """What the last run did with a node."""
+        run, serial = self._run, self._scheduler.topology.serial[slot]
+        if run.serials.get(slot) != serial:
+            return None
+        if slot in self._ran:
+            return "cut_off" if slot in self._cut_off else "ran"
+        for word, slots in (
+            ("rebuilt", run.rebuilt),
+            ("failed", run.failed),
+            ("skipped", run.skipped),
+        ):
+            if slot in slots:
+                return word
+        return None
+
+    def error(self, slot: int) -> str:
+        """What a node raised for the present versions of its parents."""
+        error = self._scheduler.error(slot)
+        return "" if error is None else f"{type(error).__name__}: {error}"
+
+    # --- following -----------------------------------------------------------------------------
+
+    def given(self, slot: int) -> None:
+        """Say who gave a leaf or a pinned node its value, if that is known."""
+        event = self._event(slot, self._scheduler.versions.version[slot])
+        if event is not None and event.kind != "ran":
+            self._cause(Cause(event.kind, event.node, event.before, event.after, event.line))  # type: ignore[arg-type]
+
+    def follow_stale(self, start: int) -> None:
+        """Why a stale node will run."""
+        queue, seen = deque([start]), {start}
+        while queue:
+            slot = queue.popleft()
+            for parent in self._stale_node(slot):
+                if parent not in seen:
+                    seen.add(parent)
+                    queue.append(parent)
+        self._follow_versions()
+
+    def follow_run(self, slot: int) -> None:
+        """Why a node ran in the last run."""
+        event = None
+        if self.log is not None:
+            event = self.log.last_call(self._scheduler.topology.serial[slot])
+        if event is not None:
+            self._ran_event(event)
+        else:
+            self._ran_lately(slot)
+        self._follow_versions()
+
+    def _stale_node(self, slot: int) -> list[int]:
+        """Note why one node is stale; returns its parents that are stale themselves."""
+        host, versions = self._host, self._scheduler.versions
+        name = host.name(slot)
+        if isinstance(host.ops[slot], Leaf):
+            self._cause(Cause("unset", name))
+            return []
+        error = self.error(slot)
+        if error:
+            self._cause(Cause("failed", name, error=error))
+            return []
+        stored = self._scheduler.errors.get(slot)
+        known = versions.record[slot] if stored is None else stored.versions
+        if known is None or slot in versions.forced:
+            failed = [p for p in self._scheduler.operands(slot) if self._scheduler.seen(p) < 0]
+            if failed:
+                self._moved_to(name, failed[0], None)
+            else:
+                self._cause(self._redefined(slot))
+            return []
+        behind: list[int] = []
+        for parent, then in dict(zip(self._scheduler.topology.parents[slot], known)).items():
+            # A function that handles the error of what it reads was computed from that error.
+            before = then if then >= 0 else None
+            if parent in self._stale:
+                behind.append(parent)
+                self._change(Change(name, host.name(parent), before, None))
+            elif self._scheduler.seen(parent) != then:
+                self._moved_to(name, parent, before)
+        return behind
+
+    def _moved_to(self, name: str, parent: int, before: int | None) -> None:
+        """An operand of a node is not what the node was computed from, but settled."""
+        raised = self._scheduler.seen(parent) < 0
+        after = self._scheduler.versions.version[parent]
+        self._change(Change(name, self._host.name(parent), before, after, raised))
+        if raised:
+            self._raisers.append(parent)
+        else:
+            self._push(parent, before)
+
+    def _redefined(self, slot: int) -> Cause:
+        """Why a node has to run whatever its operands' versions are."""
+        name = self._host.name(slot)
+        if self.log is not None:
+            serial = self._scheduler.topology.serial[slot]
+            event = self.log.before(serial, None)
+            if event is not None:
+                return Cause(event.kind, name, line=event.line)  # type: ignore[arg-type]
+        if not self._scheduler.versions.version[slot]:
+            return Cause("new", name)
+        # What was computed from other operands, or none, was computed from nothing that counts now.
+        known = self._scheduler.versions.record[slot] is not None
+        return Cause("touch" if known else "edit", name)
+
+    def _follow_versions(self) -> None:
+        """Explain the versions that came up, back to where they were given."""
+        queue, raisers = self._versions, self._raisers
+        while queue or raisers:
+            if raisers:
+                self._raised(raisers.popleft())
+                continue
+            slot, before, after = queue.popleft()
+            host, name = self._host, self._host.name(slot)
+            event = self._event(slot, after)
+            if event is not None and event.kind == "ran":
+                self._ran_event(event)
+            elif event is not None:
+                if event.kind == "touch":
+                    event = self._set_between(slot, before, after) or event
+                self._cause(Cause(event.kind, name, before, after, event.line))  # type: ignore[arg-type]
+            elif slot in host.pins:
+                self._cause(Cause("pin", name, before, after))
+            elif isinstance(host.ops[slot], Leaf):
+                self._cause(Cause("set", name, before, after))
+            elif slot in self._moved and self._scheduler.versions.version[slot] == after:
+                self._ran_lately(slot)
+            else:
+                self._cause(Cause("ran", name, before, after))
+
+    def _raised(self, slot: int) -> None:
+        """Why a node has an error in place of a value."""
+        if slot in self._seen_raisers:
+            return
+        self._seen_raisers.add(slot)
+        scheduler, name = self._scheduler, self._host.name(slot)
+        if slot not in scheduler.errors:  # blocked: an operand raised
+            for parent in dict.fromkeys(scheduler.topology.parents[slot]):
+                if scheduler.seen(parent) < 0:
+                    self._moved_to(name, parent, None)
+            return
+        if isinstance(self._host.ops[slot], Leaf):
+            self._cause(Cause("unset", name))
+            return
+        self._cause(Cause("failed", name, error=self.error(slot)))
+        event = None
+        if self.log is not None:
+            event = self.log.last_call(scheduler.topology.serial[slot], ("failed",))
+        if event is not None:
+            self._follow_moved(event)
+        else:
+            self._moved_lately(slot)
+
+    def _follow_moved(self, event: Event) -> None:
+        """The operands of a node that had changed when it was called."""
+        assert self.log is not None
+        for moved in event.moved:
+            change = Change(event.node, moved.node, moved.before, moved.after, moved.raised)
+            self._change(change)
+            slot = self.log.slot(self._scheduler.topology.serial, moved.serial)
+            if slot is None:
+                self._cause(Cause("ran", moved.node, moved.before, moved.after))
+            elif moved.raised:
+                self._raisers.append(slot)
+            else:
+                self._push(slot, moved.before, moved.after)
+
+    def _ran_event(self, event: Event) -> None:
+        """Why a node ran, from the log."""
+        assert self.log is not None
+        self._follow_moved(event)
+        if not event.moved:
+            retried = self.log.run_of(event)
+            origin = self.log.before(event.serial, event)
+            if retried is not None and retried.retry:
+                self._cause(Cause("retry", event.node, line=retried.line))
+            elif origin is not None:
+                self._cause(Cause(origin.kind, event.node, line=origin.line))  # type: ignore[arg-type]
+            else:
+                self._cause(Cause("unknown" if event.before else "new", event.node))
+
+    def _ran_lately(self, slot: int) -> None:
+        """Why a node ran in the last run, from the versions it left."""
+        name = self._host.name(slot)
+        if self._scheduler.versions.version[slot] == 1 and slot in self._moved:
+            self._cause(Cause("new", name))
+        elif not self._moved_lately(slot):
+            self._cause(Cause("retry" if self._run.retry else "unknown", name))
+
+    def _moved_lately(self, slot: int) -> bool:
+        """Whether operands of a node changed in the last run, or by what led to it."""
+        name, version = self._host.name(slot), self._scheduler.versions.version
+        found = False
+        for parent in dict.fromkeys(self._scheduler.topology.parents[slot]):
+            if parent in self._moved:
+                before: int | None = version[parent] - 1
+            elif parent in self._leaves or self._failed_lately(parent):
+                before = None
+            else:
+                continue
+            found = True
+            self._moved_to(name, parent, before)
+        return found
+
+    def _failed_lately(self, slot: int) -> bool:
+        """Whether a node has the error of one that raised in the last run."""
+        raised = self._scheduler.raises.get(slot) if self._scheduler.seen(slot) < 0 else None
+        return raised is not None and any(raised.error is e for e in self._run.failed.values())
+
+    def _set_between(self, slot: int, before: int | None, after: int) -> Event | None:
+        """The latest set among the changes of a leaf: it says more than a touch after it."""
+        for version in range(after, after - 1 if before is None else before, -1):
+            event = self._event(slot, version)
+            if event is None or event.kind == "set":
+                return event
+        return None
+
+    def _event(self, slot: int, version: int) -> Event | None:
+        if self.log is None:
+            return None
+        return self.log.how.get((self._scheduler.topology.serial[slot], version))
+
+    def _push(self, slot: int, before: int | None, after: int | None = None) -> None:
+        after = self._scheduler.versions.version[slot] if after is None else after
+        if (slot, after) not in self._seen:
+            self._seen.add((slot, after))
+            self._versions.append((slot, before, after))
+
+    def _change(self, change: Change) -> None:
+        if len(self.changes) < MOST_CHANGES:
+            self.changes[change] = None
+        elif change not in self.changes:
+            self.more += 1
+
+    def _cause(self, cause: Cause) -> None:
+        if len(self.causes) < MOST_CAUSES:
+            self.causes[cause] = None
+        elif cause not in self.causes:
+            self.more += 1
+
+
+class _History:
+    """The log of events, looked up by node.
+
+    Attributes
+    ----------
+    how : dict
+        From (serial, version) of a node to the event that gave it this version.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._entries = log.snapshot()
+        self.how = {(e.serial, e.after): e for e in self._entries if e.after != e.before}
+        self._slots: dict[int, int] | None = None
+
+    def last_call(self, serial: int, kinds: Container[str] = ("ran", "cut_off")) -> Event | None:
+        """The latest call of a node that ended in one of these ways."""
+        for event in reversed(self._entries):
+            if event.serial == serial and event.kind in kinds:
+                return event
+        return None
+
+    def before(self, serial: int, event: Event | None) -> Event | None:
+        """What happened to the definition of a node since its last call (before an event)."""
+        end = len(self._entries) if event is None else self._index(event)
+        for earlier in reversed(self._entries[:end]):
+            if earlier.serial == serial:
+                if earlier.kind in ("ran", "cut_off"):
+                    return None
+                if earlier.kind in ("new", "touch", "edit", "unpin", "rollback"):
+                    return earlier
+        return None
+
+    def run_of(self, event: Event) -> Event | None:
+        """The run that called a node."""
+        for earlier in reversed(self._entries[: self._index(event)]):
+            if earlier.kind == "run":
+                return earlier
+        return None
+
+    def _index(self, event: Event) -> int:
+        return event.number - self._entries[0].number
+
+    def slot(self, serials: Iterable[int], serial: int) -> int | None:
+        """Where a node lies; ``None`` if it was dropped."""
+        if self._slots is None:
+            self._slots = {number: slot for slot, number in enumerate(serials) if number}
+        return self._slots.get(serial)

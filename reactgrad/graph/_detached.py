@@ -1,0 +1,63 @@
+"""The view of a node that ops take where no gradient shall pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad._errors import DTypeError, ReactgradError, SetError
+from reactgrad.core._core import V
+from reactgrad.graph._value import Value
+
+
+class DetachedError(ReactgradError, AttributeError):
+    """A detached view was asked for what only its base has."""
+
+
+class DetachedVar(Value[V]):
+    """A node as seen by ops that gradients shall not pass; made by ``Var.detach``.
+
+    Attributes
+    ----------
+    base : Var
+        The node.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> x = rg.Graph().input(2.0)
+    >>> x.detach().base is x
+    True
+    """
+
+    __slots__ = ("base",)
+
+    base: V
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise DTypeError("detached views are made by v.detach().")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(self._graph._var, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        own = self.base.name
+        raise DetachedError(
+            f"a detached view has no {name!r}: it says of an operand that no gradient passes, and is no "
+            f"node of its own. Of the node itself: {own}.base.{name}, where {own} is the view; for a "
+            "node that no gradient passes write detach_node() in place of detach()."
+        )
+
+    def detach(self) -> DetachedVar[V]:
+        """Itself."""
+        return self
+
+    @property
+    def requires_grad(self) -> bool:
+        """Always ``False``."""
+        return False
+
+    def set(self, value: Any, copy: bool = True) -> None:
+        """A detached view cannot be set; set its base."""
+        raise SetError(f"a detached view cannot be set; write {self.name}.base.set(...).")
+
+    def __repr__(self) -> str:
+        return f"<detached {self.base!r}>"

@@ -1,0 +1,349 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from enum import Enum
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CoroutineType,
+    EllipsisType,
+    FunctionType,
+    MethodType,
+    NoneType,
+)
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Spec
+from reactgrad.nodes._cutoff import Tolerance
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._output import Output, output
+
+
+class Lifted:
+    """The op of a node that calls a Python function.
+
+    Attributes
+    ----------
+    function : callable
+        Called with the operands' values, read-only.
+    declared : Spec or None
+        What the function promised to return.
+    vjp : callable or None
+        ``vjp(g, ans, *operands)`` returns the gradients of the operands, built of ops on Vars.
+    jvp : callable or None
+        ``jvp(ts, ans, *operands)`` returns the tangent of the result, likewise.
+    layout
+        Which positional and keyword arguments are operands, which are fixed.
+    outputs : tuple of (Spec or None), or None
+        What is promised of each output, if the function has several: then its value is the tuple of
+        them, and each is a node of its own (see ``ops._output``).
+    """
+
+    __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "outputs", "vjp")
+
+    # For messages: what the rule is called, and how one is given.
+    RULE, HOW, HOW_FORWARD = "vjp", "rg.lift(fn, vjp=rule)", "rg.lift(fn, jvp=rule)"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        declared: Spec | None,
+        vjp: Callable[..., Any] | None,
+        layout: tuple[Any, ...] | None,
+        keywords: tuple[str, ...],
+        jvp: Callable[..., Any] | None = None,
+        outputs: tuple[Spec | None, ...] | None = None,
+    ) -> None:
+        self.function = function
+        self.declared = declared
+        self.vjp = vjp
+        self.jvp = jvp
+        self.outputs = outputs
+        self.layout = layout
+        self.keywords = keywords
+        self.name = getattr(function, "__name__", type(function).__name__).strip("<>")
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether gradients pass."""
+        return self.vjp is not None
+
+    @property
+    def has_forward_rules(self) -> bool:
+        """Whether tangents pass."""
+        return self.jvp is not None
+
+    def definition(self) -> Any:
+        """What two calls have in common that build the same node; ``None``: each builds its own."""
+        fixed = () if self.layout is None else tuple(map(_fixed, self.layout))
+        if None in fixed:
+            return None
+        functions = map(as_itself, (self.function, self.vjp, self.jvp))
+        written = (self.layout is None, fixed, self.keywords)
+        return (type(self), *functions, self.declared, self.outputs, *written)
+
+    def call(self, arguments: list[Any]) -> Any:
+        """Call the function and make its result safe to keep."""
+        positional, named = self.written(arguments)
+        result = self.function(*positional, **named)
+        if self.outputs is not None:
+            parts = self.take_apart(result)
+            del result  # what nobody else has, only `parts` has now
+            return self.keep_each(parts, arguments)
+        if type(result) is np.ndarray:
+            return self.keep(result, arguments)
+        return self.check(result)
+
+    def written(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Positional and keyword arguments as they were written, with the operands' values."""
+        if self.layout is None:
+            return arguments, {}
+        values, _ = self.arguments(arguments)
+        split = len(values) - len(self.keywords)
+        return values[:split], dict(zip(self.keywords, values[split:], strict=True))
+
+    def take_apart(self, result: Any) -> list[Any]:
+        """The outputs in a list of their own.
+
+        Raises
+        ------
+        ShapeError
+            If these are not as many as were promised.
+        """
+        assert self.outputs is not None
+        promised = len(self.outputs)
+        if not isinstance(result, tuple | list) or len(result) != promised:
+            what = (
+                f"{len(result)} values"
+                if isinstance(result, tuple | list)
+                else type(result).__name__
+            )
+            raise ShapeError(
+                f"function {self.name!r} was built with outputs={promised} and returned {what}. "
+                f"Return a tuple of {promised}, or say outputs= as many as there are."
+            )
+        return list(result)
+
+    def keep_each(self, parts: list[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """Several results, made safe to keep; `parts` may be all that refers to them."""
+        for i in range(len(parts)):
+            part, parts[i] = parts[i], None
+            array = type(part) is np.ndarray
+            parts[i] = self.keep(part, arguments) if array else self.check(part)
+        return tuple(parts)
+
+    def check(self, result: Any) -> Any:
+        """A result that is no array, as it is; but a Var is no value, nor is what can be read once.
+
+        Raises
+        ------
+        DTypeError
+            If it is a Var, an iterator that its first reader would use up, or a coroutine.
+        """
+        kind = type(result)
+        if kind not in _USUAL and (hasattr(kind, "__next__") or kind in _AWAITED):
+            if kind is CoroutineType:
+                result.close()  # else Python says that nobody has awaited it
+            instead = (
+                "write def instead of async def, and asyncio.run(...) in it"
+                if kind in _AWAITED
+                else "return a list"
+            )
+            raise DTypeError(
+                f"function {self.name!r} returned a {kind.__name__}, which gives what is in it to its "
+                f"first reader alone, and a value may have many: {instead}."
+            )
+        if isinstance(result, Handle):
+            raise DTypeError(
+                f"function {self.name!r} returned the Var {result.name!r}, which is not a value: "  # type: ignore[attr-defined]
+                "what it computes would never be looked at again. Return v.value, or build the "
+                "node outside of the function."
+            )
+        return result
+
+    def arguments(self, operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
+        """All arguments as they were written, and which of them are the operands."""
+        if self.layout is None:
+            return list(operands), list(range(len(operands)))
+        rest = iter(operands)
+        values = [next(rest) if v is OPERAND else v for v in self.layout]
+        return values, [i for i, v in enumerate(self.layout) if v is OPERAND]
+
+    def gradients(
+        self, node: Any, g: Any, arguments: list[Any], needed: list[bool], program: Any
+    ) -> Any:
+        """What the rule of the gradients returns for all arguments; `g` is that of the result.
+
+        Parameters
+        ----------
+        node
+            The Var of the node.
+        g
+            The gradient of the value; for several outputs a tuple, with ``None`` for those that
+            nothing depends on.
+        arguments
+            As they were written, Vars for the operands.
+        needed
+            For each argument whether its gradient is asked for.
+        program
+            Who asks; see ``autodiff._program``.
+        """
+        assert self.vjp is not None
+        return self.vjp(g, self._answer(node), *arguments)
+
+    def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
+        """What the forward rule returns: the tangent of the value, or of each output.
+
+        `tangents` are those of the arguments, ``None`` where there is none.
+        """
+        assert self.jvp is not None
+        return self.jvp(tuple(tangents), self._answer(node), *arguments)
+
+    def _answer(self, node: Any) -> Any:
+        """What rules get as `ans`."""
+        if self.outputs is None:
+            return node
+        return node._graph._outputs(node)
+
+    def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
+        """What is known of an output before the function runs on operands of these specs."""
+        assert self.outputs is not None
+        return self.outputs[index] if index < len(self.outputs) else None
+
+    def output(self, index: int) -> Output:
+        """The op of the node of one output, or of what else the function has saved."""
+        assert self.outputs is not None
+        declared = self.outputs[index] if index < len(self.outputs) else None
+        return output(self.name, index, declared)
+
+    def again(self, operands: Sequence[Any]) -> Any:
+        """A new node that calls the function with the values of other operands."""
+        return operands[0]._graph._call_lifted(self, operands, None)
+
+    @staticmethod
+    def keep(result: Any, arguments: Sequence[Any]) -> Any:
+        """An array that a function returned, so that nobody can change it any more."""
+        # No more references than such a call itself makes: nobody else has it.
+        if result.base is None and sys.getrefcount(result) <= OWN_REFERENCES:
+            result.flags.writeable = False
+            return result.view()
+        if result.flags.writeable or not any(result is a or result.base is a for a in arguments):
+            result = result.copy()
+            result.flags.writeable = False
+            return result.view()
+        return result
+
+
+def refuse_hidden(function: Any, value: Any) -> None:
+    """Raise for Vars inside of a container: nothing would rerun when they change."""
+    parts: Any = ()
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    for part in parts:
+        if isinstance(part, Handle):
+            name = getattr(function, "__name__", "the function")
+            raise DTypeError(
+                f"{name} was given a {type(value).__name__} that holds the Var {part.name!r}; it "  # type: ignore[attr-defined]
+                "would not run again when that changes. Pass Vars as arguments of their own, "
+                "f(a, b), with rg.lift(lambda *values: fn(list(values))) where the function wants "
+                "a list, or join arrays with rg.stack."
+            )
+
+
+OPERAND = object()
+
+
+# Types that any number of readers can use; to ask others whether they are iterators takes longer.
+_USUAL = frozenset(
+    (NoneType, str, bytes, tuple, list, dict, set, frozenset, np.float64, np.float32)
+)
+
+
+# Besides iterators what only one reader could use.
+_AWAITED = frozenset((CoroutineType, AsyncGeneratorType))
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+_CONSTANTS = (str, bytes, NoneType, EllipsisType)
+
+
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
+
+
+class _Itself:
+    """What stands for an object that is not to be taken for another one that is equal to it."""
+
+    __slots__ = ("one",)
+
+    def __init__(self, one: object) -> None:
+        self.one = one
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.one is other.one
+
+    def __hash__(self) -> int:
+        return id(self.one)
+
+
+def as_itself(function: Any) -> Any:
+    """What tells a function, or a cutoff, from others; those that can be called may say they are equal."""
+    plain = function is None or isinstance(function, (*_FUNCTIONS, Tolerance))
+    return function if plain else _Itself(function)
+
+
+def _fixed(argument: Any) -> Any:
+    """What tells an argument that is no Var from others; ``None``: nothing, it may be changed."""
+    if argument is OPERAND:
+        return OPERAND
+    kind = type(argument)
+    if kind in _NUMBERS:
+        return (kind, repr(argument))  # -0.0 is equal to 0.0
+    if isinstance(argument, np.generic):
+        return None if argument.dtype.hasobject else (argument.dtype.str, argument.tobytes())
+    if kind in _CONSTANTS:
+        return (kind, argument)
+    if kind is range:
+        return (kind, argument.start, argument.stop, argument.step)
+    if isinstance(argument, (*_FUNCTIONS, np.dtype, Enum, type, np.ufunc)):
+        return as_itself(argument)
+    if kind is tuple:
+        parts = tuple(map(_fixed, argument))
+        return None if None in parts else parts
+    return None
+
+
+def _references(result: Any) -> int:
+    return sys.getrefcount(result)
+
+
+def _references_of_a_call() -> int:
+    """References to an array inside ``keep`` that nobody but the call has."""
+    result = np.empty(0)
+    return _references(result)
+
+
+# Measured, since it differs between versions of Python.
+OWN_REFERENCES = _references_of_a_call()
+
+
+class Refused(Lifted):
+    """What stands for a gradient that cannot be built: reading it raises its ``refusal``."""
+
+    __slots__ = ("refusal",)
+
+    def __init__(self, refusal: Exception) -> None:
+        def gradient() -> None:
+            raise refusal.with_traceback(None)
+
+        super().__init__(gradient, None, None, None, ())
+        self.refusal = refusal

@@ -1,0 +1,68 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad._errors import GradientError
+from reactgrad.ops._layout import ALIAS
+
+
+class Share:
+    """A contribution to one output's part of a tuple of gradients or tangents."""
+
+    __slots__ = ("gradient", "index")
+
+    def __init__(self, gradient: Any, index: int) -> None:
+        self.gradient = gradient
+        self.index = index
+
+
+class Pack:
+    """The op of a node that puts its operands into a tuple, at these places of it."""
+
+    __slots__ = ("declared", "layout", "name", "outputs", "places")
+
+    def __init__(self, places: tuple[int, ...]) -> None:
+        self.name = "pack"
+        self.places = places
+        self.declared = self.outputs = None
+        self.layout = ()
+
+    def call(self, arguments: list[Any]) -> Any:
+        """The tuple, ``None`` where nothing was given."""
+        given = dict(zip(self.places, arguments, strict=True))
+        return tuple([given.get(place) for place in range(max(self.places) + 1)])
+
+
+def pack(parts: dict[int, Any]) -> Any:
+    """A node for the tuple that has these nodes at these places."""
+    graph = next(iter(parts.values()))._graph
+    slots = [part._slot for part in parts.values()]
+    return graph._add_computed(Pack(tuple(parts)), (), None, tuple(slots), ())
+
+
+def shares(var: Any) -> dict[int, Any]:
+    """The nodes that ``pack`` was given, by their places.
+
+    Raises
+    ------
+    GradientError
+        If `var` is no such tuple: something else than its outputs uses the function's node.
+    """
+    graph, slot = var._graph, var._slot
+    ops = graph._host.ops
+    while ops[slot] is ALIAS:
+        slot = graph._scheduler.operands(slot)[0]
+    if not isinstance(ops[slot], Pack):
+        raise no_shares()
+    operands = map(graph._handle, graph._scheduler.operands(slot))
+    return dict(zip(ops[slot].places, operands, strict=True))
+
+
+def no_shares() -> GradientError:
+    """Why the gradient of a tuple cannot come from elsewhere than its outputs."""
+    return GradientError(
+        "a node is computed from all outputs of a function at once, as a tuple, and no gradient "
+        "passes a tuple. Compute it from the outputs, which are nodes of their own."
+    )

@@ -1,0 +1,114 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from reactgrad._errors import Cancelled, DTypeError
+from reactgrad.scheduler import Serial, Threads
+from reactgrad_scheduler.staleness import FAILED
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+@contextmanager
+def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
+    """Let reads of a block run in another way."""
+    if graph._computing:
+        read_executor(executor)
+        yield
+        return
+    scheduler = graph._scheduler
+    former, scheduler.executor = scheduler.executor, read_executor(executor)
+    try:
+        yield
+    finally:
+        scheduler.executor = former
+
+
+@contextmanager
+def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
+    """Call `cancel` if the block takes longer than so many seconds, and never when it has ended."""
+    guard, ended = threading.Lock(), False
+
+    def late() -> None:
+        with guard:
+            if not ended:
+                cancel()
+
+    timer = threading.Timer(limit, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with guard:
+            ended = True
+        timer.cancel()
+
+
+def _check_cancelled(graph: Core, slots: Sequence[int]) -> None:
+    """Raise if a cancelled run left one of these nodes stale."""
+    stale = graph._scheduler.truly_stale(slots)
+    if not graph._computing:
+        graph._scheduler.cancelled = False
+    if stale:
+        raise_cancelled(graph, len(stale))
+
+
+def raise_cancelled(graph: Core, left: int) -> NoReturn:
+    _stop(
+        graph,
+        f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
+        "had run is kept. Read again to go on.",
+    )
+
+
+def _stop(graph: Core, message: str) -> NoReturn:
+    """Raise ``Cancelled``, which ends the run whatever a function under way makes of it."""
+    stopped = Cancelled(message)
+    if graph._computing:
+        graph._scheduler.break_read(stopped)
+    else:
+        graph._scheduler.cancelled = False
+    raise stopped
+
+
+def left_to_run(graph: Core, slots: Sequence[int], retry: bool) -> int:
+    """How many nodes a read of these would run at least; runs nothing."""
+    scheduler = graph._scheduler
+    left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
+    if retry:  # also what functions handled
+        ancestors = scheduler.topology.ancestors(slots)
+        left.update([slot for slot in ancestors if graph._mark[slot] == FAILED])
+    else:
+        left = {slot for slot in left if graph._mark[slot] != FAILED}
+    return len(left)
+
+
+def read_executor(executor: Any) -> Threads | None:
+    """Who runs nodes; ``None``: the thread that reads."""
+    if isinstance(executor, Serial):
+        return None
+    if isinstance(executor, Threads):
+        return executor
+    raise DTypeError(
+        f"executor={executor!r:.60}: write rg.Threads(n) for n threads, or rg.Serial()."
+    )
+
+
+def read_timeout(timeout: Any) -> float | None:
+    """A time limit in seconds; ``None`` for one that no clock reaches."""
+    number = isinstance(timeout, int | float | np.integer | np.floating)
+    if not number or isinstance(timeout, bool) or math.isnan(timeout):
+        raise DTypeError(
+            f"forward(timeout={timeout!r:.60}): it is a number of seconds, or None for no limit."
+        )
+    return None if timeout >= threading.TIMEOUT_MAX else float(timeout)

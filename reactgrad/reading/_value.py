@@ -1,0 +1,112 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.core._handles import handle
+from reactgrad.core._held import held
+from reactgrad.core._twins import computed_fork, twin_of
+from reactgrad.reading._limits import _stop
+from reactgrad.reading._refresh import refresh
+from reactgrad.scheduler import Later, note_read
+from reactgrad.values._store import MISSING, Lease
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+def value(graph: Core, slot: int) -> Any:
+    """The clean value of a node, for callers."""
+    if graph._followed:
+        fork = computed_fork(graph)
+        if fork is not None:
+            twin: Any = twin_of(fork, handle(graph, slot))
+            return twin.value
+    if graph._computing:
+        if slot not in graph._transient and note_read(graph._scheduler, slot):
+            value = graph._handed.get(slot, MISSING)
+            missing = value is MISSING or type(value) is Lease
+            return hand_out(graph, slot) if missing else value
+    else:
+        lock = graph._lock
+        if lock.acquire(False):
+            try:
+                observed = graph._observed
+                stale = graph._pending or graph._mark[slot] or (observed and _untold(graph))
+                if not (lock.gates or graph._computing or (stale and observed)):
+                    if stale:
+                        refresh(graph, (slot,))
+                    value = graph._handed.get(slot, MISSING)
+                    missing = value is MISSING or type(value) is Lease
+                    return hand_out(graph, slot) if missing else value
+            finally:
+                lock.release()
+    while True:
+        try:
+            return _value_now(graph, slot)
+        except Later as later:  # another thread computes what this one needs
+            graph._lock.wait_after(later)
+
+
+def _untold(graph: Core) -> bool:
+    """Whether somebody looked at a change before a read could tell observers of it.
+
+    Not inside of a run, which notes what it looks at in the same place, and tells at its end.
+    """
+    looked = graph._observed and not graph._computing and graph._scheduler.staleness.flushed
+    return bool(looked)
+
+
+def _value_now(graph: Core, slot: int) -> Any:
+    lock = graph._lock  # as `with lock`, but it says what it reads
+    if not lock.acquire(False):
+        lock.visit(slot)
+    elif lock.gates:
+        lock.enter_again(slot)
+    try:
+        if graph._computing:
+            graph._scheduler.depend(slot)
+        if graph._pending or graph._mark[slot] or _untold(graph):
+            if graph._observed and not graph._observers.held:
+                with held(graph):  # who may set what the value comes from
+                    return graph._value(slot)
+            refresh(graph, (slot,))
+        return hand_out(graph, slot)
+    finally:
+        if not lock.gates or lock.leave_gate():
+            lock.release()
+
+
+def hand_out(graph: Core, slot: int) -> Any:
+    """The value of a clean node, handed out without the lock the next time."""
+    value = graph._host.hand_out(slot)
+    if value is MISSING:
+        value = clean_value(graph, slot)
+    graph._handed.setdefault(slot, value)
+    return value
+
+
+def clean_value(graph: Core, slot: int) -> Any:
+    """The value of a clean node, computed again if it was released."""
+    value = graph._host.hand_out(slot)
+    if value is MISSING:
+        refresh(graph, (slot,))
+        value = graph._host.hand_out(slot)
+        if value is MISSING:
+            _stop(
+                graph,
+                f"the run was cancelled while the released value of {graph._host.name(slot)!r} was "
+                "computed again. Read again to go on.",
+            )
+    return value
+
+
+def clean_values(graph: Core, slots: Iterable[int]) -> list[Any]:
+    """The values of clean nodes; those that were released are computed again."""
+    hand_out = graph._host.hand_out
+    return [
+        clean_value(graph, slot) if (value := hand_out(slot)) is MISSING else value
+        for slot in slots
+    ]

@@ -1,0 +1,112 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reactgrad._errors import GraphError
+from reactgrad.backend import Spec, owner, read_value
+from reactgrad.nodes._handle import Handle, current_graph
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+
+_PLAIN = (bool, int, str, bytes, type(None), Enum, np.dtype)
+
+
+class Same:
+    """An object as a part of a structure: equal to itself only, and not kept by it."""
+
+    __slots__ = ("_hash", "_of")
+
+    def __init__(self, of: Any) -> None:
+        self._hash = id(of)
+        try:
+            self._of: Callable[[], Any] = weakref.ref(of)
+        except TypeError:
+            self._of = lambda: of  # there are no weak references to it
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Same):
+            return NotImplemented
+        mine = self._of()
+        return mine is not None and mine is other._of()
+
+
+def _feeds(one: Any) -> bool:
+    """Whether an argument is a node or a value that nodes can have; others are part of the structure.
+
+    So are inputs that hold a number: what follows one is an array.
+    """
+    if isinstance(one, Handle):
+        found = one._graph._host.specs[one._slot]
+        return found is None or found.weak is None
+    return isinstance(one, float | complex | np.ndarray | np.generic) or (
+        not isinstance(one, _PLAIN) and owner(one) is not None
+    )
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same nesting with `change` of what is in it."""
+    if isinstance(value, tuple):
+        parts = [_mapped(one, change) for one in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if type(value) is list:
+        return [_mapped(one, change) for one in value]
+    if type(value) is dict:
+        return {key: _mapped(one, change) for key, one in value.items()}
+    return change(value)
+
+
+def _structure(value: Any, arguments: list[Any]) -> Any:
+    """The nesting of a value without what feeds nodes, which goes into `arguments`, as a key."""
+    if isinstance(value, tuple) or type(value) is list:
+        return (type(value), *[_structure(one, arguments) for one in value])
+    if type(value) is dict:
+        return (dict, *[(key, _structure(one, arguments)) for key, one in value.items()])
+    if _feeds(value):
+        arguments.append(value)
+        return Handle
+    if isinstance(value, slice):
+        return (slice, *_structure((value.start, value.stop, value.step), arguments))
+    if isinstance(value, Handle):
+        base = getattr(value, "base", None)
+        return (type(value), Same(value if base is None else base))
+    return (type(value), value) if isinstance(value, _PLAIN) else Same(value)
+
+
+def _graph_of(value: Any) -> Core:
+    """The graph of the first node among some arguments, else the current one."""
+    found: list[Any] = []
+    _mapped(value, lambda one: found.append(one._graph) if isinstance(one, Handle) else None)
+    if found:
+        return found[0]
+    return current_graph()
+
+
+def _read(graph: Core, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], list[Any]]:
+    """Shape and dtype of each argument, and the arguments as a leaf would take them."""
+    specs: list[Spec | None] = []
+    taken: list[Any] = []
+    for one in arguments:
+        if isinstance(one, Handle):
+            if one._graph is not graph:
+                raise GraphError(
+                    f"the arguments of a subgraph are nodes of several graphs: {one.name!r} is of another "  # type: ignore[attr-defined]
+                    "one than those before. Pass its value, or build all of them in one graph."
+                )
+            found, value = graph._host.specs[one._slot], one
+        else:
+            found, value = read_value(one, "an argument of a subgraph")
+        specs.append(found)
+        taken.append(value)
+    return tuple(specs), taken

@@ -1,0 +1,227 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reactgrad.core._handles import handle
+from reactgrad.nodes._handle import Handle
+from reactgrad.subgraphs._arguments import _mapped
+from reactgrad.subgraphs._feeds import _fed, _give
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+    from reactgrad.core._rows import Rows
+
+
+def _references(objects: Any, key: Any) -> int:
+    return sys.getrefcount(objects[key])
+
+
+_ALONE = _references([object()], 0)
+
+
+class Instance:
+    """A function as it was built for one structure of arguments.
+
+    Attributes
+    ----------
+    feeds : list of int
+        The slots of the feeds, in order of the arguments.
+    result : object
+        What the function has returned, with a ``_Place`` for each node of the instance.
+    nodes : dict
+        By slot the serial, the operands (``None``: a feed) and the cutoff of each node that depends
+        on the feeds or was built for what was returned, as it was built.
+    """
+
+    __slots__ = ("__weakref__", "_anchors", "_marks", "feeds", "nodes", "result")
+
+    def __init__(self, graph: Core, feeds: list[Handle], result: Any, first: int) -> None:
+        host, scheduler = graph._host, graph._scheduler
+        self.feeds = [var._slot for var in feeds]
+        nodes = _descendants(graph, self.feeds)
+        ends: dict[int, Any] = {}
+
+        def place(one: Any) -> Any:
+            if isinstance(one, Handle):
+                base = getattr(one, "base", None)
+                var: Any = one if base is None else base
+                if var._slot in nodes or scheduler.topology.serial[var._slot] >= first:
+                    ends[var._slot] = var
+                    return _Place(var._slot, base is not None)
+            return one
+
+        self.result = _mapped(result, place)
+        nodes.update(dict.fromkeys(_built(graph, list(ends), first)))
+        self.nodes = {
+            slot: (
+                scheduler.topology.serial[slot],
+                None if slot in self.feeds else scheduler.operands(slot),
+                host.cutoffs.get(slot),
+            )
+            for slot in nodes
+        }
+        self._marks = _marks(host, self.nodes)
+        # These stay when nobody holds a handle, with the gradients that live with the handles.
+        self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
+        for slot, var in ends.items():
+            host.twin_programs[slot] = var._programs_dict()
+        # What is told of its end must not keep the graph alive, as those programs do.
+        weakref.finalize(self, _forget, weakref.ref(host), list(ends))
+
+    def intact(self, graph: Core) -> bool:
+        """Whether all nodes are as they were built and in the graph, and nothing was added to them."""
+        host, scheduler = graph._host, graph._scheduler
+        serials, nodes, cutoffs = scheduler.topology.serial, self.nodes, host.cutoffs
+        if _marks(host, nodes) != self._marks or not host.removed.isdisjoint(nodes):
+            return False
+        for slot, (serial, operands, cutoff) in nodes.items():
+            if serials[slot] != serial or cutoffs.get(slot) is not cutoff:
+                return False
+            if operands is not None and scheduler.operands(slot) != operands:
+                return False
+        return True
+
+    def free(self, graph: Core) -> bool:
+        """Whether nobody sees its nodes, also not by way of their gradients."""
+        host, topology = graph._host, graph._scheduler.topology
+        programs = _programs(graph, self.nodes)
+        known = _alone(programs) | self._marks["kept"].keys()
+        seen = set(self.nodes)
+        stack = list(seen)
+        children, owners = topology.children, host.owners
+        while stack:
+            slot = stack.pop()
+            if _held(host, slot, known):
+                return False
+            users = host.branch_users.get(slot) if host.branch_users else None
+            for child in (*children[slot], *users) if users else children[slot]:
+                if child not in seen:
+                    owner = owners.get(child)
+                    # What a gradient has built that is gone belongs to who uses it.
+                    if owner not in programs and (owner is None or graph._programs.lives(owner)):
+                        return False
+                    seen.add(child)
+                    stack.append(child)
+        return seen.isdisjoint(graph._observers.observed)
+
+    def differing(self, graph: Core, arguments: list[Any]) -> dict[int, Any]:
+        """By feed the arguments that it is not fed with yet."""
+        return {
+            feed: argument
+            for feed, argument in zip(self.feeds, arguments, strict=True)
+            if not _fed(graph, feed, argument)
+        }
+
+    def feed(self, graph: Core, arguments: dict[int, Any]) -> None:
+        """Let these feeds follow other arguments."""
+        grads = graph._host.grads
+        for slot in self.nodes.keys() & grads.keys():  # of the former result
+            del grads[slot]
+        for slot, argument in arguments.items():
+            _give(graph, slot, argument)
+
+    def returned(self, graph: Core) -> Any:
+        """What the function has returned."""
+        return _mapped(self.result, lambda one: one.var(graph) if type(one) is _Place else one)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A node of an instance in what its function has returned."""
+
+    slot: int
+    detached: bool
+
+    def var(self, graph: Core) -> Any:
+        var = handle(graph, self.slot)
+        var._programs_dict()  # which the instance may not keep for it
+        return var.detach() if self.detached else var
+
+
+def _descendants(graph: Core, slots: list[int]) -> dict[int, None]:
+    """These nodes and all that depend on them, also where a choice might."""
+    children, users = graph._scheduler.topology.children, graph._host.branch_users
+    found = dict.fromkeys(slots)
+    stack = list(found)
+    while stack:
+        slot = stack.pop()
+        for child in (*children[slot], *users.get(slot, ())):
+            if child not in found:
+                found[child] = None
+                stack.append(child)
+    return found
+
+
+def _built(graph: Core, ends: list[int], first: int) -> list[int]:
+    """The computed nodes since the serial `first` that lead to some nodes, and these."""
+    topology, leaf = graph._scheduler.topology, graph._scheduler.leaf
+    branches = graph._host.branches
+    found: dict[int, None] = {}
+    stack = ends.copy()
+    while stack:
+        slot = stack.pop()
+        if slot not in found and topology.serial[slot] >= first and not leaf[slot]:
+            found[slot] = None
+            stack += (*topology.parents[slot], *branches.get(slot, ()))
+    return list(found)
+
+
+def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]:
+    """The gradients that live with some nodes, and theirs in turn: what was given out, by number."""
+    known, givers = graph._host.twin_programs, graph._host.givers
+    found: dict[int, dict[int, Handle]] = {}
+    stack = [known[slot] for slot in known.keys() & nodes]
+    while stack:
+        for entry in stack.pop().values():
+            if isinstance(entry, tuple) and entry[1].number not in found:
+                found[entry[1].number] = entry[2]
+                stack += [getattr(var, "_programs", {}) for var in entry[2].values()]
+    # Those that gave out one of the nodes: gradients that the function has asked for.
+    for slot in givers.keys() & nodes:
+        for program in givers[slot]:
+            found.setdefault(program.number, {})
+    return found
+
+
+def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
+    """The slots of those gradients that nobody holds but the program that gave them out."""
+    return {
+        adjoints[slot]._slot
+        for adjoints in programs.values()
+        for slot in adjoints
+        if _references(adjoints, slot) <= _ALONE
+    }
+
+
+def _marks(host: Rows, nodes: Mapping[int, Any]) -> dict[str, dict[int, Any]]:
+    """What was done to some nodes besides building them."""
+    return {
+        "pinned": _part(host.pins, nodes),
+        "hooks": _part(host.hooks, nodes),
+        "retained": dict.fromkeys(nodes.keys() & host.retained) if host.retained else {},
+        "kept": _part(host.kept, nodes),
+    }
+
+
+def _part(table: dict[int, Any], nodes: Mapping[int, Any]) -> dict[int, Any]:
+    return {slot: table[slot] for slot in nodes.keys() & table.keys()} if table else {}
+
+
+def _held(host: Rows, slot: int, known: set[int]) -> bool:
+    """Whether somebody holds the handle of a node, but for gradients that are `known`."""
+    ref = host.handles[slot]
+    return ref is not None and slot not in known and ref() is not None
+
+
+def _forget(of: weakref.ref[Rows], slots: list[int]) -> None:
+    """Let gradients go with the instance that has kept them."""
+    host = of()
+    if host is not None:
+        for slot in slots:
+            host.twin_programs.pop(slot, None)
