@@ -15,7 +15,9 @@ from typing import Any
 from reactgrad._errors import ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, check_outputs, custom_tangents
 from reactgrad.autodiff._edges import operand_vars
-from reactgrad.autodiff._program import ZERO, Program, Redefine
+from reactgrad.autodiff._program import Program
+from reactgrad.autodiff._sweep import Redefine
+from reactgrad.autodiff._tables import ZERO
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Op

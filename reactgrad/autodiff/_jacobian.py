@@ -14,7 +14,9 @@ import numpy as np
 
 from reactgrad.autodiff._batch import batch
 from reactgrad.autodiff._forward import Tangents
-from reactgrad.autodiff._program import ZERO, Program, Redefine
+from reactgrad.autodiff._program import Program
+from reactgrad.autodiff._sweep import Redefine
+from reactgrad.autodiff._tables import ZERO
 from reactgrad.backend import device_of_kind, spec
 from reactgrad.build._constants import zeros, zeros_like
 from reactgrad.core._handles import handle

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from reactgrad.autodiff._forward import Tangents
-from reactgrad.autodiff._program import ZERO
+from reactgrad.autodiff._tables import ZERO
 
 
 class Origin(NamedTuple):

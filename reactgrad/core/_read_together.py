@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 # So few are looked at one by one, which is as fast.
@@ -9,6 +10,12 @@ FEW = 16
 
 # Most that are remembered, all in all.
 MAX_ASKED = 1 << 16
+
+
+@cache
+def _only(kind: type) -> frozenset[type]:
+    """Return the set of this class of handles alone, the same for all graphs."""
+    return frozenset((kind,))
 
 
 class Asked:
@@ -27,7 +34,7 @@ class Asked:
     __slots__ = ("_only", "_size", "_slots", "members")
 
     def __init__(self, kind: type) -> None:
-        self._only = frozenset((kind,))  # the class of handles
+        self._only = _only(kind)
         self._slots: dict[int, tuple[int, ...]] = {}
         self._size = 0
         self.members: set[int] = set()

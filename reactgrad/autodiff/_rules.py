@@ -1,0 +1,105 @@
+"""Rules of Python functions: which values they have read, and when they are asked anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reactgrad._errors import GradientError
+from reactgrad.autodiff._between import Between
+from reactgrad.autodiff._custom import MissingRuleError, no_rule
+from reactgrad.autodiff._tables import ZERO
+
+
+class Rules(Between):
+    """The rules of functions, and what of their results they have read."""
+
+    __slots__ = ()
+
+    def look(self, slot: int, kind: type) -> Any:
+        """The value that a rule has to see to be built; in the middle of a change the last one.
+
+        Only where rules are asked anew because functions have run may those run that never have:
+        then there is none of this kind.
+        """
+        last = self._graph._host.data[slot]
+        if self._graph._programs.changing or (self._updating and isinstance(last, kind)):
+            return last
+        return self._graph._value_for_rule(slot)
+
+    def _forget_seen(self, slot: int) -> None:
+        """The rule of this node is asked anew."""
+        self._drop(self.seen, slot)
+        self._drop(self._inner, slot)
+
+    def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
+        """A rule has read this of what its function has left; what was read first counts."""
+        before = self.seen.get(slot, ({}, None))[1]
+        self._put(self.seen, slot, (left, read | before if before else read))
+        self._tell_outer(slot, read)
+        self._graph._rule_saw(self)
+
+    def postpone(self, slot: int) -> None:
+        """The rule of this node waits until its function has run."""
+        self._put(self.seen, slot, ({}, None))
+        self._tell_outer(slot, None)
+        self._graph._programs.waiting = True
+
+    def _tell_outer(self, slot: int, read: dict[str, Any] | None) -> None:
+        """A rule that builds with this program has to be asked anew, which may be gone by then."""
+        serial = self._graph._scheduler.topology.serial[slot]
+        for program, node in self._graph._programs.asking:
+            if program is not self:
+                inner = program._inner.get(node, ())
+                program._put(program._inner, node, (*inner, (slot, serial, read)))
+
+    def outdated(self) -> dict[int, bool]:
+        """Nodes whose rules were built for what is no more so; whether they wait for a run."""
+        if self.broken:
+            return {self._output: False}
+        serial, still_so = self._graph._scheduler.topology.serial, self._still_so
+        found = {
+            node: False
+            for node, inner in self._inner.items()
+            if any(serial[at] == since and not still_so(at, read) for at, since, read in inner)
+        }
+        for slot, (_, read) in self.seen.items():
+            if not still_so(slot, read):
+                found[slot] = read is None
+        return found
+
+    def _still_so(self, slot: int, read: dict[str, Any] | None) -> bool:
+        host = self._graph._host
+        return read is not None and host.ops[slot].still_so(read, host.data[slot])
+
+    def _check_rules(self, slots: set[int], needed: set[int]) -> None:
+        """Refuse what has no gradient before a rule looks at a value: that may run nodes."""
+        for slot in slots:
+            leading = [
+                (i, source)
+                for i, source in self._edges.get(slot, ())
+                if source in needed or self.known(source) is not None
+            ]
+            if leading and (slot in needed or self.known(slot) not in (None, ZERO)):
+                self._check_rule(slot, leading)
+
+    def _check_rule(self, slot: int, edges: Sequence[tuple[int, int]]) -> None:
+        """Raise ``GradientError`` if no gradient passes to these operands."""
+        host = self._graph._host
+        op = host.ops[slot]
+        if not self._has_rule(op):
+            raise self._no_rule(slot)
+        for at in (slot, *[parent for _, parent in edges]):
+            found = host.specs[at]
+            if found is not None and found.dtype.kind == "c":
+                raise GradientError(
+                    f"the gradient would pass {host.name(at)!r}, which is complex ({found!r}); only "
+                    "gradients of real numbers are defined here. Compute with real and imaginary "
+                    "parts, or detach the complex one."
+                )
+
+    def _has_rule(self, op: Any) -> bool:
+        return op.has_rules
+
+    def _no_rule(self, slot: int) -> MissingRuleError:
+        return no_rule(self._graph, slot)

@@ -1,0 +1,387 @@
+"""The sweep: from the output down, the rule of each node, and the sums of what they contribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from reactgrad._errors import OutdatedRuleError
+from reactgrad.autodiff._between import WIDE
+from reactgrad.autodiff._custom import custom_gradients
+from reactgrad.autodiff._edges import operand_vars
+from reactgrad.autodiff._rules import Rules
+from reactgrad.autodiff._tables import ABSENT, ZERO, Part
+from reactgrad.build._constants import zeros_like
+from reactgrad.build._functions import copy_of
+from reactgrad.core._handles import handle
+from reactgrad.flow import follow_segment
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._output import Output
+from reactgrad.ops import (
+    ACCUMULATE,
+    ALIAS,
+    FAN_IN,
+    Placed,
+    Share,
+    accumulate,
+    accumulated,
+    astype,
+    sum_of_product,
+    sum_to,
+)
+
+Redefine = Callable[[int, Op, tuple[int, ...], Attrs], None]
+
+
+class Sweep(Rules):
+    """The one sweep from the output down that builds adjoints."""
+
+    __slots__ = ()
+
+    def _zero(self, slot: int) -> Any:
+        """What callers get of a node whose derivative is zero everywhere."""
+        try:
+            return zeros_like(self._graph, handle(self._graph, slot))
+        except OutdatedRuleError:  # of a former rule, so that no value will show its shape any more
+            programs = self._graph._programs
+            if programs.reshaping or programs.changing:
+                raise
+            return self._graph.const(0.0)
+
+    def _sweep(
+        self, totals: set[int], anew: set[int], redefine: Redefine | None
+    ) -> dict[int, None]:
+        """From the output down: add up contributions, and ask for those that are not there.
+
+        Parameters
+        ----------
+        totals
+            Nodes whose contributions are to be added up (again).
+        anew
+            Nodes whose rules are to be asked again for all that they contribute.
+        redefine
+            ``None`` where no adjoint that is there changes.
+
+        Returns
+        -------
+        dict
+            The nodes whose adjoint is another node than before.
+
+        Raises
+        ------
+        CycleError
+            If adjoints depend on each other, by way of branches that no choice takes now.
+        """
+        rank = self._graph._scheduler.topology.rank
+        queue = [(-rank[slot], slot) for slot in totals | anew]
+        heapify(queue)
+        rules, moved = set(anew), dict[int, None]()
+        # Whom nodes wait for. Mostly consumers have had their turn, but no rank lies between a choice and
+        # a branch that it does not take.
+        waiting: dict[int, set[int]] = {}
+        wide: dict[int, dict[int, list[int]]] = {}
+        while queue:
+            slot = heappop(queue)[1]
+            more: Iterable[int] = ()
+            if slot in totals:
+                parts, silent = self._gather(slot, wide)
+                if silent and waiting.get(slot) == silent:
+                    continue  # none of them has had its turn
+                if silent:
+                    unknown = self._needed(c for c in silent if self.known(c) is None)
+                    totals |= unknown
+                    rules |= silent
+                    waiting[slot] = silent
+                    more = (*silent, *unknown)
+                else:
+                    totals.discard(slot)
+                    waiting.pop(slot, None)
+                    known = self.known(slot) is not None
+                    if self._total(slot, parts, redefine):
+                        moved[slot] = None
+                        rules.add(slot)
+                        if known:
+                            anew.add(slot)
+            if slot in rules and slot not in totals:
+                rules.discard(slot)
+                more = [s for s in self._ask(slot, totals, slot in anew) if s not in totals]
+                totals.update(more)
+                more += [source for _, source in self._edges[slot] if source in waiting]
+            for other in more:
+                heappush(queue, (-rank[other], other))
+        if waiting:
+            path = [next(iter(waiting))]
+            while path.count(path[-1]) == 1:
+                path.append(next(child for child in waiting[path[-1]] if child in waiting))
+            raise self._graph._scheduler.cycle_error(path[path.index(path[-1]) :], "gradient")
+        return moved
+
+    def _gather(
+        self, slot: int, wide: dict[int, dict[int, list[int]]]
+    ) -> tuple[list[tuple[int, int, int, Part]], set[int]]:
+        """What consumers contribute, by their creation and position; and who has not said it."""
+        serial = self._graph._scheduler.topology.serial
+        if slot == self._output:
+            seed = self.seed._slot
+            return [(0, 0, slot, Part(seed, serial[seed], None, None, (), False))], set()
+        found: list[tuple[int, int, int, Part]] = []
+        silent: set[int] = set()
+        for child in self._consumers(slot):
+            edges = self._edges.get(child, ())
+            if len(edges) <= WIDE:
+                positions = [i for i, source in edges if source == slot]
+            else:
+                if child not in wide:
+                    wide[child] = {}
+                    for i, source in edges:
+                        wide[child].setdefault(source, []).append(i)
+                positions = wide[child].get(slot, [])
+            for i in positions:
+                part = self._parts.get((child, i), ABSENT)
+                if part is None:
+                    continue
+                if isinstance(part, Part) and serial[part.slot] == part.serial:
+                    found.append((serial[child], i, child, part))
+                else:
+                    silent.add(child)
+        return sorted(found), silent
+
+    def _total(
+        self, slot: int, found: list[tuple[int, int, int, Part]], redefine: Redefine | None
+    ) -> bool:
+        """Add up what a node was given; returns whether its adjoint is another node now."""
+        before: Any = self.known(slot)
+        own = before is not None and slot in self._own
+        hooks = self._hooks_of(slot)
+        if hooks:
+            self._put(self._hooks, slot, hooks)
+        else:
+            self._drop(self._hooks, slot)
+        if len(found) == 1 and found[0][3].kind is None and not hooks:
+            part = found[0][3]
+            adjoint, alone = part.slot, part.own
+            if adjoint == before:
+                return False
+        elif not found and not hooks:
+            adjoint, alone = ZERO, False
+            if before is ZERO:
+                return False
+        else:
+            parts = [self._beside(before, own, *one) for one in found]
+            if self._graph._host.specs[slot] is None and any(p.kind is Placed for p in parts):
+                zeros = self._background(slot)
+                serial = self._graph._scheduler.topology.serial[zeros._slot]
+                parts.insert(0, Part(zeros._slot, serial, None, None, (), True))
+            # Rules take a tuple apart while they build, so another one is another gradient for them.
+            several = bool(parts) and parts[0].kind is Share
+            if own and not several and not hooks and self._sums(slot, before, parts, redefine):
+                return False
+            total = self._sum(slot, parts)
+            for through in hooks:
+                total = through(total, self._graph._host.specs[slot] is not None)
+            return self._enter(slot, total._slot, True, own and not several, several, redefine)
+        return self._enter(slot, adjoint, alone, own, False, redefine)
+
+    def _beside(self, before: Any, own: bool, _: int, i: int, child: int, part: Part) -> Part:
+        """A contribution as one of several."""
+        if part.slot != before or not own:
+            return part
+        # It was all there was, and stays as the node of the sum.
+        copy = copy_of(self._graph, before)
+        self._held.append(copy)
+        serial = self._graph._scheduler.topology.serial[copy._slot]
+        part = Part(copy._slot, serial, None, None, (), True)
+        self._put(self._parts, (child, i), part)
+        return part
+
+    def _sums(self, slot: int, adjoint: Any, parts: list[Part], redefine: Redefine | None) -> bool:
+        """Let the adjoint that a node has add up these; or return that it would be of another kind."""
+        graph, specs = self._graph, self._graph._host.specs
+        first, shape = graph._scheduler.topology.next_serial, self._sum_shape(slot)
+        attrs: Attrs
+        if sum([part.kind is None for part in parts]) > FAN_IN:  # they become sums of groups
+            operands, attrs = accumulated(self._contributed(parts), shape)
+            self._held += operands
+            slots = tuple([operand._slot for operand in operands])
+        else:
+            slots = tuple([part.slot for part in parts])
+            slots = sum([part.operands for part in parts if part.operands], slots)
+            attrs = (shape, tuple([part.index for part in parts]))
+        known = tuple([specs[at] for at in slots])
+        if None in known or ACCUMULATE.result(known, attrs) is not specs[adjoint]:
+            return False
+        assert redefine is not None
+        redefine(adjoint, ACCUMULATE, slots, attrs)
+        if graph._host.transient:
+            follow_segment(graph, slot, slot, adjoint, first)
+        return True
+
+    def _background(self, slot: int) -> Any:
+        """Zeros that places belong to, of a node whose shape only its value shows, so that they follow it."""
+        zeros = zeros_like(self._graph, handle(self._graph, slot))
+        self._held.append(zeros)
+        return zeros
+
+    def _contributed(self, parts: list[Part]) -> list[Any]:
+        """Contributions as rules return them."""
+        at = partial(handle, self._graph)
+        return [
+            at(part.slot)
+            if part.kind is None
+            else part.kind(at(part.slot), part.index, *map(at, part.operands))
+            for part in parts
+        ]
+
+    def _enter(
+        self, slot: int, adjoint: Any, alone: bool, own: bool, hold: bool, redefine: Redefine | None
+    ) -> bool:
+        """Note the adjoint of a node; returns whether it is another node than before.
+
+        Parameters
+        ----------
+        alone
+            Whether it is the adjoint of no other node; a constant stays what it is anyway.
+        own
+            Whether this was so before, and the node before may stay and be redefined.
+        hold
+            Whether it must be kept alive.
+        """
+        graph, before, specs = self._graph, self.known(slot), self._graph._host.specs
+        if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
+            assert redefine is not None
+            redefine(before, ALIAS, (adjoint,), ())
+            return False
+        self._put(self.adjoint, slot, adjoint)
+        if adjoint is ZERO:
+            self._drop(self._serials, slot)
+        else:
+            self._put(self._serials, slot, graph._scheduler.topology.serial[adjoint])
+        if alone and not graph._scheduler.leaf[adjoint]:
+            self._put(self._own, slot, None)
+        else:
+            self._drop(self._own, slot)
+        if hold:
+            self._put(self._holds, slot, graph._host.anchor(adjoint))
+        else:
+            self._drop(self._holds, slot)
+        return True
+
+    def _sum(self, slot: int, parts: list[Part]) -> Any:
+        if not parts:
+            return zeros_like(self._graph, handle(self._graph, slot))
+        first = self._graph._scheduler.topology.next_serial
+        total = accumulate(self._contributed(parts), self._sum_shape(slot))
+        if self._graph._host.transient:
+            follow_segment(self._graph, slot, slot, total._slot, first)
+        return total
+
+    def _sum_shape(self, slot: int) -> Any:
+        """The shape of what a node is given in parts; ``None``: that of the first."""
+        found = self._graph._host.specs[slot]
+        return None if found is None else found.shape
+
+    def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
+        """Ask a node what it contributes; returns the operands to which that is another part now."""
+        adjoint = self.known(slot)
+        if adjoint is None:
+            return []
+        serial, parts = self._graph._scheduler.topology.serial, self._parts
+        wanted: list[tuple[int, int]] = []
+        for i, source in self._edges[slot]:
+            if source in totals or self.known(source) is not None:
+                part = ABSENT if anew else parts.get((slot, i), ABSENT)
+                if part is ABSENT or (part is not None and serial[part.slot] != part.serial):
+                    wanted.append((i, source))
+            elif anew:
+                self._drop(parts, (slot, i))
+        if anew:
+            self._forget_seen(slot)
+        if not wanted:
+            return []
+        made = {} if adjoint is ZERO else self._made(slot, wanted)
+        changed: list[int] = []
+        for i, source in wanted:
+            part = made.get(i)
+            if part != parts.get((slot, i), ABSENT):
+                self._put(parts, (slot, i), part)
+                changed.append(source)
+        return changed
+
+    def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
+        """What a node contributes to these operands, by their positions."""
+        graph, serial = self._graph, self._graph._scheduler.topology.serial
+        ops = graph._host.ops
+        # The rule of a function gives all contributions at once, and they may have nodes in common.
+        alone = isinstance(ops[slot], Op) or len(self._edges[slot]) == 1
+        made: dict[int, Part] = {}
+        operands = dict(edges)
+        first = graph._scheduler.topology.next_serial
+        for i, part in self._contributions(slot, handle(graph, self.adjoint[slot]), edges):
+            var, kind, index, inside = part, None, None, ()
+            if isinstance(part, Placed | Share):
+                var, kind, index = part.gradient, type(part), part.index
+                if isinstance(part, Placed):
+                    inside = tuple([operand._slot for operand in part.operands])
+            self._held.append(var)
+            at = var._slot
+            # Whoever asks for an output is given the one node that it has.
+            own = alone and serial[at] >= first and not isinstance(ops[at], Output)
+            made[i] = Part(at, serial[at], kind, index, inside, own)
+            if graph._host.transient:
+                follow_segment(graph, slot, operands[i], at, first)
+            first = graph._scheduler.topology.next_serial
+        return made
+
+    def _contributions(
+        self, slot: int, g: Any, edges: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[int, Any]]:
+        """What this node contributes to the gradients of these operands, by their positions."""
+        graph = self._graph
+        op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
+        self._check_rule(slot, edges)
+        ans = handle(graph, slot)
+        operands = operand_vars(graph, slot)
+        custom: dict[int, Any] = {}
+        for i, parent in edges:
+            if isinstance(op, Op):
+                part, since = None, graph._scheduler.topology.next_serial
+                if op.vjps is not None:
+                    rule = op.vjps[i]
+                    part = None if rule is None else rule(g, ans, *operands, *attrs)
+                elif op.variadic is not None:
+                    part = op.variadic(i, g, ans, operands, attrs)
+                if part is not None:
+                    yield i, self._fitted(parent, part, op.broadcasts, since)
+            elif isinstance(op, Output):
+                yield i, Share(g, op.index)
+            else:
+                custom = custom or custom_gradients(self, slot, g, operands, [i for i, _ in edges])
+                if custom[i] is not None:
+                    yield i, custom[i]
+
+    def _fitted(self, parent: int, part: Any, broadcasts: bool, since: int | None = None) -> Any:
+        """A contribution in the shape and dtype of the operand it belongs to.
+
+        Nodes from the serial `since` on were made for it alone; without it none was.
+        """
+        graph = self._graph
+        specs = graph._host.specs
+        found = specs[parent]
+        if isinstance(part, Placed):
+            if found is not None and _dtype(part.gradient) != found.dtype:
+                part.gradient = astype(part.gradient, found.dtype)
+            return part
+        if found is not None and specs[part._slot] is found:
+            return part
+        if broadcasts or found is None:
+            new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
+            part = (sum_of_product if new else sum_to)(part, handle(graph, parent))
+        return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
+
+
+def _dtype(var: Any) -> Any:
+    """The dtype of a node, ``None`` where only its value will show it."""
+    found = var._graph._host.specs[var._slot]
+    return None if found is None else found.dtype
