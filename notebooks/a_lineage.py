@@ -14,10 +14,10 @@
 # %% [markdown]
 # # A lineage
 #
-# A child in neuro-evolution is its parent with a mutation or two. Most of its neurons take in what the parent's
-# took in, so on the same data they must come to the same activations. `reactgrad.neat` makes genomes of
-# neat-python live graphs: a child is a fork of its parent's network, it shares every activation, and computes the
-# neurons that the mutation reaches.
+# In neuro-evolution a child is its parent with a mutation or two. Most of its neurons have the same inputs as the
+# parent's, so on the same data they have the same activations. `reactgrad.neat` turns genomes of neat-python into
+# live graphs. A child is a fork of its parent's network: it shares every activation, and computes only the neurons
+# that the mutation reaches.
 #
 # This is the story of one family in three generations. Needs `pip install "reactgrad[neat,viz]"`.
 
@@ -94,9 +94,9 @@ portrait(networks["Ada"], networks["Ada"].ran)
 # %% [markdown]
 # ## 2. Birth
 #
-# A child's genome is a copy that a mutation changes. `fork(genome)` gives its network, and computes nothing.
-# What should be stale is known from the genomes alone, so each birth checks it against networkx: the neurons
-# whose genes or wiring differ, and all that they lead to. And neat-python computes the child from scratch.
+# A child's genome is a copy that a mutation changes. `fork(genome)` gives its network, and computes nothing. The
+# genomes alone say what should be stale: the neurons whose genes or wiring differ, and everything that they lead
+# to. So each birth is checked against networkx, and neat-python computes the child from scratch.
 
 
 # %%
@@ -173,7 +173,8 @@ birth("Cal", "Ada", "a new neuron on", split)
 # %% [markdown]
 # ## 4. The grandchildren
 #
-# Two of Bea's, two of Cal's: a new connection, another bias, a connection less, another activation function.
+# Bea has two children, and so has Cal. Their mutations: a new connection, another bias, one connection less,
+# another activation function.
 
 
 # %%
@@ -217,7 +218,7 @@ def bend(genome):
 birth("Gus", "Cal", "tanh instead of sigmoid in neuron", bend)
 
 # %% [markdown]
-# Nobody's mutation has touched a parent: Ada is still who she was, with nothing to compute.
+# No mutation has touched a parent: Ada is as she was, and has nothing to compute.
 
 # %%
 again = networks["Ada"].activate(X)
@@ -226,7 +227,7 @@ print("the outputs of before:", np.array_equal(again, outputs), "- ran:", networ
 # %% [markdown]
 # ## 5. What it cost
 #
-# In neurons, beside computing every child whole:
+# Counted in neurons, beside computing every child as a whole:
 
 # %%
 print(f"{'':<5}{'parent':<8}{'ran':>4}{'of':>4}  what happened")
@@ -236,9 +237,9 @@ ran, count = sum(row[4] for row in family), sum(row[3] for row in family)
 print(f"together {ran} of {count} neurons, with {len(X)} samples each")
 
 # %% [markdown]
-# In time, on the machine that ran this: a fork with its update and its outputs, beside a new network of the same
-# genome with its outputs, and beside neat-python. The best of some repeats, in CPU time. Networks as
-# small as these are cheap to compute, so much of the price of a child is its fork and its edit.
+# Counted in CPU time, on the machine that ran this notebook, the best of some repeats: a fork with its update and
+# its outputs; a new network of the same genome with its outputs; and neat-python. Networks as small as these are
+# cheap to compute, so the fork and the edit are a large part of the price of a child.
 
 
 # %%

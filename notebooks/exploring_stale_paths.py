@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Exploring stale paths
 #
-# You change one number in a model and want to *see*: what became stale, what a read would run, what ran,
-# what was spared, and why. Everything below is drawn from immutable snapshots of the graph, so that to look
-# never computes anything.
+# You change one number in a model and want to *see*: what became stale, what a read would run, what ran, what was
+# spared, and why. Everything below is drawn from immutable snapshots of the graph, so looking never computes
+# anything.
 #
 # Pictures need `pip install "reactgrad[viz]"`; without it the same things are shown as text.
 
@@ -121,9 +121,9 @@ for node in g.snapshot().nodes:
 # %% [markdown]
 # ## 3. A change that stops
 #
-# A few more visitors on Monday: as many tills as before. With a cutoff a node that runs and comes to the
-# same value keeps its version, so that nothing behind it is stale. It is a property of the node, "this value
-# often stays":
+# On Monday a few more visitors come, and the shop needs as many tills as before. With a cutoff, a node that runs
+# and gets the same value keeps its version, so nothing behind it becomes stale. The cutoff belongs to the node. It
+# says: this value often stays the same.
 
 # %%
 tills.cutoff = "equal"
@@ -145,7 +145,7 @@ for name in ("staff/tills", "staff/pay", "profit"):
     print(g.why(name), end="\n\n")
 
 # %% [markdown]
-# To see the line that made a change, too, switch the log of events on before it:
+# The log of events also keeps the line that made a change. Switch it on before the change:
 
 # %%
 g.events = True
@@ -160,9 +160,9 @@ print(tills.value.astype(int).tolist(), "- Saturday takes one more till")
 # %% [markdown]
 # ## 4. Values and adjoints
 #
-# `rg.grad` adds nodes to the same graph: the adjoints, drawn with a double outline. What does profit gain
-# from one more percent of buyers, and from a dearer basket? Rounding up passes no gradient, so the cost of
-# another till is not in it.
+# `rg.grad` adds nodes to the same graph: the adjoints, drawn with a double outline. How much profit does one more
+# percent of buyers bring, and how much does a dearer basket? Rounding up passes no gradient, so the gradient leaves
+# out the cost of another till.
 
 # %%
 by_share, by_basket = rg.grad(profit, [share, basket])
@@ -235,9 +235,9 @@ picture(deep, "layer4/b")
 # %% [markdown]
 # ## 7. A topology edit as a difference
 #
-# Edits are changes, too. The shop hires a security guard for the busy days: in a fork, so that the plan itself
-# stays as it is until that is decided. Compared with the graph it was forked from, what was added is green,
-# removed red, changed brown.
+# Edits are changes, too. The shop considers a security guard for the busy days. It tries that in a fork, so the
+# plan itself stays as it is until the decision. The picture compares the fork with its original: added nodes are
+# green, removed ones red, changed ones brown.
 
 # %%
 _ = g.forward(profit, by_share, by_basket)

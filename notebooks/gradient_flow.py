@@ -14,12 +14,12 @@
 # %% [markdown]
 # # Where gradients flow
 #
-# Gradients here are nodes of the same graph: what they pass, and where they stop, is part of the
-# graph, not of a tape that a call records. This tour shows every way to steer them, and draws which
-# edges pass a gradient, which block one, and which leaves store it.
+# Here gradients are nodes of the same graph. Where they pass and where they stop is part of the graph, not of a
+# tape that a call records. This tour shows every way to steer them, and draws which edges pass a gradient, which
+# block one, and which leaves store it.
 #
-# The drawing needs nothing but the public interface: `parents`, `requires_grad`, `frozen`, `grad`, and
-# `rg.grad` itself, which says of a node and an operand of it whether a gradient passes.
+# The drawing uses the public interface only: `parents`, `requires_grad`, `frozen`, `grad`, and `rg.grad` itself,
+# which says whether a gradient passes from a node to one of its operands.
 
 # %%
 import numpy as np
@@ -123,8 +123,8 @@ def grads(graph):
 # %% [markdown]
 # ## 1. Everything passes
 #
-# Three params in a row. `backward` leaves a `.grad` in each: all edges on the way are open. To the
-# input nothing flows, for there is nothing to train behind it.
+# Three params in a row. `backward` leaves a `.grad` in each: all edges on the way are open. Nothing flows to the
+# input, because there is nothing to train behind it.
 
 
 # %%
@@ -149,9 +149,9 @@ Flow(loss)
 # %% [markdown]
 # ## 2. `detach`: an edge that blocks
 #
-# `coded.detach()` is no node. It is the same node as seen by the op that is built on it: that edge
-# blocks, others from the same node do not. The value is still followed; for one that is not, take
-# `coded.snapshot()`.
+# `coded.detach()` is not a new node. It is the same node, as the op that is built on it sees it. That edge blocks
+# the gradient; other edges from the same node do not. The value still follows every change. For a value that does
+# not follow, use `coded.snapshot()`.
 
 # %%
 detached = named("detached", (coded.detach() * g["adapter"]).sum())
@@ -162,8 +162,8 @@ print(grads(g))
 Flow(both)
 
 # %% [markdown]
-# The encoder was reached over the other edge only. Where an edge blocks nothing is built: the adjoints of
-# what lies behind it do not exist, so they cost nothing.
+# The gradient reached the encoder over the other edge only. Behind an edge that blocks, no adjoints are built, so
+# they cost nothing.
 
 
 # %%
@@ -180,8 +180,8 @@ print("blocked where it begins:  ", built((coded.detach() * g["head"]).sum(), g[
 print("open, for the encoder too:", built((tower * g["head"]).sum(), g["encoder"]))
 
 # %% [markdown]
-# `detach_node()` makes a node of its own that blocks: to be seen in drawings, and to go on blocking when an
-# edit gives it another operand.
+# `detach_node()` makes a node of its own that blocks. It shows in drawings, and goes on blocking when an edit gives
+# it another operand.
 
 # %%
 gate = named("gate", coded.detach_node())
@@ -207,7 +207,7 @@ print(grads(g), "the same bits:", free.tobytes() == g["encoder"].grad.tobytes())
 Flow(loss)
 
 # %% [markdown]
-# `rg.grad` asks for any node of floats, frozen ones and inputs too:
+# `rg.grad` works for every node of floats, also for frozen ones and inputs:
 
 # %%
 print(rg.grad(loss, g["adapter"]).value, rg.grad(loss, g["x"]).value)
@@ -215,9 +215,9 @@ print(rg.grad(loss, g["adapter"]).value, rg.grad(loss, g["x"]).value)
 # %% [markdown]
 # ## 4. Modes: what is built inside
 #
-# `no_grad` closes the edges of nodes that are built inside, for this thread. `enable_grad` opens what is
-# built inside of that; `inference` is `no_grad` that nothing inside can undo. `g.no_grad()` speaks of one
-# graph only. What was built outside is as it was: `backward` works, and warns.
+# In a block of `no_grad`, this thread builds nodes that pass no gradient. `enable_grad` inside of it allows
+# gradients again. `inference` is `no_grad` that nothing inside can undo. `g.no_grad()` is for one graph only. Nodes
+# that were built outside are as they were: `backward` on them works, and warns.
 
 # %%
 import warnings
@@ -237,8 +237,8 @@ print(caught[0].category.__name__, "-", grads(g))
 Flow(named("total", (closed + opened).sum()))
 
 # %% [markdown]
-# Train and eval mode is another switch. It is a value of the graph, so what reads it runs again when it
-# changes; `g.mode` is that node. A fork can evaluate while the graph stays in training.
+# Train and eval mode is another switch. It is a value of the graph, the node `g.mode`, so what reads it runs again
+# when it changes. A fork can evaluate while the graph stays in training.
 
 # %%
 noisy = named("noisy", rg.switch(g.mode, coded + 0.5, coded))
@@ -249,9 +249,9 @@ with g.whatif() as w:
 # %% [markdown]
 # ## 5. `scale_grad`: less, or the other way
 #
-# A node with the same value whose gradient counts as often as it says. With -1.0 it is the gradient
-# reversal of domain-adversarial training: the judge learns to tell domains apart, the encoder learns to
-# make that impossible.
+# `scale_grad` makes a node with the same value, and multiplies its gradient. With -1.0 it is the gradient reversal
+# of domain-adversarial training: the judge learns to tell domains apart, the encoder learns to make that
+# impossible.
 
 # %%
 g = rg.Graph()
@@ -271,8 +271,8 @@ for loss in (straight, reversed_):
 # %% [markdown]
 # ## 6. Several losses
 #
-# `.grad` of params adds up until `zero_grad()`. What flows is always the gradient of this loss: the
-# gradient of a node in between, kept by `retain_grad()`, is replaced and not added up.
+# `.grad` of params adds up until `zero_grad()`. The gradient of a node in between, kept by `retain_grad()`, does
+# not add up: each `backward` replaces it.
 
 # %%
 g = rg.Graph()
@@ -289,9 +289,9 @@ Flow(first, second)
 # %% [markdown]
 # ## 7. Hooks
 #
-# A hook on a node is called with its gradient, the sum of what all consumers contribute, and may replace
-# it. Hooks follow each other in order of registration; those after `backward` come when all `.grad`s are
-# there. Every `backward` calls them, and what they leave as it was makes nothing stale.
+# A hook on a node is called with the gradient of the node, the sum over all consumers, and may replace it. Hooks
+# run in order of registration. Hooks for after `backward` run when all `.grad`s are there. Every `backward` calls
+# the hooks. If a hook leaves the gradient as it was, nothing becomes stale.
 
 # %%
 log = []
@@ -381,9 +381,9 @@ Flow(on_real, on_fake, through)
 # %% [markdown]
 # ## 9. Actor and critic on one trunk
 #
-# The actor is trained by how much better an action was than the critic had said; that difference is
-# detached, so the actor's loss trains trunk and actor, the critic's loss trunk and critic. What both need
-# of the trunk runs once.
+# The actor learns from the advantage: how much better an action was than the critic had said. The advantage is
+# detached, so the actor's loss trains trunk and actor, and the critic's loss trains trunk and critic. Both losses
+# share one run of the trunk.
 
 # %%
 g = rg.Graph()
@@ -443,7 +443,7 @@ Flow(logits, value, advantage)
 # %% [markdown]
 # ## 10. Nothing twice
 #
-# The same `backward` again runs nothing and builds nothing; after a change only stale adjoints run.
+# A second `backward` without a change runs nothing and builds nothing. After a change, only stale adjoints run.
 
 # %%
 g = rg.Graph()

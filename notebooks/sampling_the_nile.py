@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Sampling the Nile
 #
-# A sampler asks the same question millions of times: how probable is this state, now that one number of it is
-# another? Written as a graph, one number's change reaches the two or three factors that hold it, and no more.
-# So one can write down the whole model, change one number, read the whole log density, and pay for the factors.
+# A sampler asks the same question millions of times: how probable is this state, now that one of its numbers has
+# changed? In a graph, a change of one number reaches only the two or three factors that contain it. So you can
+# write down the whole model, change one number, read the whole log density, and pay for those factors only.
 #
 # ## 1. The data
 #
@@ -53,14 +53,14 @@ print(YEARS, "years, mean flow", FLOWS.mean(), "- the first and the last:", FLOW
 # ## 2. The model
 #
 # The local level model (Durbin and Koopman, "Time Series Analysis by State Space Methods", chapter 2). Each year
-# has a level that nobody has seen; the flow is the level and noise, and the level drifts:
+# has a level that is not observed. The flow is the level plus noise, and the level drifts:
 #
 # $$y_t = \mu_t + \varepsilon_t,\quad \varepsilon_t \sim N(0, \sigma^2_\varepsilon),\qquad
 #   \mu_{t+1} = \mu_t + \eta_t,\quad \eta_t \sim N(0, \sigma^2_\eta).$$
 #
 # Each level is an input of its own, so that one may be changed alone. Each normal density is a node, a *factor*:
-# 100 of flows, 99 of steps, with a function of Python's `math`, made a node by `rg.lift`. They are summed up by
-# decades first, so that one changed factor costs two short sums and not one long one.
+# 100 for the flows and 99 for the steps. `rg.lift` makes these nodes from a function that uses Python's `math`. The
+# factors are first summed by decades, so one changed factor costs two short sums in place of a long one.
 
 
 # %%
@@ -129,7 +129,7 @@ _ = nile.log_density()
 print("ran what was planned:", names(nile.graph.last_run.ran) == names(plan.nodes))
 
 # %% [markdown]
-# To see it whole, the same model of the first nine years:
+# The same model for the first nine years is small enough to draw:
 
 # %%
 small = rg.Graph()
@@ -157,8 +157,8 @@ drawn
 # ## 4. The sampler
 #
 # Metropolis within Gibbs. A sweep proposes a new level for each year in turn, and accepts it or takes it back; then
-# the two variances are drawn from what they are given the levels, inverse gamma distributions. A level costs
-# its factors, the draw of the variances all of them.
+# it draws the two variances given the levels, from inverse gamma distributions. A proposal for a level costs the
+# factors of that level. A draw of the variances costs all factors.
 #
 # The sampler knows nothing of graphs. It says which number it changes, and asks for the log density.
 
@@ -199,8 +199,8 @@ def sample(model, sweeps, seed):
 
 
 # %% [markdown]
-# What runs, counted over five sweeps. After a rejected proposal the next read has two levels to follow, the one
-# that was taken back and the new one; where these are neighbours they share a factor.
+# The next cell counts what runs in five sweeps. After a rejected proposal the next read follows two levels: the one
+# that was taken back, and the new one. Neighbours share a factor.
 
 
 # %%
@@ -243,9 +243,9 @@ print(f"together {nodes:,} nodes; all of them each time would be {everything * l
 # %% [markdown]
 # ## 5. The same chain by full recompute
 #
-# Without a graph, the same functions are called again at each question, all of them. With the same seed the two
-# must give the same chain: not nearly, but in every bit, since the same terms are added in the same order.
-# And there is what a user of NumPy would write, the whole density in a few calls on arrays.
+# Without a graph, each question calls all of the same functions again. With the same seed both give the same chain
+# to the last bit, since the same terms are added in the same order. The third version is what a user of NumPy would
+# write: the whole density in a few calls on arrays.
 
 
 # %%
@@ -295,9 +295,9 @@ print("so does NumPy, up to rounding:", np.allclose(chain, chains[OnArrays][0], 
 # %% [markdown]
 # ## 6. How good is the chain?
 #
-# The effective sample size says how many independent draws the chain is worth: its length divided by the sum of
-# its autocorrelations. Where to stop adding them up is Geyer's initial positive sequence ("Practical Markov Chain
-# Monte Carlo", Statistical Science 7, 1992): sums of two neighbours, up to the first that is not positive.
+# The effective sample size says how many independent draws the chain is worth: its length divided by the sum of its
+# autocorrelations. Geyer's initial positive sequence ("Practical Markov Chain Monte Carlo", Statistical Science 7,
+# 1992) says where to stop adding: it adds sums of two neighbours, up to the first that is not positive.
 
 
 # %%
@@ -324,10 +324,10 @@ noise, drift = kept_variances.mean(axis=0)
 print(f"mean variances: noise {noise:,.0f}, drift {drift:,.0f}")
 
 # %% [markdown]
-# The drift mixes slowly, as it is known to do in this sampler: levels change one at a time, and the variance
-# follows them in small steps. A paper would run it far longer; nothing here depends on that.
+# The drift mixes slowly, which is known of this sampler: levels change one at a time, and the variance follows them
+# in small steps. A paper would run it far longer; nothing here depends on that.
 #
-# What a second of computing is worth. These figures are of the machine that ran this notebook, in CPU time:
+# How much is a second of computing worth? These figures are CPU times of the machine that ran this notebook:
 
 # %%
 rows = ""
@@ -349,11 +349,11 @@ HTML(f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{rows}</ta
 
 # %% [markdown]
 # Counted in factors, the graph does a small part of the work. Counted in time it gains less, because these factors
-# are as cheap as functions of Python get, far cheaper than finding out which of them to call: a factor that costs
-# more, an integral or a simulation, moves the time towards the count. And the last row keeps the comparison honest:
-# a density that is one expression on a short array is computed whole by NumPy in the time of a few Python
-# calls, and for this model that is the way to write it. What the graph gives here is that nobody had to work out
-# by hand which factors a move touches.
+# are as cheap as Python functions can be, and far cheaper than finding out which of them to call. With a factor
+# that costs more, such as an integral or a simulation, the time approaches the count. The last row keeps the
+# comparison honest: NumPy computes a density that is one expression on a short array in the time of a few Python
+# calls, and for this model that is the way to write it. The graph saves you from working out by hand which factors
+# a move touches.
 #
 # ## 7. The answer
 #

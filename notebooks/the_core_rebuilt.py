@@ -64,9 +64,9 @@ class Node:
 
 
 # %% [markdown]
-# That is the whole state. A leaf is a node without a kernel; setting it replaces the value, and a
-# version that only grows says so. 1.0, then 2.0, then 1.0 again is two changes: nobody compares
-# values to find out what is stale, and nobody keeps old values around to compare with.
+# That is the whole state. A leaf is a node without a kernel; setting it replaces the value, and a version that only
+# grows says so. 1.0, then 2.0, then 1.0 again is two changes. Values are not compared to find out what is stale,
+# and old values are not kept for that.
 #
 # A set also has to tell that something changed. It *marks* the descendants, and stops wherever it
 # meets a mark: a marked node has only marked descendants, so a second set costs only what it newly
@@ -232,10 +232,9 @@ show(both)
 # %% [markdown]
 # ## 3. Cutoff
 #
-# Some changes do not matter further down. A *cutoff* is asked with the old and the new value; if it
-# calls them the same, the old value and its version stay, so whoever depends on the node finds the
-# versions it was computed from, and does not run. No code below is new: the last two lines of
-# `compute` did it, and `stale` does the rest.
+# Some changes do not matter further down. A *cutoff* compares the old and the new value. If it calls them the same,
+# the old value and its version stay. A node that depends on it then finds the versions that it was computed from,
+# and does not run. No code below is new: the last two lines of `compute` did it, and `stale` does the rest.
 
 # %%
 speed = leaf(10.0, "speed")
@@ -293,8 +292,8 @@ show(shown)
 print("parents of shown:", shown.parents)
 
 # %% [markdown]
-# `fahrenheit` ran when the switch turned and not before, although `celsius` had changed. Turning back
-# drops it again; from then on its changes are none of `shown`'s business:
+# `fahrenheit` ran when the switch turned and not before, although `celsius` had changed. When the switch turns
+# back, `shown` depends on `fahrenheit` no longer, and does not run when that changes:
 
 # %%
 give(metric, True)
@@ -520,7 +519,7 @@ for name, mine, value in (
 #   a plan without cutoffs runs without comparing versions.
 # - *Errors.* Here a node that raised runs again at each read and stops the others. There its error is
 #   kept and raised again until a parent changes, and independent targets still run.
-# - *Ways back.* Transactions, forks, pins (`edit.py`; `_fork.py` and `_pin.py` in `reactgrad/`).
+# - *Ways back.* Transactions, forks, pins (`edit.py`; `graph/_fork.py` and `change/_pin.py` in `reactgrad/`).
 # - *Threads.* A lock a graph, and reads that can be cancelled between nodes.
 # - *Values.* Here every kernel makes a new array, and anybody may write into it. There arrays are
 #   written in place where nobody can see it, and what was handed out never changes.
@@ -581,8 +580,7 @@ with g.whatif({T: [0.0, 0.0]}) as fork:
     )
 
 # %% [markdown]
-# Whoever would rather look than read: a graph that ends a cell is drawn, here after a change of one input,
-# which has made stale what is dashed.
+# A graph that ends a cell is drawn. Here one input has changed, and stale nodes are dashed:
 
 # %%
 T.set([0.5, 0.5])

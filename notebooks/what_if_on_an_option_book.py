@@ -129,7 +129,7 @@ picture(g, fold=1)
 # %% [markdown]
 # ## 2. One quote moves
 #
-# BOLT trades at 43. What a read would have to do is known before anything is computed:
+# BOLT trades at 43. The plan says what a read would run, before anything is computed:
 
 # %%
 book.spot["BOLT"].set(43.0)
@@ -198,7 +198,7 @@ print(f"stale deltas: {stale}; ran {len(run.ran)} of {computed(g)}, gradients in
 report()
 
 # %% [markdown]
-# Are these numbers right? A difference quotient of two what-ifs says the same, up to its own error:
+# Are these numbers right? A difference quotient of two what-ifs gives the same numbers, up to its own error:
 
 # %%
 h = 1e-4
@@ -281,8 +281,8 @@ lines(SHIFTS, ladder)
 # %% [markdown]
 # ## 5. Pin a volatility
 #
-# You do not believe DUNE's straddle and would rather mark its volatility at 55 %. `vol` is a computed node;
-# pinned, it has your value until you unpin it, and what it would be computed from no longer matters:
+# You do not trust DUNE's straddle, and mark its volatility at 55 %. `vol` is a computed node. A pin gives it your
+# value until you unpin it, and its own operands do not matter meanwhile:
 
 # %%
 dune = book.vol["DUNE"]
