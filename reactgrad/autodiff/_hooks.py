@@ -36,8 +36,8 @@ from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import note_hooks
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._leaf import INPUT, PARAM
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.values._store import INPUT, PARAM
 
 _WHY = (
     "a hook is asked for its derivative with a gradient that has no value yet; build what it returns "

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Constants: numbers and arrays in expressions, and nodes filled with one number."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from reactgrad.backend import Spec, own_copy, spec
 from reactgrad.core._handles import new_var
 from reactgrad.core._rows import number_key
+from reactgrad.nodes._leaf import CONST
 from reactgrad.ops import alias, spread_like, spread_to
-from reactgrad.values._store import CONST
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Nodes that call Python functions, their outputs, choices between nodes, and copies of nodes."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from reactgrad.core._held import announce, held
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import Before, note_node
 from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
 from reactgrad.nodes._output import Output
 from reactgrad.scheduler import Link
-from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

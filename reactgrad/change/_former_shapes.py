@@ -23,7 +23,8 @@ from reactgrad.core._lifetime import tidy
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Former
-from reactgrad.values._store import MISSING, Found
+from reactgrad.values._lending import Found
+from reactgrad.values._storage import MISSING
 from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:

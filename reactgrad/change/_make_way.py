@@ -1,4 +1,4 @@
-"""TODO."""
+"""Spare nodes that nobody can see, released when they block a change."""
 
 from __future__ import annotations
 

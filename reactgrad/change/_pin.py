@@ -13,9 +13,10 @@ from reactgrad.core._held import announce
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import Before, note_node
 from reactgrad.core._rows import Pin
+from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Link
-from reactgrad.values._store import MISSING, Leaf, frozen_copy
+from reactgrad.values._storage import MISSING, frozen_copy
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -19,9 +19,9 @@ from reactgrad.core._notes import former_leaves, note_leaf
 from reactgrad.core._observers import Sets
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import MODE
+from reactgrad.nodes._leaf import CONST, MODE, Leaf
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as
-from reactgrad.values._store import CONST, MISSING, Leaf, frozen_copy
+from reactgrad.values._storage import MISSING, frozen_copy
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

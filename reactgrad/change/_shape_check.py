@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
 from reactgrad.backend import Spec
+from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._site import site_text
 from reactgrad.nodes._switch_op import common
-from reactgrad.values._store import Leaf
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -15,7 +15,7 @@ from reactgrad.core._observers import Observers
 from reactgrad.core._programs import Programs
 from reactgrad.core._read_together import Asked
 from reactgrad.nodes._handle import Handle
-from reactgrad.values._store import MISSING
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._rows import Rows

@@ -1,4 +1,4 @@
-"""TODO."""
+"""What a node is computed by: op, attributes, operands, detached edges and branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Blocks that hold observers back until they end, and what is noted for observers meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The end of nodes that no handle and no other node keeps."""
 
 from __future__ import annotations
 

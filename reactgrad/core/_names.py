@@ -1,4 +1,4 @@
-"""TODO."""
+"""Names of nodes: given ones, unique in a graph, and those made of op and number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""What is raised when observers have raised, and the limit of rounds in which they are called."""
 
 from __future__ import annotations
 

@@ -11,13 +11,14 @@ import numpy as np
 
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Anchor, HandleRef
+from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._op import Attrs
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
 from reactgrad.scheduler import Column, Run
 from reactgrad.values._steps import Steps
-from reactgrad.values._store import MISSING, Leaf
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._programs import Program

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Twins: the node of a fork that stands for a node of its origin, also while a function of the fork runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Recorded runs node by node: when each node ran, for how long, and with which outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""One entry of the event log."""
 
 from __future__ import annotations
 

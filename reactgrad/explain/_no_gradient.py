@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from reactgrad.autodiff import Program, open_edges, sources
+from reactgrad.nodes._leaf import CONST, INPUT, PARAM
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import DETACH
-from reactgrad.values._store import CONST, INPUT, PARAM
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -19,7 +19,7 @@ from reactgrad.reading._run import Run
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
 from reactgrad.values._ledger import memory_of
-from reactgrad.values._store import MISSING
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The search behind ``Graph.why``: from a node back to the changes that explain its state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactgrad.explain._event import Event
 from reactgrad.explain._events import EventLog
 from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
-from reactgrad.values._store import Leaf
+from reactgrad.nodes._leaf import Leaf
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -12,11 +12,12 @@ import numpy as np
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import slots_in_order, tidy
+from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, at_work
 from reactgrad.values._brief import brief
-from reactgrad.values._store import MISSING, Leaf
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Recorded runs as a trace file that Chrome and Perfetto open."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ from reactgrad.graph._fork import WhatIf, fork
 from reactgrad.graph._var import Var
 from reactgrad.memory._host import Host
 from reactgrad.nodes._handle import Handle, enter, leave, on_default
+from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
 from reactgrad.nodes._scope import Scope
 from reactgrad.observing._stabilize import stabilize
 from reactgrad.observing._tell import deliver
@@ -60,7 +61,7 @@ from reactgrad.scheduler import (
     check_invariants,
 )
 from reactgrad.values._set_together import FEW
-from reactgrad.values._store import CONST, INPUT, MISSING, PARAM, Leaf
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.explain._event import Event

@@ -15,10 +15,12 @@ from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._leaf import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
 from reactgrad.reading._value import hand_out
 from reactgrad.values._function_steps import PLAIN
-from reactgrad.values._store import CONST, MISSING, Leaf, Lease
+from reactgrad.values._lending import Lease
+from reactgrad.values._storage import MISSING
 
 
 class CopyError(ReactgradError, ValueError):

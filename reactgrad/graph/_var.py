@@ -30,12 +30,13 @@ from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.graph._value import Value
 from reactgrad.nodes._cutoff import read_cutoff
+from reactgrad.nodes._leaf import CONST, PARAM, Leaf
 from reactgrad.nodes._output import Output
 from reactgrad.observing._observe import observe
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run
 from reactgrad.values._brief import told
-from reactgrad.values._store import CONST, MISSING, PARAM, Leaf
+from reactgrad.values._storage import MISSING
 
 
 class Var(Value["Var"]):

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Whether a state that was read from a file is consistent, before anything is built from it."""
 
 from __future__ import annotations
 

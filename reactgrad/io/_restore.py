@@ -1,4 +1,4 @@
-"""TODO."""
+"""From a checked state to a graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reactgrad.nodes._output import Output as Output
 from reactgrad.nodes._site import in_scope, user_site
 from reactgrad.ops import Index as Index
 from reactgrad.scheduler import CollectorPause
-from reactgrad.values._store import MISSING, frozen_copy
+from reactgrad.values._storage import MISSING, frozen_copy
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 
 # Shape rules of indices make arrays of this many elements at most when a graph is restored.

@@ -38,7 +38,8 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._site import user_level
 from reactgrad.scheduler import Column, Course, InvariantError, Run, Step
 from reactgrad.values._ledger import Ledger, memory_of
-from reactgrad.values._store import MISSING, Lease
+from reactgrad.values._lending import Lease
+from reactgrad.values._storage import MISSING
 from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.staleness import STALE
 

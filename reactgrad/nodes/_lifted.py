@@ -1,4 +1,4 @@
-"""TODO."""
+"""The op of a node that calls a Python function, and which of the function's arguments are nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The op that chooses between two nodes: which spec both of them have in common."""
 
 from __future__ import annotations
 

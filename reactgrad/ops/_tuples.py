@@ -1,4 +1,4 @@
-"""TODO."""
+"""Gradients of nodes with several outputs: a share for each output, packed into one tuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Limits of a read: its timeout, its executor, and what is raised when it ends early."""
 
 from __future__ import annotations
 

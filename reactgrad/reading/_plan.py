@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reactgrad.values._store import MISSING
+from reactgrad.values._storage import MISSING
 from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 
 if TYPE_CHECKING:

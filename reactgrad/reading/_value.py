@@ -1,4 +1,4 @@
-"""TODO."""
+"""The value of one node for a caller, computed first where it is stale."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from reactgrad.core._twins import computed_fork, twin_of
 from reactgrad.reading._limits import _stop
 from reactgrad.reading._refresh import refresh
 from reactgrad.scheduler import Later, note_read
-from reactgrad.values._store import MISSING, Lease
+from reactgrad.values._lending import Lease
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

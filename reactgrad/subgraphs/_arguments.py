@@ -1,4 +1,4 @@
-"""TODO."""
+"""The arguments of a subgraph: their structure, and the arrays and nodes among them that feeds stand for."""
 
 from __future__ import annotations
 

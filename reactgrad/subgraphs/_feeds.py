@@ -1,4 +1,4 @@
-"""TODO."""
+"""Feed nodes: the places in a subgraph where the arrays and nodes of each call come in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reactgrad.core._handles import handle
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import FEED
-from reactgrad.values._store import MISSING
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -1,4 +1,4 @@
-"""TODO."""
+"""One built copy of a subgraph: its feeds, its nodes, and whether it may be fed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Derivatives of Python functions: each call traces the function into a graph and differentiates that."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from reactgrad.scheduler import Column, Leaves
+from reactgrad.scheduler import Leaves
 
 # So few leaves are looked at one by one, which is as fast.
 FEW = 16
@@ -29,10 +29,10 @@ _ARRAY = frozenset((np.ndarray,))
 class Values(Protocol):
     """The values of a graph, as groups of leaves know them."""
 
-    data: Column[Any]
-    specs: Column[Any]
-    cutoffs: dict[int, Any]
-    together: dict[int, Any]
+    data: Any
+    specs: Any
+    cutoffs: Any
+    together: Any
 
     def lent_out(self, slots: Collection[int], /) -> bool:
         """Return whether callers or forks may see the memory of these values."""

@@ -28,7 +28,8 @@ from reactgrad.nodes._output import Output
 from reactgrad.scheduler import UNCHANGED, Step
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
-from reactgrad.values._store import MISSING, NEW, UNBOUND, Literal, Store, shaped, stays
+from reactgrad.values._storage import MISSING, NEW, UNBOUND, Literal, shaped, stays
+from reactgrad.values._store import Store
 
 if TYPE_CHECKING:
     from reactgrad.backend.machine._registers import Registers

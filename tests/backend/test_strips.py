@@ -18,7 +18,7 @@ import reactgrad as rg
 from reactgrad.backend import Elementwise, Reduction, Strip, Turn, _registry, find_binder
 from reactgrad.backend.blocks import _blockwise, _strips
 from reactgrad.values._steps import Steps
-from reactgrad.values._store import NEW, UNBOUND
+from reactgrad.values._storage import NEW, UNBOUND
 from reactgrad_scheduler import Scheduler
 
 

@@ -33,7 +33,7 @@ from hypothesis.stateful import (
 import reactgrad as rg
 from reactgrad.backend import _device
 from reactgrad.io._json import axes_in_memory
-from reactgrad.values._store import MISSING
+from reactgrad.values._storage import MISSING
 from reactgrad_scheduler.errors import InvariantError
 from tests.model import naive
 from tests.model.naive import Failure, Loop, Model, Refused, same_bits

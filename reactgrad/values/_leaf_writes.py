@@ -1,0 +1,177 @@
+"""How the values of leaves are replaced: by a copy into place, by the array that was given, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad.backend import (
+    Spec,
+    device_of_kind,
+    own_copy,
+    read_value,
+    spec,
+    storage_shape,
+    weak_spec,
+)
+from reactgrad.nodes._leaf import INPUT, PARAM
+from reactgrad.values._lending import Lending
+from reactgrad.values._set_together import MAX_GROUPS, Together
+from reactgrad.values._storage import _FLOAT64, MISSING
+
+_FLOATS = (float, np.float64)
+
+_FLOAT_SPEC = spec((), _FLOAT64)
+
+# Values that are put in the place of one of their kind as they are, with the spec of such a leaf.
+_PLAIN = {int: weak_spec(int), float: weak_spec(float), str: None}
+
+
+class LeafWrites(Lending):
+    """How the values of leaves are replaced."""
+
+    def remember(self, handles: Mapping[Any, Any], slots: Sequence[int]) -> None:
+        """Expect these leaves, which were just set plainly, to be set together again.
+
+        Leaves whose values are Python numbers have no memory to copy into; they are set one by one.
+        """
+        if any(isinstance(handle, str) for handle in handles) or len(set(slots)) < len(slots):
+            return
+        if any(type(self.data[slot]) is not np.ndarray for slot in slots):
+            return
+        if len(self.together) >= MAX_GROUPS:
+            self.together.clear()
+        self.together[id(next(iter(handles)))] = Together(self, handles, slots)
+
+    @staticmethod
+    def _fits(buffer: Any, found: Spec) -> bool:
+        """Whether a value of this spec can be copied into `buffer`."""
+        if found.kind == "cpu":
+            return (
+                type(buffer) is np.ndarray
+                and buffer.shape == storage_shape(found)
+                and buffer.dtype == found.dtype
+            )
+        seen = None if buffer is MISSING else read_value(buffer, "a buffer")[0]
+        return (
+            seen is not None
+            and seen.kind == found.kind
+            and seen.shape == storage_shape(found)
+            and seen.dtype == found.dtype
+        )
+
+    def plain_writes(self, slots: Sequence[int], values: Iterable[Any]) -> bool:
+        """Whether all of these are ``plain_write``; that is asked only of those that are not arrays both."""
+        data, specs, ops, cutoffs = self.data, self.specs, self.ops, self.cutoffs
+        for slot, value in zip(slots, values):
+            if type(value) is np.ndarray is type(data[slot]):
+                found, op = specs[slot], ops[slot]
+                if (
+                    found is None
+                    or value.dtype is not found.dtype
+                    or value.shape != found.shape
+                    or (op is not INPUT and op is not PARAM)
+                    or slot in cutoffs
+                ):
+                    return False
+            elif not self.plain_write(slot, value):
+                return False
+        return True
+
+    def plain_write(self, slot: int, value: Any) -> bool:
+        """Whether `value` only has to be copied into the buffer of this leaf, or put in its place."""
+        buffer = self.data[slot]
+        op = self.ops[slot]
+        if (op is not INPUT and op is not PARAM) or slot in self.cutoffs:
+            return False
+        found = self.specs[slot]
+        if found is None or type(buffer) is not np.ndarray:
+            kind = type(value)
+            return (
+                kind is type(buffer)
+                and kind in _PLAIN
+                and found is _PLAIN[kind]
+                and slot not in self.patterns
+            )
+        if type(value) is np.ndarray:
+            return value.shape == found.shape and value.dtype is found.dtype  # type: ignore[union-attr]
+        return type(value) in _FLOATS and found is _FLOAT_SPEC
+
+    def write_plainly(self, slot: int, value: Any) -> None:
+        """Replace the value of a leaf by one that is ``plain_write``."""
+        buffer = self.data[slot]
+        if type(buffer) is np.ndarray:
+            self.overwrite((slot,))
+            buffer = self.data[slot]
+        if type(buffer) is np.ndarray:
+            buffer[...] = value
+        elif buffer is MISSING:  # a caller still looks at the former one
+            self.write_leaf(slot, self.specs[slot], value, adopt=False)
+        else:  # a number has no memory that somebody could look at
+            self.handed.pop(slot, None)
+            self.data[slot] = value
+            if slot in self._literals:
+                self._renumber(slot, buffer, value)
+
+    def recover(self, slot: int, former: Any) -> None:
+        """A plain write of a leaf was interrupted: it has its new value, or its former one.
+
+        In memory of its own: who holds the other keeps it as it is.
+        """
+        self.handed.pop(slot, None)
+        self._literals.pop(slot, None)
+        self._leases.pop(slot, None)
+        found, value = self.specs[slot], self.data[slot]
+        if value is MISSING:
+            value = former
+        self.data[slot] = value if found is None or found.weak is not None else value.copy()
+        self.moved(slot)
+
+    def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
+        """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
+        self.overwrite((slot,))
+        buffer = self.data[slot]
+        if found is None or found.weak is not None:
+            self.data[slot] = value
+            if found is self.specs[slot]:
+                self._renumber(slot, buffer, value)
+                return
+        elif adopt and self.adopt(slot, found, value):
+            self._forget_literals(slot)
+            return
+        elif self._fits(buffer, found):
+            device_of_kind(found.kind).assign(buffer, value)
+            return
+        else:
+            self.data[slot] = own_copy(found, value)
+        self.footprint.add(self.data[slot])
+        self._forget_literals(slot)
+        self.specs[slot] = found
+        self.moved(slot)
+
+    def adopt(self, slot: int, found: Spec, value: Any) -> bool:
+        """Let the array that was given be the memory of a leaf; ``False``: it has to be copied."""
+        if found.kind != "cpu" or type(value) is not np.ndarray or value.dtype != found.dtype:
+            return False
+        flags = value.flags
+        if not (flags.c_contiguous and flags.owndata and flags.aligned):
+            return False
+        value.setflags(write=False)
+        buffer = self.data[slot] = value.reshape(found.storage)
+        self.handed.pop(slot, None)
+        if self._own is not None:
+            self._own.add(slot)
+        # It stays its giver's: never written, left to them at the next set.
+        self._leases[slot] = [_always_held]
+        if found is not self.specs[slot]:
+            self.specs[slot] = found
+        self.footprint.add(buffer)
+        self.moved(slot)
+        return True
+
+
+def _always_held() -> bool:
+    """The lease of an array that was adopted."""
+    return True

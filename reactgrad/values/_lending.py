@@ -1,0 +1,215 @@
+"""Which values callers and forks may see, and what is done before such memory is written."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Sequence, Set
+from typing import Any, NamedTuple
+
+from reactgrad.backend import (
+    device_of_kind,
+    own_copy,
+)
+from reactgrad.nodes._op import Op
+from reactgrad.values._storage import MISSING, Storage, shaped
+
+
+class Lease(weakref.ref[Any]):
+    """A value that a caller may hold, such as a view of a buffer; weak, so that the last look at it frees it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: Any) -> Lease | None:
+        """A lease on `value`; ``None`` for objects that cannot be referred to weakly."""
+        try:
+            return cls(value)
+        except TypeError:
+            return None
+
+
+class Found(NamedTuple):
+    """A value with all that is known of who sees it; ``None``: no entry."""
+
+    data: Any
+    handed: Any
+    leases: Any
+    view_of: Any
+    shared: bool
+
+
+class Lending(Storage):
+    """Values as callers and forks see them; left to them before they are written."""
+
+    def found(self, slot: int) -> Found:
+        """A value with all that ``give_back`` needs when it was forgotten."""
+        return Found(
+            self.data[slot],
+            self.handed.get(slot),
+            self._leases.get(slot),
+            self._view_of.get(slot),
+            not self.owns(slot),
+        )
+
+    def give_back(self, slot: int, before: Found) -> None:
+        """Put a value back where it was; literals and steps are made anew when they are needed."""
+        self.discard(slot)
+        self.data[slot] = before.data
+        for table, entry in (
+            (self.handed, before.handed),
+            (self._leases, before.leases),
+            (self._view_of, before.view_of),
+        ):
+            if entry is not None:
+                table[slot] = entry
+        if before.shared and self._own is not None:
+            self._own.discard(slot)
+
+    def _unseen(self, slot: int, going: Set[int]) -> bool:
+        """Whether no caller, fork or view that stays may see the buffer of a computed node."""
+        found = self.specs[slot]
+        if found is None or found.kind != "cpu" or type(self.ops[slot]) is not Op:
+            return False
+        if slot in self._view_of or (self._own is not None and slot not in self._own):
+            return False
+        if any(lease() is not None for lease in self._leases.get(slot, ())):
+            return False
+        # A view of a view stays when that goes.
+        children = self.scheduler.topology.children
+        reached = [slot]
+        for one in reached:
+            for child in children[one]:
+                op = self.ops[child]
+                if type(op) is Op and op.view is not None:
+                    if child in self._view_of and child not in going:
+                        return False
+                    reached.append(child)
+        return True
+
+    def bring_back(self, slot: int) -> None:
+        """Give a clean transient node its value back, if it lies somewhere else."""
+        self.transient[slot].bring_back(self, slot)
+        if self.data[slot] is not MISSING:
+            self.lying.add(slot)
+
+    def hand_out(self, slot: int) -> Any:
+        """The present value for callers: read-only, the same object until the next change."""
+        handed = self.handed.get(slot, MISSING)
+        if handed is not MISSING:
+            if type(handed) is not Lease:
+                return handed
+            value = handed()
+            if value is not None:
+                return value
+            del self.handed[slot]
+        if self.data[slot] is MISSING and slot in self.transient:
+            self.bring_back(slot)
+        value = self.data[slot]
+        found = self.specs[slot]
+        if found is None or found.weak is not None or value is MISSING:
+            return value
+        if not found.shape:
+            if found.kind == "cpu":
+                value = value[0]
+                self.handed[slot] = value
+                return value
+            value = shaped(value, found)
+        value, shared = device_of_kind(found.kind).hand_out(value)
+        if shared:
+            lease = Lease(value)
+            self.handed[slot] = lease
+            self._leases.setdefault(self._root(slot), []).append(lease)
+        else:
+            self.handed[slot] = value
+        return value
+
+    def overwrite(self, slots: Collection[int]) -> None:
+        """The values of these nodes are about to be replaced.
+
+        Parameters
+        ----------
+        slots
+            A set, or a single slot in a tuple.
+        """
+        handed = self.handed
+        if handed:
+            if len(slots) <= len(handed):
+                for slot in slots:
+                    handed.pop(slot, None)
+            else:
+                for slot in [slot for slot in handed if slot in slots]:
+                    del handed[slot]
+        own, leases = self._own, self._leases
+        if own is not None and not own.issuperset(slots):
+            specs, view_of = self.specs, self._view_of
+            shared = [slot for slot in slots if slot not in own]
+            shown = [
+                slot
+                for slot in shared
+                if (found := specs[slot]) is not None and found.weak is None and slot not in view_of
+            ]
+            self._leave(shown)
+            for slot in _common(shown, leases):
+                del leases[slot]
+            own.update(shared)
+        if leases:
+            for slot in _common(slots, leases):
+                if any(lease() is not None for lease in leases[slot]):
+                    self._leave((slot,))  # someone still looks at this memory
+                del leases[slot]
+
+    def _leave(self, slots: Sequence[int]) -> None:
+        """Leave the memory of values to others; in this order, lest an interrupt lets a step write it."""
+        data = self.data
+        if self._nothing_bound() and not self.together:
+            self.scheduler.moves.extend(slots)
+        else:
+            for slot in slots:
+                self.moved(slot)
+        for slot in slots:
+            data[slot] = MISSING
+
+    def lent_out(self, slots: Collection[int]) -> bool:
+        """Whether callers or forks may see the memory in which these values lie."""
+        leases, own = self._leases, self._own
+        if own is not None and not own.issuperset(slots):
+            return True
+        return bool(leases and _common(slots, leases))
+
+    def own_view(self, slot: int) -> None:
+        """Give a view memory of its own: its value must outlast its parent's next run.
+
+        The same to views of it: where its cutoff lets them be, they stay as they are.
+        """
+        below = [slot] if slot in self._view_of else []
+        for one in below:
+            children = self.scheduler.topology.children[one]
+            value = self.data[one]
+            below += [child for child in children if self._view_of.get(child, MISSING) is value]
+        for one in reversed(below):
+            self._own_view(one)
+
+    def _own_view(self, slot: int) -> None:
+        found = self.specs[slot]
+        if slot not in self._view_of or found is None:
+            return
+        scheduler = self.scheduler
+        value, shown = self.data[slot], self._view_of.pop(slot)
+        # That memory shows something else after a later run of its parent, and as soon as a leaf was set
+        # whose memory it is, over whatever views between.
+        scheduler.versions.settle()
+        same = scheduler.versions.matches(slot)
+        lies = shown is self.data[scheduler.topology.parents[slot][0]]
+        there = same and lies and not scheduler.is_stale(slot)
+        self.data[slot] = own_copy(found, value) if there else MISSING
+        self.footprint.add(self.data[slot])
+        self.moved(slot)
+        if same and not there:
+            scheduler.drop((slot,))
+
+
+def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
+    """The slots that are also keys of `table`, at the cost of the smaller of the two."""
+    if len(slots) <= len(table):
+        return [slot for slot in slots if slot in table]
+    return [slot for slot in table if slot in slots]
