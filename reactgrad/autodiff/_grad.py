@@ -21,6 +21,7 @@ from reactgrad.core._held import held
 from reactgrad.flow import is_grad_enabled, passing
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import SEED
+from reactgrad.nodes._site import user_level
 from reactgrad.ops import known_shape
 from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._refresh import refresh
@@ -102,8 +103,45 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
 
 def backward(
     y: Any, gradient: Any = None, retain_graph: bool | None = None, inputs: Any = None
-) -> Any:
-    """Evaluate the adjoints of `y` and add them to ``.grad``; see ``Var.backward``."""
+) -> Run:
+    """Add the gradient of this node to ``.grad`` of the params it depends on.
+
+    Evaluates the same nodes as ``rg.grad`` and creates none at the second call. If a node
+    raises, no ``.grad`` has changed.
+
+    Parameters
+    ----------
+    gradient : array_like or Var, optional
+        The gradient of what follows, in the shape of this value; needed unless it is a single
+        number.
+    retain_graph : bool, optional
+        ``False`` releases the values in between, large ones as soon as nothing in this run reads them
+        any more, also if it fails then; ``True`` shows the gradients of all nodes in
+        between in their ``.grad`` until the next backward that passes them.
+    inputs : Var or sequence of Var, optional
+        The nodes whose ``.grad`` is wanted instead of all unfrozen params.
+
+    Returns
+    -------
+    Run
+        What ran.
+
+    Raises
+    ------
+    ShapeError
+        If there are several elements and no `gradient`.
+    GradientError
+        If there is nothing trainable to reach.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param([1.0, 2.0])
+    >>> run = (w * 3.0).sum().backward()
+    >>> w.grad
+    array([3., 3.])
+    """
     graph = y._graph
     with held(graph), OneRead(graph) as read:
         _check_output(y, "backward")
@@ -113,7 +151,7 @@ def backward(
                 "backward inside no_grad: gradients of what was built outside are computed; call "
                 "it outside of the block if that is what is meant.",
                 GradModeWarning,
-                stacklevel=3,
+                stacklevel=user_level(),
             )
         host = graph._host
         if inputs is None:

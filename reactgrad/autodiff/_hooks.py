@@ -187,7 +187,49 @@ class HookHandle:
 
 
 def register_hook(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
-    """Let gradients of `var` pass `hook`; see ``Var.register_hook``."""
+    """Call a function with the gradient of this node, and let it replace the gradient.
+
+    By every ``backward`` that passes this node, once, with the sum of what all consumers
+    contribute; by a read of a gradient from ``rg.grad`` only where it is stale. What is computed
+    from the gradient sees what the hook returned: ``.grad``, gradients of nodes before this one.
+    Several hooks follow each other in order of registration. Where nothing needs the gradient of
+    this node, it is not computed, and the hook not called.
+
+    The hook is part of the gradient: it comes along to forks (not to files), a transaction
+    takes it back, and what other nodes' ``.value`` it reads is depended on. Where it raises, no
+    ``.grad`` has changed, and the next ``backward`` calls it again. It cannot change the graph.
+
+    To differentiate through it, for gradients of gradients, it is called once with a Var
+    without a value: operators and NumPy's functions work on both; what it takes from ``.value``
+    of other nodes counts as constant then.
+
+    Parameters
+    ----------
+    hook : callable
+        ``hook(gradient)`` gets an array, read-only, in the shape and dtype of this node, and
+        returns the gradient to go on with, or ``None`` to leave it.
+
+    Returns
+    -------
+    HookHandle
+        ``remove()`` takes the hook away.
+
+    Raises
+    ------
+    DTypeError
+        If `hook` cannot be called, or the node is not made of floats.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param([3.0, -4.0])
+    >>> y = (w * w).sum()
+    >>> handle = w.register_hook(lambda gradient: gradient.clip(-1.0, 1.0))
+    >>> _ = y.backward()
+    >>> w.grad
+    array([ 1., -1.])
+    """
     graph, found = var._graph, var._graph._host.specs[var._slot]
     _check_callable("register_hook", hook)
     refuse_tuple(graph, var._slot, "register_hook")
@@ -200,7 +242,39 @@ def register_hook(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
 
 
 def register_after_grad(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
-    """Call `hook` when ``backward`` has left a ``.grad``; see the method of ``Var``."""
+    """Call a function with this leaf after each ``backward`` that has added to its ``.grad``.
+
+    After all ``.grad``s of that backward, in order of creation of the leaves, then of
+    registration. The function may change the graph: set the leaf, clear its ``.grad``. An error
+    takes nothing back and keeps no other hook from being called; the first one is raised. Such
+    hooks do not come along to forks.
+
+    Parameters
+    ----------
+    hook : callable
+        ``hook(leaf)``; what it returns is not looked at.
+
+    Returns
+    -------
+    HookHandle
+        ``remove()`` takes the hook away.
+
+    Raises
+    ------
+    GradientError
+        If this is neither a param nor an input.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param(3.0)
+    >>> y = w * w
+    >>> handle = w.register_post_accumulate_grad_hook(lambda w: w.set(w.value - 0.1 * w.grad))
+    >>> _ = y.backward()
+    >>> w.value
+    np.float64(2.4)
+    """
     graph = var._graph
     _check_callable("register_post_accumulate_grad_hook", hook)
     if graph._host.ops[var._slot] not in (PARAM, INPUT):

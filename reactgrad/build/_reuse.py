@@ -239,3 +239,52 @@ def built_anew(build: Callable[[Any], Any], parent: Any) -> Any:
         return build(parent)
     finally:
         _open.reset(token)
+
+
+def reuse(graph: Core) -> ReuseBlock:
+    """Let the same op on the same operands give the node that is there already, in a block.
+
+    For loops that write their model anew at every step: the second step builds nothing, and so
+    does its ``backward``, and the graph does not grow. In the block of one thread, an op with
+    the same attributes on the same nodes, detached in the same places and in the same grad
+    mode, returns the node that the same call has returned in this block or in one of the last
+    four of the graph, which are kept for that. Such nodes are shared: to edit, hook or pin one
+    means all who built it; one that was given a hook, a cutoff, a pin, ``retain_grad`` or
+    ``keep`` is not given to others any more, and is built anew.
+
+    Leaves are always new, and what is built on them, too: make inputs before the loop and set
+    them in it. Python numbers are no leaves in this sense; an array that is written into an
+    expression is one, so make it a const before the loop. Nodes of indices that hold arrays, of
+    functions that were given a list or an array, and of ``detach_node``, what a subgraph or
+    ``insert`` builds, and what gradients are built of, are never shared. What nobody but these blocks
+    keeps any more refuses nothing: its name is free, and its shapes are nobody's.
+
+    Returns
+    -------
+    context manager
+
+    Raises
+    ------
+    BlockError
+        If the block is left in another thread or task than it was entered in.
+
+    See Also
+    --------
+    subgraph : Does the same for functions whose arguments are other nodes at each call.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x, w = g.input([1.0, 2.0]), g.param(0.5)
+    >>> for batch in ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]):
+    ...     x.set(batch)
+    ...     with g.reuse():
+    ...         loss = ((x * w) ** 2).sum()
+    ...         run = loss.backward()
+    ...     print(len(g), loss.value, w.grad)
+    11 1.25 5.0
+    11 6.25 30.0
+    11 15.25 91.0
+    """
+    return ReuseBlock(graph)

@@ -7,6 +7,7 @@ what later edits start from is what earlier ones have asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from reactgrad.change._change import Change
 from reactgrad.change._make_way import make_way
 from reactgrad.change._remove import bury, check_unused, settle
 from reactgrad.core._arguments import own_slot
+from reactgrad.core._core import V
 from reactgrad.core._definition import NOTHING_CLOSED, Definition
 from reactgrad.core._handles import handle
 from reactgrad.core._held import announce, held
@@ -221,8 +223,41 @@ def _operand(graph: Core, given: Any, what: str) -> Any:
 # --- the edits -----------------------------------------------------------------------------------
 
 
-def replace_parent(graph: Core, var: Handle, position: int, parent: Any) -> None:
-    """Let `var` take its operand at `position` from `parent`; see ``Var.replace_parent``."""
+def replace_parent(var: Any, position: int, parent: Any) -> None:
+    """Let this node take its operand at `position` from another node.
+
+    Several edits that only fit together are made in a block, ``with g.edit():``. Gradients that
+    were built follow; those of other parts keep their nodes and values.
+
+    Parameters
+    ----------
+    position : int
+        Which of ``parents``.
+    parent : Var or DetachedVar
+        The new operand.
+
+    Raises
+    ------
+    CycleError
+        If `parent` depends on this node; nothing has changed then.
+    EditError
+        If there is no such operand: what a function reads while it runs is none.
+    ShapeError, DTypeError
+        If the new operand does not fit this node or what depends on it.
+    GradientError
+        If a gradient that was built would not exist any more.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> a, b = g.input(1.0), g.input(5.0)
+    >>> y = a + 1.0
+    >>> y.replace_parent(0, b)
+    >>> y.value
+    np.float64(6.0)
+    """
+    graph = var._graph
     parent = _operand(graph, parent, "replace_parent")
     with Edits(graph) as edits:
         operands = edits.of(var)
@@ -231,10 +266,39 @@ def replace_parent(graph: Core, var: Handle, position: int, parent: Any) -> None
         edits.put(var, operands)
 
 
-def rewire(
-    graph: Core, var: Handle, operands: tuple[Any, ...], attributes: Mapping[str, Any]
-) -> None:
-    """Let `var` take all its operands from these nodes; see ``Var.rewire``."""
+def rewire(var: Any, *operands: Any, **attributes: Any) -> None:
+    """Let this node take all its operands from other nodes, in one edit.
+
+    A node that takes any number of operands may get more or fewer: ``rg.concatenate``,
+    ``rg.stack``, and functions that were called with Vars only.
+
+    Parameters
+    ----------
+    *operands : Var or DetachedVar
+        All of them, in order.
+    **attributes
+        Of an op made with ``rg.extend.primitive``: what it takes besides operands, where it changes.
+
+    Raises
+    ------
+    CycleError, EditError, ShapeError, DTypeError
+        As ``replace_parent``; nothing has changed then.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> a, b, c = g.input(1.0), g.input(2.0), g.input(4.0)
+    >>> y = a - b
+    >>> y.rewire(c, a)
+    >>> y.value
+    np.float64(3.0)
+    >>> total = rg.lift(lambda *values: sum(values))(a, b)
+    >>> total.rewire(a, b, c)
+    >>> total.value
+    7.0
+    """
+    graph = var._graph
     operands = tuple([_operand(graph, operand, "rewire") for operand in operands])
     with Edits(graph) as edits:
         count = len(edits.of(var))
@@ -262,13 +326,47 @@ def _attributes(graph: Core, var: Handle, attrs: Attrs, changed: Mapping[str, An
 
 
 def insert(
-    graph: Core,
-    parent: Any,
-    child: Any,
+    graph: Core[V],
+    parent: V,
+    child: V,
     build: Callable[[Any], Any],
     position: int | None = None,
-) -> Any:
-    """Split an edge; see ``Graph.insert``."""
+) -> V:
+    """Split the edge from one node to another by a new node.
+
+    Costs the new nodes, however large the graph is; a detached edge stays detached.
+
+    Parameters
+    ----------
+    parent, child : Var
+        The ends of the edge.
+    build : callable
+        Builds what `child` shall take instead of `parent`, from `parent`.
+    position : int, optional
+        Which operand of `child`; by default all that are `parent`.
+
+    Returns
+    -------
+    Var
+        What `build` returned.
+
+    Raises
+    ------
+    EditError
+        If there is no such edge.
+    CycleError, ShapeError, DTypeError
+        As ``Var.replace_parent``; nothing has changed then.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x, w = g.input(2.0), g.param(0.0)
+    >>> y = x * 3.0
+    >>> h = g.insert(x, y, lambda v: rg.tanh(v * w))
+    >>> y.parents[0] is h, y.value
+    (True, np.float64(0.0))
+    """
     parent, child = _operand(graph, parent, "insert"), _operand(graph, child, "insert")
     source = parent._slot
     if not callable(build):
@@ -298,8 +396,29 @@ def insert(
         return new
 
 
-def remove(graph: Core, variables: tuple[Any, ...]) -> None:
-    """Take nodes out of the graph; see ``Graph.remove``."""
+def remove(graph: Core[V], *variables: V) -> None:
+    """Take nodes that nobody uses out of the graph.
+
+    Their Vars are of no use afterwards and say so, their names are free, their observers of
+    kind ``"removed"`` are called, the others end. Gradients that were built on a removed node
+    go on. Nodes that are simply not held any more go by themselves.
+
+    Raises
+    ------
+    EditError
+        If a node that stays is computed from one of them; nothing has changed then.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = x + 1.0
+    >>> y.name = "y"
+    >>> g.remove(y)
+    >>> "y" in g, y
+    (False, <Var 'y', removed>)
+    """
     slots = [own_slot(graph, var, "remove") for var in variables]
     with Edits(graph) as edits:
         edits.removed.update({slot: handle(graph, slot) for slot in slots})
@@ -342,3 +461,45 @@ def _takes_any_number(graph: Core, var: Handle) -> bool:
     if isinstance(op, Op):
         return op.any_count
     return type(op) is Lifted and op.layout is None
+
+
+def edit(graph: Core) -> AbstractContextManager[Any]:
+    """Collect the edits of a block and make them together at its end.
+
+    Reads inside see the old graph. What counts is the graph that the edits lead to: an edge may
+    be turned round, and shapes may fit each other only in the end. Where that graph would have
+    a cycle, or shapes that do not fit, or gradients that exist already would not any more, and
+    where an exception ends the block, none of the edits is made.
+
+    Sets, pins and everything else but ``replace_parent``, ``rewire``, ``insert`` and ``remove``
+    act at once, and stay if the block fails; put the block into ``g.transaction()`` to have all
+    of it undone. Blocks nest: an inner one hands its edits to the outer one, and so does a
+    transaction inside a block, unless it fails.
+
+    Raises
+    ------
+    CycleError
+        With the whole cycle in ``.path``.
+    EditError
+        If a node that is removed is still used.
+    ShapeError, DTypeError
+        If operands do not fit a node or what depends on it.
+    BlockError
+        If it ends before a block that was opened inside of it, as two generators may do.
+    BusyError
+        Inside a node that is being computed.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> a = x + 1.0
+    >>> b = a * 10.0
+    >>> with g.edit():  # x -> a -> b becomes x -> b -> a
+    ...     a.replace_parent(0, b)
+    ...     b.replace_parent(0, x)
+    >>> b.value, a.value
+    (np.float64(10.0), np.float64(11.0))
+    """
+    return Edits(graph)

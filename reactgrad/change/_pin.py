@@ -23,9 +23,40 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-def pin(graph: Core, var: Handle, value: Any) -> None:
-    """Give `var` this value until it is unpinned; see ``Var.pin``."""
-    host, slot = graph._host, var._slot
+def pin(var: Handle, value: Any) -> None:
+    """Give a computed node a value of its own until ``unpin``: what-if on an intermediate.
+
+    What it would be computed from does not run for it any more; gradients treat it as a leaf.
+
+    Parameters
+    ----------
+    value : array_like or object
+        Of the node's shape, and of a dtype that can be cast to its own; for a Python function
+        without a declared result any object, as the function might return it. Arrays are copied.
+
+    Raises
+    ------
+    SetError
+        For leaves, which are set.
+    ShapeError, DTypeError
+        If the value does not fit.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(2.0)
+    >>> y = x * 3.0
+    >>> z = y + 1.0
+    >>> y.pin(10.0)
+    >>> z.value
+    np.float64(11.0)
+    >>> y.unpin()
+    >>> z.value
+    np.float64(7.0)
+    """
+    graph, slot = var._graph, var._slot
+    host = graph._host
     with graph._lock:
         graph._scheduler.check_idle()
         tidy(graph)
@@ -45,9 +76,16 @@ def pin(graph: Core, var: Handle, value: Any) -> None:
         announce(graph)
 
 
-def unpin(graph: Core, var: Handle) -> None:
-    """Let `var` be computed again; see ``Var.unpin``."""
-    host, slot = graph._host, var._slot
+def unpin(var: Handle) -> None:
+    """Let a pinned node be computed again; others are left as they are.
+
+    Raises
+    ------
+    CycleError
+        If its operands were made to depend on it while it was pinned; it stays pinned then.
+    """
+    graph, slot = var._graph, var._slot
+    host = graph._host
     with graph._lock:
         graph._scheduler.check_idle()
         tidy(graph)

@@ -12,11 +12,13 @@ from reactgrad._errors import DeviceError, DTypeError, SetError
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
 from reactgrad.change import _shape_check
 from reactgrad.change._make_way import respec
+from reactgrad.core._arguments import own_each
 from reactgrad.core._handles import handle
 from reactgrad.core._held import announce
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import former_leaves, note_leaf
 from reactgrad.core._observers import Sets
+from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, MODE, Leaf
@@ -297,3 +299,44 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     if pattern is not None:
         check_pattern(what, pattern, found)
     return found, new
+
+
+def set_values(graph: Core, values: Mapping[Any, Any]) -> None:
+    """Set several leaves at once: all of them, or none if one value does not fit.
+
+    Parameters
+    ----------
+    values : mapping from Var or name to array_like
+        New values, copied. Shapes are checked together.
+
+    Raises
+    ------
+    SetError, ShapeError, DTypeError
+        As ``Var.set``; nothing has changed then.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> a, b = g.input(1.0), g.input(2.0)
+    >>> g.set({a: 3.0, b: 4.0})
+    >>> (a + b).value
+    np.float64(7.0)
+    """
+    with graph._lock:
+        if type(values) is not dict and not isinstance(values, Mapping):
+            raise DTypeError(
+                f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
+            )
+        many = len(values) > FEW
+        if many and graph._host.together and write_together(graph, values):
+            return
+        slots, given = own_each(graph, values, "set"), list(values.values())
+        if graph._detached_var in map(type, values):
+            next(var for var in values if type(var) is graph._detached_var).set(
+                None
+            )  # says why not
+        if not slots or not write_plainly(graph, slots, given):
+            set_many(graph, [*zip(slots, given, strict=True)])
+        elif many:
+            graph._host.remember(values, slots)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from reactgrad.core._display import display
 from reactgrad.explain._no_gradient import NoGradient
-
-if TYPE_CHECKING:
-    pass
 
 Verdict = Literal["unset", "pinned", "failed", "stale", "cut_off", "ran", "clean"]
 CauseKind = Literal[

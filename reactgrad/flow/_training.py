@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from reactgrad.backend import weak_spec
 from reactgrad.nodes._leaf import MODE
+
+G = TypeVar("G")  # a graph
 
 
 def mode_of(graph: Any) -> Any:
@@ -20,3 +22,41 @@ def mode_of(graph: Any) -> Any:
             host.add_node(slot, MODE, (), weak_spec(bool), True, None)
             host.keep_mode(slot)
         return graph._handle(host.mode)
+
+
+def train(graph: G, mode: bool = True) -> G:
+    """Switch to train mode; what was computed from the mode becomes stale if that is news.
+
+    It stays so until the next switch; to evaluate for a while only, evaluate a fork.
+
+    Parameters
+    ----------
+    mode : bool
+        ``False`` for eval mode.
+
+    Returns
+    -------
+    Graph
+        Itself.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> noisy = rg.lift(lambda x, training: x + 0.5 if training else x)(x, g.mode)
+    >>> with g.whatif() as w:
+    ...     w.eval()[noisy].value
+    1.0
+    >>> noisy.value
+    1.5
+    """
+    switch = mode_of(graph)
+    if switch.value is not mode:
+        switch.set(mode)
+    return graph
+
+
+def evaluate(graph: G) -> G:
+    """Switch to eval mode; see ``train``."""
+    return train(graph, False)

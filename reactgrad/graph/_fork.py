@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from typing import Any, Generic, NoReturn
 
-from reactgrad._errors import GraphError
+from reactgrad._errors import DTypeError, GraphError
 from reactgrad.core._core import C, Core
 from reactgrad.core._definition import link_branches
 from reactgrad.core._handles import handle
@@ -18,7 +19,39 @@ from reactgrad.scheduler import Blank, share
 
 
 def fork(graph: C) -> C:
-    """A copy-on-write twin; see ``Graph.fork``."""
+    """A twin of this graph that shares all values until one side recomputes them.
+
+    Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
+    with their hooks, the seed and the memory budget come along; observers and ``.grad`` do not.
+    Copies neither arrays nor tables: both graphs share all rows of these until they write them, so
+    that a fork costs the same in a graph of any size, and a what-if what it touches. ``fork[var]``
+    is the twin of a node of this graph; the twins are kept as long as the fork.
+
+    Python functions of the fork that read nodes of this graph by ``.value`` read their twins. A
+    thread of a pool that such a function waits for does so if it runs in a copy of the function's
+    context, as ``asyncio.to_thread`` does: ``contextvars.copy_context().run``; else it reads the
+    graph that it names.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    BusyError
+        Inside a node that is being computed.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = x * 2.0
+    >>> h = g.fork()
+    >>> h[x].set(5.0)
+    >>> h[y].value, y.value
+    (np.float64(10.0), np.float64(2.0))
+    """
     with graph._lock:
         tidy(graph)
         graph._shapes.clear(graph)
@@ -115,3 +148,40 @@ class WhatIf(Generic[C]):
             "g.whatif(...) is a block: write `with g.whatif({x: new}) as w:` and w[y].value inside. For "
             "a copy that stays, h = g.fork(), then h[x].set(new) and h[y].value."
         )
+
+
+def whatif(graph: C, changes: Mapping[Any, Any] | None = None) -> WhatIf[C]:
+    """A fork for the length of a block, with some leaves set.
+
+    Parameters
+    ----------
+    changes : mapping from Var or name to array_like, optional
+        What to set in the fork.
+
+    Returns
+    -------
+    context manager
+        Gives the fork.
+
+    Raises
+    ------
+    DTypeError
+        If `changes` is no mapping.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = x * 2.0
+    >>> with g.whatif({x: 7.0}) as w:
+    ...     w[y].value
+    np.float64(14.0)
+    >>> x.value
+    1.0
+    """
+    if changes is not None and not isinstance(changes, Mapping):
+        raise DTypeError(
+            f"g.whatif takes a mapping, g.whatif({{x: 1.0, y: 2.0}}), not {type(changes).__name__}."
+        )
+    return WhatIf(graph, dict(changes or {}))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.build._leaf import new_leaf
+from reactgrad.core._core import Core, V
 from reactgrad.nodes._handle import current_graph
+from reactgrad.nodes._leaf import CONST, INPUT, PARAM
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.graph._var import Var
@@ -52,3 +57,126 @@ def const(*args: Any, **kwargs: Any) -> Var:
     2.0
     """
     return current_graph().const(*args, **kwargs)
+
+
+def add_input(
+    graph: Core[V],
+    value: Any = MISSING,
+    name: str | None = None,
+    *,
+    shape: Sequence[int | None] | int | None = None,
+    dtype: Any = None,
+    cutoff: Any = None,
+) -> V:
+    """A leaf whose value may be set.
+
+    Parameters
+    ----------
+    value : array_like or object, optional
+        Arrays are copied. Lists of numbers become arrays; Python numbers and other objects stay what
+        they are. Left out: the input is read as an error until it is set.
+    name : str, optional
+        Unique in the graph.
+    shape : sequence of int or None, optional
+        What values must have; ``None`` for a length that may differ from set to set.
+    dtype : dtype_like, optional
+        Converts the value; what later values are cast to.
+    cutoff : None, "equal", rg.tolerance(...) or callable
+        When a set value counts as unchanged.
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError
+        For ragged lists, or a value that does not fit `shape`.
+    DTypeError
+        For arrays of objects or strings, or a value that cannot be cast to `dtype`.
+    GraphError
+        If the name is taken.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(shape=(None, 2), dtype="f4")
+    >>> y = x.sum(axis=1)
+    >>> y.shape
+    (None,)
+    >>> x.set([[1, 2], [3, 4], [5, 6]])
+    >>> y.value
+    array([ 3.,  7., 11.], dtype=float32)
+    """
+    return new_leaf(graph, INPUT, value, name, shape, dtype, cutoff)
+
+
+def add_param(
+    graph: Core[V],
+    value: Any = MISSING,
+    name: str | None = None,
+    *,
+    shape: Sequence[int | None] | int | None = None,
+    dtype: Any = None,
+    cutoff: Any = None,
+) -> V:
+    """A trainable leaf: an array of floats that ``backward`` gives a ``.grad``.
+
+    Parameters
+    ----------
+    value : array_like
+        Copied; floats.
+    name, shape, dtype, cutoff
+        As for ``input``.
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    DTypeError
+        If the value is not made of floats.
+    ShapeError, GraphError
+        As for ``input``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> w = g.param([1.0, 2.0])
+    >>> _ = (w * w).sum().backward()
+    >>> w.grad
+    array([2., 4.])
+    """
+    return new_leaf(graph, PARAM, value, name, shape, dtype, cutoff)
+
+
+def add_const(graph: Core[V], value: Any, name: str | None = None) -> V:
+    """A leaf whose value never changes.
+
+    Parameters
+    ----------
+    value : array_like or object
+        Copied.
+    name : str, optional
+        Unique in the graph.
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    ShapeError, DTypeError, GraphError
+        As for ``input``.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> (g.const(2.0) * 3.0).value
+    np.float64(6.0)
+    """
+    return new_leaf(graph, CONST, value, name, None, None, None)

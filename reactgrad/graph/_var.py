@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import (
     DTypeError,
-    GradientError,
     SetError,
 )
-from reactgrad.autodiff import backward, wanted_leaves
-from reactgrad.autodiff._hooks import HookHandle, register_after_grad, register_hook
+from reactgrad.autodiff import wanted_leaves
+from reactgrad.autodiff._grad import backward
+from reactgrad.autodiff._hooks import register_after_grad, register_hook
 from reactgrad.change._edit import replace_parent, rewire
+from reactgrad.change._leaf import freeze, mutate, set_value, touch, unfreeze
 from reactgrad.change._pin import pin, unpin
 from reactgrad.change._remove import Grave
-from reactgrad.change._set import set_cutoff, set_many, write_one_plainly
+from reactgrad.change._set import set_cutoff
 from reactgrad.core._handles import handle, refuse_tuple
 from reactgrad.core._held import announce
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._names import set_name
-from reactgrad.core._notes import note_cutoff, note_frozen
-from reactgrad.core._observer import Observer
+from reactgrad.core._notes import note_cutoff
 from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.graph._value import Value
 from reactgrad.nodes._cutoff import read_cutoff
-from reactgrad.nodes._leaf import CONST, PARAM, Leaf
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._leaf import Leaf
 from reactgrad.observing._observe import observe
 from reactgrad.reading._refresh import refresh
-from reactgrad.reading._run import Run
 from reactgrad.values._brief import told
-from reactgrad.values._storage import MISSING
 
 
 class Var(Value["Var"]):
@@ -64,218 +59,35 @@ class Var(Value["Var"]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise DTypeError("Vars are made by g.input(...), g.param(...), g.const(...), or by ops.")
 
+    # --- verbs: functions of a Var, which stand, with their docstrings, where their subject is -------
+
+    # setting
+    set = set_value
+    touch = touch
+    mutate = mutate
+    pin = pin
+    unpin = unpin
+
+    # hearing of changes
+    observe = observe
+
+    # gradients
+    backward = backward
+    freeze = freeze
+    unfreeze = unfreeze
+    register_hook = register_hook
+    register_post_accumulate_grad_hook = register_after_grad
+
+    # edits
+    replace_parent = replace_parent
+    rewire = rewire
+
     # --- setting -----------------------------------------------------------------------------
-
-    def set(self, value: Any, copy: bool = True) -> None:
-        """Replace the value of an input or param.
-
-        Parameters
-        ----------
-        value : array_like or object
-            Cast to the leaf's dtype if nothing but precision can be lost. In place of a Python number
-            a number stays what it is, as where it stands in a formula: ops compute with integers
-            after ``x.set(2)`` (unless gradients were asked for), with floats after ``x.set(2.0)``.
-            Another shape is checked against all that depends on the leaf before anything changes. What
-            followed from the last shapes, four to sixteen of them, gradients and plans included, is kept
-            for when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,
-            a picture).
-        copy : bool
-            ``False`` adopts a contiguous array of the leaf's dtype that owns its memory, which
-            becomes read-only, instead of copying it; others are copied. Views of it that were made
-            before remain writable, which NumPy cannot change: write to none of them.
-
-        Raises
-        ------
-        SetError
-            If this is a constant or a computed node.
-        ShapeError, DTypeError
-            If the value does not fit the leaf or what depends on it; nothing has changed then.
-        BusyError
-            If a node of the graph is being computed.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> x = g.input([1.0, 2.0])
-        >>> x.set([3.0, 4.0])
-        >>> x.value, x.value_version
-        (array([3., 4.]), 2)
-        """
-        graph = self._graph
-        if not write_one_plainly(graph, self._slot, value, not copy):
-            with graph._lock:
-                set_many(graph, ((self._slot, value),), adopt=not copy)
-
-    def observe(self, callback: Callable[..., Any], kind: str = "changed") -> Observer:
-        """Call a function when something has happened to this node.
-
-        ==========  ===================  =====================================================
-        kind        called               when
-        ==========  ===================  =====================================================
-        "changed"   callback(old, new)   after a run (any read, ``stabilize``, the end of a
-                                         transaction) that leaves the node clean, if its value
-                                         was replaced since; `old` is what the observer knew,
-                                         ``None`` if there was no value
-        "error"     callback(error)      after a run that leaves the node without a value, since
-                                         it or one of its operands raised; once for each error
-        "stale"     callback(var)        after a change that made the clean node stale; once,
-                                         until it has been clean again
-        "removed"   callback(var)        after ``g.remove``; the Var is of no other use then
-        ==========  ===================  =====================================================
-
-        Callbacks are called when everything else is done, nodes in topological order, those of one
-        node as they were attached, and never inside a transaction or while nodes are computed. Inside
-        of them reads give present values. Sets are checked at once and made when all have been
-        called; touches, pins and edits are made at once. Who is attached hears of what happens from
-        then on; who is cancelled is not called any more. What callbacks raise stops no other one, and
-        reaches the caller as an ``ExceptionGroup``.
-
-        The observer keeps the node alive until it is cancelled. Forks have no observers.
-
-        Parameters
-        ----------
-        callback : callable
-            What to call.
-        kind : {"changed", "stale", "error", "removed"}
-            When to call it.
-
-        Returns
-        -------
-        Observer
-            ``cancel()`` ends it.
-
-        Raises
-        ------
-        DTypeError
-            For another kind, or if `callback` cannot be called.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> x = g.input(1.0)
-        >>> y = x + 1.0
-        >>> observer = y.observe(lambda old, new: print(new))
-        >>> _ = y.value
-        2.0
-        >>> observer.cancel()
-        """
-        return observe(self, callback, kind)
-
-    def pin(self, value: Any) -> None:
-        """Give a computed node a value of its own until ``unpin``: what-if on an intermediate.
-
-        What it would be computed from does not run for it any more; gradients treat it as a leaf.
-
-        Parameters
-        ----------
-        value : array_like or object
-            Of the node's shape, and of a dtype that can be cast to its own; for a Python function
-            without a declared result any object, as the function might return it. Arrays are copied.
-
-        Raises
-        ------
-        SetError
-            For leaves, which are set.
-        ShapeError, DTypeError
-            If the value does not fit.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> x = g.input(2.0)
-        >>> y = x * 3.0
-        >>> z = y + 1.0
-        >>> y.pin(10.0)
-        >>> z.value
-        np.float64(11.0)
-        >>> y.unpin()
-        >>> z.value
-        np.float64(7.0)
-        """
-        pin(self._graph, self, value)
-
-    def unpin(self) -> None:
-        """Let a pinned node be computed again; others are left as they are.
-
-        Raises
-        ------
-        CycleError
-            If its operands were made to depend on it while it was pinned; it stays pinned then.
-        """
-        unpin(self._graph, self)
 
     @property
     def pinned(self) -> bool:
         """Whether the value was given by ``pin``."""
         return self._slot in self._graph._host.pins
-
-    def touch(self) -> None:
-        """Assume that the value changed: what depends on it runs again at its next read.
-
-        A computed node runs again itself, for example a function that reads a file.
-
-        Raises
-        ------
-        SetError
-            If this is a constant, a pinned node or an output of one, or a leaf without a value.
-        """
-        graph = self._graph
-        with graph._lock:
-            graph._scheduler.check_idle()
-            host = graph._host
-            op = host.ops[self._slot]
-            if op is CONST:
-                raise SetError(f"{self.name!r} is a constant: it never changes.")
-            if isinstance(op, Leaf):
-                if host.data[self._slot] is MISSING:
-                    raise SetError(f"{self.name!r} has no value yet; set it first.")
-                graph._scheduler.touched(self._slot)
-                announce(graph, (self._slot,))
-            else:
-                # Of one output the function is what runs again.
-                node = self.parents[0] if isinstance(op, Output) and not self.pinned else self
-                if node.pinned:
-                    raise SetError(
-                        f"{node.name!r} is pinned: pin it to another value, or unpin it."
-                    )
-                graph._scheduler.invalidate(node._slot)
-                announce(graph)
-
-    @contextmanager
-    def mutate(self) -> Iterator[Any]:
-        """Edit a copy of the array of a leaf, which becomes its value when the block ends.
-
-        An exception inside leaves the value as it was.
-
-        Raises
-        ------
-        SetError
-            If this is a constant or a computed node.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> x = g.input([1.0, 2.0])
-        >>> with x.mutate() as a:
-        ...     a[0] = 5.0
-        >>> x.value
-        array([5., 2.])
-        """
-        graph = self._graph
-        op = graph._host.ops[self._slot]
-        if op is CONST or not isinstance(op, Leaf):
-            raise SetError(f"{self.name!r} cannot be edited: only inputs and params can.")
-        found = graph._host.specs[self._slot]
-        if found is None or (found.weak is not None and graph._host.data[self._slot] is MISSING):
-            raise SetError(f"{self.name!r} holds no array to edit; write {self.name}.set(value).")
-        with graph._lock:  # what is set is what was read, with the edit
-            array = self.numpy()
-            yield array
-            self.set(array)
 
     @property
     def cutoff(self) -> Any:
@@ -391,41 +203,6 @@ class Var(Value["Var"]):
             self._detached = weakref.ref(view)
         return view
 
-    def freeze(self) -> Any:
-        """Take a param out of training: no ``.grad``; gradients still pass to what is before it.
-
-        Returns
-        -------
-        Var
-            Itself.
-
-        Raises
-        ------
-        GradientError
-            If this is not a param.
-        """
-        with self._graph._lock:
-            self._check_param("freeze")
-            note_frozen(self._graph, self._slot)
-            self._graph._host.frozen.add(self._slot)
-            self._graph._host.grads.pop(self._slot, None)
-        return self
-
-    def unfreeze(self) -> Any:
-        """Make a frozen param trainable again; returns it."""
-        with self._graph._lock:
-            self._check_param("unfreeze")
-            note_frozen(self._graph, self._slot)
-            self._graph._host.frozen.discard(self._slot)
-        return self
-
-    def _check_param(self, what: str) -> None:
-        if self._graph._host.ops[self._slot] is not PARAM:
-            raise GradientError(
-                f"{what}: {self.name!r} is no param, and only params are trained. Use detach() to "
-                "stop a gradient at another node."
-            )
-
     @property
     def frozen(self) -> bool:
         """Whether this is a param that was frozen."""
@@ -468,134 +245,6 @@ class Var(Value["Var"]):
             refuse_tuple(self._graph, self._slot, "retain_grad")
             self._graph._host.retained.add(self._slot)
 
-    def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
-        """Call a function with the gradient of this node, and let it replace the gradient.
-
-        By every ``backward`` that passes this node, once, with the sum of what all consumers
-        contribute; by a read of a gradient from ``rg.grad`` only where it is stale. What is computed
-        from the gradient sees what the hook returned: ``.grad``, gradients of nodes before this one.
-        Several hooks follow each other in order of registration. Where nothing needs the gradient of
-        this node, it is not computed, and the hook not called.
-
-        The hook is part of the gradient: it comes along to forks (not to files), a transaction
-        takes it back, and what other nodes' ``.value`` it reads is depended on. Where it raises, no
-        ``.grad`` has changed, and the next ``backward`` calls it again. It cannot change the graph.
-
-        To differentiate through it, for gradients of gradients, it is called once with a Var
-        without a value: operators and NumPy's functions work on both; what it takes from ``.value``
-        of other nodes counts as constant then.
-
-        Parameters
-        ----------
-        hook : callable
-            ``hook(gradient)`` gets an array, read-only, in the shape and dtype of this node, and
-            returns the gradient to go on with, or ``None`` to leave it.
-
-        Returns
-        -------
-        HookHandle
-            ``remove()`` takes the hook away.
-
-        Raises
-        ------
-        DTypeError
-            If `hook` cannot be called, or the node is not made of floats.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param([3.0, -4.0])
-        >>> y = (w * w).sum()
-        >>> handle = w.register_hook(lambda gradient: gradient.clip(-1.0, 1.0))
-        >>> _ = y.backward()
-        >>> w.grad
-        array([ 1., -1.])
-        """
-        return register_hook(self, hook)
-
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
-        """Call a function with this leaf after each ``backward`` that has added to its ``.grad``.
-
-        After all ``.grad``s of that backward, in order of creation of the leaves, then of
-        registration. The function may change the graph: set the leaf, clear its ``.grad``. An error
-        takes nothing back and keeps no other hook from being called; the first one is raised. Such
-        hooks do not come along to forks.
-
-        Parameters
-        ----------
-        hook : callable
-            ``hook(leaf)``; what it returns is not looked at.
-
-        Returns
-        -------
-        HookHandle
-            ``remove()`` takes the hook away.
-
-        Raises
-        ------
-        GradientError
-            If this is neither a param nor an input.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param(3.0)
-        >>> y = w * w
-        >>> handle = w.register_post_accumulate_grad_hook(lambda w: w.set(w.value - 0.1 * w.grad))
-        >>> _ = y.backward()
-        >>> w.value
-        np.float64(2.4)
-        """
-        return register_after_grad(self, hook)
-
-    def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: bool | None = None,
-        inputs: Any = None,
-    ) -> Run:
-        """Add the gradient of this node to ``.grad`` of the params it depends on.
-
-        Evaluates the same nodes as ``rg.grad`` and creates none at the second call. If a node
-        raises, no ``.grad`` has changed.
-
-        Parameters
-        ----------
-        gradient : array_like or Var, optional
-            The gradient of what follows, in the shape of this value; needed unless it is a single
-            number.
-        retain_graph : bool, optional
-            ``False`` releases the values in between, large ones as soon as nothing in this run reads them
-            any more, also if it fails then; ``True`` shows the gradients of all nodes in
-            between in their ``.grad`` until the next backward that passes them.
-        inputs : Var or sequence of Var, optional
-            The nodes whose ``.grad`` is wanted instead of all unfrozen params.
-
-        Returns
-        -------
-        Run
-            What ran.
-
-        Raises
-        ------
-        ShapeError
-            If there are several elements and no `gradient`.
-        GradientError
-            If there is nothing trainable to reach.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> w = g.param([1.0, 2.0])
-        >>> run = (w * 3.0).sum().backward()
-        >>> w.grad
-        array([3., 3.])
-        """
-        return backward(self, gradient, retain_graph, inputs)
-
     def _programs_dict(self) -> dict[Any, Any]:
         try:
             return self._programs
@@ -605,76 +254,6 @@ class Var(Value["Var"]):
             return self._programs
 
     # --- edits ---------------------------------------------------------------------------------
-
-    def replace_parent(self, position: int, parent: Any) -> None:
-        """Let this node take its operand at `position` from another node.
-
-        Several edits that only fit together are made in a block, ``with g.edit():``. Gradients that
-        were built follow; those of other parts keep their nodes and values.
-
-        Parameters
-        ----------
-        position : int
-            Which of ``parents``.
-        parent : Var or DetachedVar
-            The new operand.
-
-        Raises
-        ------
-        CycleError
-            If `parent` depends on this node; nothing has changed then.
-        EditError
-            If there is no such operand: what a function reads while it runs is none.
-        ShapeError, DTypeError
-            If the new operand does not fit this node or what depends on it.
-        GradientError
-            If a gradient that was built would not exist any more.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> a, b = g.input(1.0), g.input(5.0)
-        >>> y = a + 1.0
-        >>> y.replace_parent(0, b)
-        >>> y.value
-        np.float64(6.0)
-        """
-        replace_parent(self._graph, self, position, parent)
-
-    def rewire(self, *operands: Any, **attributes: Any) -> None:
-        """Let this node take all its operands from other nodes, in one edit.
-
-        A node that takes any number of operands may get more or fewer: ``rg.concatenate``,
-        ``rg.stack``, and functions that were called with Vars only.
-
-        Parameters
-        ----------
-        *operands : Var or DetachedVar
-            All of them, in order.
-        **attributes
-            Of an op made with ``rg.extend.primitive``: what it takes besides operands, where it changes.
-
-        Raises
-        ------
-        CycleError, EditError, ShapeError, DTypeError
-            As ``replace_parent``; nothing has changed then.
-
-        Examples
-        --------
-        >>> import reactgrad as rg
-        >>> g = rg.Graph()
-        >>> a, b, c = g.input(1.0), g.input(2.0), g.input(4.0)
-        >>> y = a - b
-        >>> y.rewire(c, a)
-        >>> y.value
-        np.float64(3.0)
-        >>> total = rg.lift(lambda *values: sum(values))(a, b)
-        >>> total.rewire(a, b, c)
-        >>> total.value
-        7.0
-        """
-        rewire(self._graph, self, operands, attributes)
 
     def __repr__(self) -> str:
         graph = self._graph

@@ -68,3 +68,42 @@ def scopes_in(name: str) -> tuple[str, ...]:
     """
     *scopes, _ = parts = name.split("/")
     return tuple(scopes) if all(parts) else ()
+
+
+def scope(graph: object, name: str) -> Scope:
+    """A block, or a decorated function, whose nodes are a named part of the model.
+
+    Pictures draw a frame around them, and fold it: ``g.draw("x.svg", fold=1)``. The names of nodes
+    that are made inside begin with the scope's: those of leaves that are given one, ``name="w"``,
+    and those that nobody has named. Scopes nest, are of their thread, and come along to forks and
+    files. A name set later, ``y.name = "h"``, is taken as it is; with slashes, ``"layer1/h"``, it puts
+    the node into that scope, in pictures, if all of its parts are non-empty (so ``"https://a.b"`` is in
+    none). A constant that nobody has named, the 2.0 of ``2.0 * x``, is drawn in each scope that uses it.
+    Nodes of gradients belong to none.
+
+    Parameters
+    ----------
+    name : str
+        Not empty; ``"block1/attention"`` is a scope in a scope.
+
+    Returns
+    -------
+    context manager and decorator
+
+    Raises
+    ------
+    GraphError
+        If it is no such name.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0])
+    >>> with g.scope("layer1"):
+    ...     w = g.param([3.0, 4.0], name="w")
+    ...     y = rg.tanh(w * x)
+    >>> w.name, y.name, g["layer1/w"] is w
+    ('layer1/w', 'layer1/tanh_4', True)
+    """
+    return Scope(graph, name)

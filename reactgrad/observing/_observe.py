@@ -62,8 +62,60 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-def observe(var: Handle, callback: Callable[..., Any], kind: str) -> Observer:
-    """Attach an observer; see ``Var.observe``."""
+def observe(var: Handle, callback: Callable[..., Any], kind: str = "changed") -> Observer:
+    """Call a function when something has happened to this node.
+
+    ==========  ===================  =====================================================
+    kind        called               when
+    ==========  ===================  =====================================================
+    "changed"   callback(old, new)   after a run (any read, ``stabilize``, the end of a
+                                     transaction) that leaves the node clean, if its value
+                                     was replaced since; `old` is what the observer knew,
+                                     ``None`` if there was no value
+    "error"     callback(error)      after a run that leaves the node without a value, since
+                                     it or one of its operands raised; once for each error
+    "stale"     callback(var)        after a change that made the clean node stale; once,
+                                     until it has been clean again
+    "removed"   callback(var)        after ``g.remove``; the Var is of no other use then
+    ==========  ===================  =====================================================
+
+    Callbacks are called when everything else is done, nodes in topological order, those of one
+    node as they were attached, and never inside a transaction or while nodes are computed. Inside
+    of them reads give present values. Sets are checked at once and made when all have been
+    called; touches, pins and edits are made at once. Who is attached hears of what happens from
+    then on; who is cancelled is not called any more. What callbacks raise stops no other one, and
+    reaches the caller as an ``ExceptionGroup``.
+
+    The observer keeps the node alive until it is cancelled. Forks have no observers.
+
+    Parameters
+    ----------
+    callback : callable
+        What to call.
+    kind : {"changed", "stale", "error", "removed"}
+        When to call it.
+
+    Returns
+    -------
+    Observer
+        ``cancel()`` ends it.
+
+    Raises
+    ------
+    DTypeError
+        For another kind, or if `callback` cannot be called.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = x + 1.0
+    >>> observer = y.observe(lambda old, new: print(new))
+    >>> _ = y.value
+    2.0
+    >>> observer.cancel()
+    """
     if kind not in KINDS:
         raise DTypeError(f"observe(kind={kind!r}): one of {', '.join(map(repr, KINDS))}.")
     if not callable(callback):

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from reactgrad.core._core import Core
 
 
-def stabilize(graph: Core) -> int:
-    """Bring all observed nodes up to date and call their observers; see ``Graph.stabilize``."""
+def _stabilize(graph: Core) -> int:
+    """Bring all observed nodes up to date and call their observers."""
     observers = graph._observers
     graph._scheduler.check_idle()
     if observers.calling is not None:
@@ -67,3 +67,46 @@ def _refresh(graph: Core) -> Exception | None:
             except Exception as error:
                 return error
     return None
+
+
+def stabilize(graph: Core) -> int:
+    """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
+
+    Each pass reads all nodes that are observed (for removal only does not count) and calls who
+    has to hear of something; another one follows if observers have changed anything. What
+    observers of errors are told of is not raised; whatever fails or raises, all other nodes are
+    brought up to date and all other observers called. Inside a transaction nobody is called
+    before its end; inside an observer it does nothing.
+
+    Returns
+    -------
+    int
+        The number of passes; 0 inside an observer.
+
+    Raises
+    ------
+    ExceptionGroup
+        What observers raised in all passes, and behind that what else would be raised.
+    StabilizeError
+        If observers still change what is observed after 100 passes.
+    Exception
+        The error of the first observed node that the last pass leaves without a value and that
+        has no observer of errors.
+    BusyError
+        Inside a node that is being computed.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input(1.0)
+    >>> y = x * 2.0
+    >>> observer = y.observe(lambda old, new: print(old, "->", new))
+    >>> _ = g.stabilize()
+    None -> 2.0
+    >>> x.set(3.0)
+    >>> _ = g.stabilize()
+    2.0 -> 6.0
+    """
+    with graph._lock:
+        return _stabilize(graph)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, read_value, spec
-
-if TYPE_CHECKING:
-    pass
 
 
 def not_float(what: str, found: object) -> DTypeError:

@@ -14,7 +14,7 @@ import pytest
 import reactgrad as rg
 from reactgrad.core import _observers
 from reactgrad.core._held import held, removed
-from reactgrad.graph import _graph
+from reactgrad.reading import _forward
 from reactgrad.observing import _observe, _stabilize, _tell
 from reactgrad_scheduler.staleness import Staleness
 
@@ -716,7 +716,7 @@ def test_where_nobody_observes_no_code_of_observers_runs() -> None:
         y.unpin()
 
     files = modules(task)
-    assert _graph.__file__ in files
+    assert _forward.__file__ in files
     assert files.isdisjoint({_observe.__file__, _tell.__file__, _stabilize.__file__})
 
 

@@ -308,7 +308,7 @@ def test_nobody_sees_a_transaction_while_it_is_taken_back(monkeypatch: pytest.Mo
     assert y.value == 2.0
     found: list[float] = []
     reader = threading.Thread(target=lambda: found.append(y.value), daemon=True)
-    give_back = reactgrad.graph._graph.give_back
+    give_back = reactgrad.change._transaction.give_back
 
     def meet(graph: rg.Graph, noted: Any) -> None:
         reader.start()
@@ -316,7 +316,7 @@ def test_nobody_sees_a_transaction_while_it_is_taken_back(monkeypatch: pytest.Mo
         assert not found, "a value of inside"
         give_back(graph, noted)
 
-    monkeypatch.setattr(reactgrad.graph._graph, "give_back", meet)
+    monkeypatch.setattr(reactgrad.change._transaction, "give_back", meet)
     with pytest.raises(Rollback), g.transaction():
         x.set(5.0)
         assert y.value == 6.0

@@ -228,7 +228,7 @@ def test_nobody_sees_what_a_failed_transaction_had_set_while_it_is_given_back(
         reader.join(0.3)
         give_back(graph, noted)
 
-    monkeypatch.setattr("reactgrad.graph._graph.give_back", slowly)
+    monkeypatch.setattr("reactgrad.change._transaction.give_back", slowly)
     with pytest.raises(ZeroDivisionError), g.transaction():
         x.set(3.0)
         assert y.value == 6.0

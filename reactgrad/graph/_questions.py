@@ -1,0 +1,212 @@
+"""The verbs of a graph that explain and save it; each imports its work when it is called."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from reactgrad.core._arguments import own_slot
+from reactgrad.core._core import Core
+from reactgrad.core._handles import handle
+from reactgrad.graph._var import Var
+from reactgrad.reading._run import Run
+
+if TYPE_CHECKING:
+    from reactgrad.explain._event import Event
+    from reactgrad.explain._record import Recording
+    from reactgrad.explain._snapshot import Snapshot
+    from reactgrad.explain._stats import Stats
+    from reactgrad.explain._why import Why
+
+
+class Questions(Core[Var]):
+    """Questions about a graph that change nothing in it."""
+
+    def why(self, var: Var | str) -> Why:
+        """Why a node is clean or stale, ran, was cut off, failed, or has no gradient.
+
+        Runs nothing. While ``events`` is on, it also knows the line of every set and edit, and
+        all versions exactly.
+
+        Parameters
+        ----------
+        var : Var or str
+            A node of this graph, or its name.
+
+        Returns
+        -------
+        Why
+
+        Raises
+        ------
+        DTypeError, GraphError
+            If `var` is no node of this graph.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> a = x * 2.0
+        >>> b = a + 1.0
+        >>> a.name, b.name = "a", "b"
+        >>> _ = b.value
+        >>> x.set(2.0)
+        >>> print(g.why(b))
+        b is stale (version 1):
+          b depends on a, which is stale
+          a depends on x: version 1 -> 2
+        because
+          x was set: version 1 -> 2
+        (g.events = True, before a change, keeps the line that made it)
+        """
+        from reactgrad.explain._search import explain
+
+        return explain(self, handle(self, own_slot(self, var, "why")))
+
+    def record(self, *, snapshots: bool = False) -> Recording:
+        """Record every run of a ``with`` block, node by node.
+
+        Nothing is recorded, and nothing is paid, outside of such blocks.
+
+        Parameters
+        ----------
+        snapshots : bool
+            Whether to keep a snapshot of the whole graph after each run, too: for ``export_html``.
+
+        Returns
+        -------
+        Recording
+            With ``runs``, ``calls``, ``table()``, ``str()`` and ``to_chrome_trace(path)``.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.tanh(g.input(1.0)) + 1.0
+        >>> with g.record() as log:
+        ...     _ = y.value
+        >>> [call.op for call in log.calls], len(log.runs)
+        (['tanh', 'add'], 1)
+        """
+        from reactgrad.explain._record import Recording
+
+        return Recording(self, snapshots)
+
+    def stats(self) -> Stats:
+        """The graph in figures: size, memory, and what all its runs did.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input([1.0, 2.0])
+        >>> y = x.sum()
+        >>> _ = y.value
+        >>> print(g.stats())
+        nodes      2 (1 of them leaves), 1 edges
+        values     24 B
+        runs       1: ran 1, cut off 0, rebuilt 0, failed 0
+        plans      0 cached, 0 hits, 1 misses
+        observers  0
+        """
+        from reactgrad.explain._stats import take_stats  # imported where it is used: seldom wanted
+
+        return take_stats(self)
+
+    @property
+    def events(self) -> tuple[Event, ...] | None:
+        """What happened to the graph, in order; ``None`` unless it was switched on.
+
+        ``g.events = True`` begins the log, ``g.events = 500`` also limits it to the latest 500
+        events (10,000 by default), ``g.events = False`` ends and drops it. Off, it costs nothing.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> x = g.input(1.0, name="x")
+        >>> y = x + 1.0
+        >>> y.name = "y"
+        >>> g.events = True
+        >>> x.set(2.0)
+        >>> _ = y.value
+        >>> [(event.kind, event.node, event.after) for event in g.events]
+        [('set', 'x', 2), ('run', 'y', 0), ('ran', 'y', 1)]
+        """
+        if self._events is None:
+            return None
+        from reactgrad.explain._events import events_of
+
+        return events_of(self)
+
+    @events.setter
+    def events(self, on: bool | int) -> None:
+        from reactgrad.explain._events import switch_events
+
+        switch_events(self, on)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph to a file, from which ``rg.load`` makes it again.
+
+        Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
+        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Gradients
+        that are held come back as the ops that compute them: they follow values, but no edits of
+        what they were the gradients of; after one ask ``rg.grad`` again. Values of computed nodes
+        that have no form in a file are computed again when they are read. The file is replaced all
+        at once: whatever happens, the old one or the new one is there.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, in the safetensors format.
+
+        Raises
+        ------
+        SaveError
+            If a node calls a function that has no name to be found by (a lambda, a local function,
+            a partial, a bound method), or a leaf holds an object that has no form in a file.
+        OSError
+            If the file cannot be written; the old one is untouched then.
+        MissingExtraError
+            If the package safetensors is not installed.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.lift(lambda a: a + 1.0)(g.input(1.0))
+        >>> g.save("graph.safetensors")  # doctest: +SKIP
+        Traceback (most recent call last):
+        SaveError: node 'lambda_2', function 'lambda', cannot be saved: it is a lambda, which ...
+        """
+        from reactgrad.io import save
+
+        save(self, path)
+
+    def snapshot(self, run: Run | None = None, *, values: bool = False) -> Snapshot:
+        """The graph as it is now, outside of the engine: nodes, edges, states, versions, times.
+
+        Runs nothing, holds no node and no value, and never changes. All pictures are drawn from it.
+
+        Parameters
+        ----------
+        run : Run, optional
+            The run whose outcome each node shows; by default the last one.
+        values : bool
+            Whether each clean node has its value as text, too, in a few characters.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> y = rg.tanh(g.input(1.0, name="x"))
+        >>> before = g.snapshot()
+        >>> y.value
+        np.float64(0.7615941559557649)
+        >>> before.nodes[1].state, g.snapshot().nodes[1].state, g.snapshot().nodes[1].outcome
+        ('stale', 'clean', 'ran')
+        """
+        from reactgrad.explain._snapshot import snapshot
+
+        return snapshot(self, None if run is None else run._run, values)
