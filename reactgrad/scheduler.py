@@ -1,6 +1,13 @@
 """The scheduler under reactgrad, re-exported: what to run and when, for any kind of value."""
 
+from reactgrad_scheduler import CLEAN as CLEAN
+from reactgrad_scheduler import FAILED as FAILED
+from reactgrad_scheduler import MAYBE as MAYBE
+from reactgrad_scheduler import RANK_GAP as RANK_GAP
+from reactgrad_scheduler import STALE as STALE
 from reactgrad_scheduler import UNCHANGED as UNCHANGED
+from reactgrad_scheduler import UNKNOWN as UNKNOWN
+from reactgrad_scheduler import UNSETTLED as UNSETTLED
 from reactgrad_scheduler import Blank as Blank
 from reactgrad_scheduler import BlockError as BlockError
 from reactgrad_scheduler import BusyError as BusyError
@@ -31,6 +38,7 @@ from reactgrad_scheduler import Timed as Timed
 from reactgrad_scheduler import at_work as at_work
 from reactgrad_scheduler import check_invariants as check_invariants
 from reactgrad_scheduler import note_read as note_read
+from reactgrad_scheduler import released as released
 from reactgrad_scheduler import share as share
 from reactgrad_scheduler import unwatch as unwatch
 from reactgrad_scheduler import watch as watch

@@ -22,10 +22,9 @@ from reactgrad.core._definition import Definition, write_definition
 from reactgrad.core._lifetime import tidy
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
 from reactgrad.nodes._op import Op
-from reactgrad.scheduler import Former
+from reactgrad.scheduler import STALE, Former
 from reactgrad.values._lending import Found
 from reactgrad.values._storage import MISSING
-from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
     from reactgrad.backend import Spec

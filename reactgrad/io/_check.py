@@ -9,7 +9,7 @@ import numpy as np
 from reactgrad._errors import LoadError
 from reactgrad.io._state import Choice, Column, State
 from reactgrad.nodes._lifted import Lifted as Lifted
-from reactgrad_scheduler.topology import RANK_GAP
+from reactgrad.scheduler import RANK_GAP
 
 # Serials and versions stay far below what 64 bits hold, also multiplied by the gap of ranks.
 MOST_SERIAL = 1 << 42

@@ -16,7 +16,7 @@ from reactgrad.io._state import LEAVES, OPS, Absent, Computation, Leaf, State, c
 from reactgrad.nodes._leaf import PARAM
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._scope import made_name
-from reactgrad_scheduler.topology import RANK_GAP
+from reactgrad.scheduler import RANK_GAP
 
 if TYPE_CHECKING:
     import networkx as nx

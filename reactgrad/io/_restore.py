@@ -26,9 +26,8 @@ from reactgrad.nodes._lifted import Lifted as Lifted
 from reactgrad.nodes._output import Output as Output
 from reactgrad.nodes._site import in_scope, user_site
 from reactgrad.ops import Index as Index
-from reactgrad.scheduler import CollectorPause
+from reactgrad.scheduler import CLEAN, MAYBE, STALE, CollectorPause
 from reactgrad.values._storage import MISSING, frozen_copy
-from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE
 
 # Shape rules of indices make arrays of this many elements at most when a graph is restored.
 MOST_SAMPLED = 1 << 20

@@ -36,12 +36,10 @@ from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.memory._transient_run import sparing
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._site import user_level
-from reactgrad.scheduler import Column, Course, InvariantError, Run, Step
+from reactgrad.scheduler import STALE, UNKNOWN, Column, Course, InvariantError, Run, Step
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
 from reactgrad.values._storage import MISSING
-from reactgrad_scheduler.executors.serial import UNKNOWN
-from reactgrad_scheduler.staleness import STALE
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

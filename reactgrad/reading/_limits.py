@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from reactgrad._errors import Cancelled, DTypeError
-from reactgrad.scheduler import Serial, Threads
-from reactgrad_scheduler.staleness import FAILED
+from reactgrad.scheduler import FAILED, Serial, Threads
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

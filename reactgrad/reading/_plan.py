@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from reactgrad.scheduler import FAILED, UNSETTLED
 from reactgrad.values._storage import MISSING
-from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -2,23 +2,34 @@
 
 Map, from the bottom up:
 
-- ``errors``      what can go wrong, as exceptions
-- ``overlay``     columns of tables that forks share
-- ``topology``    nodes and edges in flat tables
-- ``order``       topological ranks under edits; cycles
-- ``plan``        plans of bound steps, and the cache that finds them again
-- ``versions``    value versions, parent versions, the journal
-- ``staleness``   marks: what a change may have made stale
-- ``run``         the record of what one read did
-- ``failure``     what a node raised, kept without frames
-- ``host``        what is asked of the owner of the values
-- ``lock``        one thread at a time, and those it waits for
-- ``collector``   Python's cyclic collector, paused
-- ``executors``   how a plan is run
-- ``edit``        transactions, and edits that are taken back
-- ``scheduler``   all of it together
-- ``watch``       hearing of all that happens, free when nobody listens
-- ``invariants``  what must always hold, as a check
+- ``errors``        exceptions
+- ``overlay``       columns of tables that forks share
+- ``topology``      nodes and edges in flat tables; ``hubs``: nodes with many consumers
+- ``order``         topological ranks under edits; cycles
+- ``run``           the record of what one read did
+- ``plan``          plans of bound steps; ``hot``: plans that run often; ``latest``, ``plan_cache``: how plans
+                    are found again
+- ``versions``      value versions, parent versions, the journal
+- ``staleness``     marks: what a change may have made stale
+- ``failure``       errors of nodes, kept without frames
+- ``host``          the interface of the owner of the values
+- ``lock``          one thread at a time, and the threads that it waits for
+- ``collector``     Python's cyclic collector, paused
+- ``edit``          transactions, and edits that are taken back
+- ``tables``        all tables of one graph
+- ``standing``      whether a node is clean, stale or failed, by the versions of its parents
+- ``reads``         edges found while nodes run
+- ``changes``       changes of leaves and edges
+- ``executors``     how a plan is run: one node after the other, or in several threads
+- ``runs``          runs of a plan, and what they leave in the tables
+- ``finding``       which nodes a read has to run, found or known
+- ``reads_inside``  reads made by nodes that are being computed
+- ``scheduler``     the class of all of it
+- ``watch``         listeners, free while there are none
+- ``invariants``    a check of all tables against each other
+
+``tables`` to ``scheduler`` are one class each, which inherits from the one before: one object, whose methods
+stand in the file of their subject.
 """
 
 from reactgrad_scheduler.collector import CollectorPause as CollectorPause
@@ -32,7 +43,7 @@ from reactgrad_scheduler.errors import ExecutorError as ExecutorError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import Later as Later
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
-from reactgrad_scheduler.executors.reading import note_read as note_read
+from reactgrad_scheduler.executors.serial import released as released
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed
 from reactgrad_scheduler.executors.threads import Serial as Serial
@@ -49,8 +60,16 @@ from reactgrad_scheduler.overlay import share as share
 from reactgrad_scheduler.plan import UNCHANGED as UNCHANGED
 from reactgrad_scheduler.plan import Script as Script
 from reactgrad_scheduler.plan import Step as Step
+from reactgrad_scheduler.reads_inside import note_read as note_read
 from reactgrad_scheduler.run import Run as Run
 from reactgrad_scheduler.scheduler import Scheduler as Scheduler
+from reactgrad_scheduler.staleness import CLEAN as CLEAN
+from reactgrad_scheduler.staleness import FAILED as FAILED
+from reactgrad_scheduler.staleness import MAYBE as MAYBE
+from reactgrad_scheduler.staleness import STALE as STALE
+from reactgrad_scheduler.staleness import UNSETTLED as UNSETTLED
+from reactgrad_scheduler.tables import UNKNOWN as UNKNOWN
+from reactgrad_scheduler.topology import RANK_GAP as RANK_GAP
 from reactgrad_scheduler.versions import Leaves as Leaves
 from reactgrad_scheduler.watch import at_work as at_work
 from reactgrad_scheduler.watch import unwatch as unwatch

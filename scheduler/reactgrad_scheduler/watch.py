@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import Literal, Protocol, cast
 
 from reactgrad_scheduler.edit import Former
-from reactgrad_scheduler.executors.serial import UNKNOWN
 from reactgrad_scheduler.executors.stopwatch import Stopwatch
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.scheduler import Scheduler
+from reactgrad_scheduler.tables import UNKNOWN
 from reactgrad_scheduler.versions import Leaves
 
 # What may happen to one node; "touch": someone says that it changed; "rollback": a transaction that

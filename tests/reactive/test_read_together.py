@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import reactgrad as rg
 from reactgrad.core import _read_together
 from reactgrad.core._read_together import FEW
-from reactgrad_scheduler import plan as plans
+from reactgrad_scheduler import plan_cache as plans
 from tests.interrupts import interrupted
 from tests.scheduler.test_plan_cache import consistent
 

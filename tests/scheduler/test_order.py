@@ -52,7 +52,7 @@ def test_random_edits_keep_the_ranks_in_order_and_refuse_exactly_the_cycles(
     size: int, edits: list[int], gap: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("order", "scheduler"):
+        for module in ("order", "tables"):
             patch.setattr(f"reactgrad_scheduler.{module}.RANK_GAP", gap)
         edit_at_random(size, edits)
 

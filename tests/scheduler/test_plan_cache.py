@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad_scheduler import plan as plans
+from reactgrad_scheduler import plan_cache as plans
 from tests.scheduler.two_engines import Definition, IntegerHost
 
 pytestmark = pytest.mark.trusting

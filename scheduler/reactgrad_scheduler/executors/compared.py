@@ -19,7 +19,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.executors.serial import (
-    UNKNOWN,
     Frame,
     abandon,
     bound_steps,
@@ -32,9 +31,10 @@ from reactgrad_scheduler.executors.serial import (
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN
+from reactgrad_scheduler.tables import UNKNOWN
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
+    from reactgrad_scheduler.reads import Reads
 
 # So many nodes of a run are noted in the journal though they were not replaced.
 FEW = 64
@@ -56,7 +56,7 @@ class Comparison(Frame):
     run: Run
 
     def __init__(
-        self, scheduler: Scheduler, plan: Plan, rows: Iterator[Row], level: int, replaced: set[int]
+        self, scheduler: Reads, plan: Plan, rows: Iterator[Row], level: int, replaced: set[int]
     ) -> None:
         # The frame counts them, and calls none.
         super().__init__(scheduler, plan, rows, level, plan.slots)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ class Comparison(Frame):
             record[slot] = current(slot)
 
 
-def run_compared(scheduler: Scheduler, plan: Plan, replaced: set[int]) -> tuple[Run | None, bool]:
+def run_compared(scheduler: Reads, plan: Plan, replaced: set[int]) -> tuple[Run | None, bool]:
     """Run those nodes of a plan whose parents' versions moved.
 
     Parameters
@@ -208,7 +208,7 @@ def run_compared(scheduler: Scheduler, plan: Plan, replaced: set[int]) -> tuple[
     return run, False
 
 
-def _only_versions_decide(scheduler: Scheduler, plan: Plan) -> bool:
+def _only_versions_decide(scheduler: Reads, plan: Plan) -> bool:
     """Whether nodes of this plan run if, and only if, their parents' versions moved."""
     members = plan.members
     return (
@@ -221,13 +221,13 @@ def _only_versions_decide(scheduler: Scheduler, plan: Plan) -> bool:
     )
 
 
-def all_there(scheduler: Scheduler, plan: Plan) -> bool:
+def all_there(scheduler: Reads, plan: Plan) -> bool:
     """Whether all values are there that the nodes of this plan have and read."""
     apart = scheduler.dropped.isdisjoint
     return apart(plan.members) and apart(plan.sources(scheduler.topology.parents))
 
 
-def due(scheduler: Scheduler, slots: Collection[int]) -> set[int]:
+def due(scheduler: Reads, slots: Collection[int]) -> set[int]:
     """Of these nodes, which were not clean before the change, those whose records hold other versions already:
     they run whatever the others of a plan do."""
     if not slots:
@@ -237,7 +237,7 @@ def due(scheduler: Scheduler, slots: Collection[int]) -> set[int]:
     return {slot for slot in slots if not versions.matches(slot)}
 
 
-def _bound_rows(scheduler: Scheduler, plan: Plan) -> list[Row]:
+def _bound_rows(scheduler: Reads, plan: Plan) -> list[Row]:
     """The rows of a plan, with steps bound to where the values live now."""
     steps = plan.steps
     if steps is None or plan.moves_seen != len(scheduler.moves):
@@ -247,7 +247,7 @@ def _bound_rows(scheduler: Scheduler, plan: Plan) -> list[Row]:
     return plan.rows
 
 
-def _row(scheduler: Scheduler, slot: int, step: Step) -> Row:
+def _row(scheduler: Reads, slot: int, step: Step) -> Row:
     # A node with a cutoff sees its old value first, and is overwritten by its step.
     alone = () if slot in scheduler.staleness.cutoffs else (slot,)
     first, *others = (*scheduler.topology.parents[slot], slot)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
+    from reactgrad_scheduler.reads import Reads
 
 # Seconds from which on it pays to call in another thread for a step.
 LONG = 1e-4
@@ -15,7 +15,7 @@ LONG = 1e-4
 UNKNOWN_SECONDS = 1e-3
 
 
-def expected(scheduler: Scheduler, slots: Sequence[int]) -> dict[int, float]:
+def expected(scheduler: Reads, slots: Sequence[int]) -> dict[int, float]:
     """How many seconds each of these nodes is expected to take; none: they must not run together."""
     seconds = scheduler.seconds
     costs = scheduler.host.costs(slots)
@@ -28,7 +28,7 @@ def expected(scheduler: Scheduler, slots: Sequence[int]) -> dict[int, float]:
 
 
 def longest_ways(
-    scheduler: Scheduler, slots: Sequence[int], costs: dict[int, float]
+    scheduler: Reads, slots: Sequence[int], costs: dict[int, float]
 ) -> dict[int, float]:
     """Seconds from the beginning of each node to the end of the longest way that begins with it.
 

@@ -28,9 +28,10 @@ from reactgrad_scheduler.lock import Gate, Lane, finish
 from reactgrad_scheduler.plan import Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
+from reactgrad_scheduler.tables import UNKNOWN
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
+    from reactgrad_scheduler.reads import Reads
 
 # Seconds after which a node that nobody has taken is worth another thread: something took longer
 # than expected.
@@ -73,7 +74,7 @@ class Crew:
         For each node, what it asked for in which order: decides what would have run before what.
     """
 
-    def __init__(self, scheduler: Scheduler, slots: Sequence[int], size: int) -> None:
+    def __init__(self, scheduler: Reads, slots: Sequence[int], size: int) -> None:
         self.scheduler = scheduler
         self.lock = scheduler.lock
         self.size = size
@@ -197,7 +198,7 @@ class Crew:
         # Neither is ever empty: who looks without the lock must see that a run is under way.
         self.inside = None
         self.lock.gates = [self._door]
-        self.scheduler.computing[:] = [serial.UNKNOWN]
+        self.scheduler.computing[:] = [UNKNOWN]
 
     def needed_by(self, target: int | None) -> list[Lane]:
         """Lanes with nodes under way that `target` needs."""
@@ -220,7 +221,7 @@ class Crew:
             for lane in lanes
             if lane is not self.inside
             for slot in lane.computing
-            if slot != serial.UNKNOWN
+            if slot != UNKNOWN
         ]
 
     # --- threads -------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ class Crew:
             thread.start()
 
     def _serve(self) -> None:
-        lane = Lane([serial.UNKNOWN], self._retried)
+        lane = Lane([UNKNOWN], self._retried)
         with self.lock.raw:
             self.lanes[get_ident()] = lane
             self.enter(lane)
@@ -293,7 +294,7 @@ class Crew:
         if task.long and straight.ready:
             self._call_in()
         computing = scheduler.computing
-        computing.append(serial.UNKNOWN)
+        computing.append(UNKNOWN)
         if scheduler.cancelled:
             frame.stop()  # who cancelled it may not have seen this one
         gate = lock.open(len(computing)) if task.long or task.lends else None
@@ -528,9 +529,9 @@ class Crew:
             for lane in dict.fromkeys(self.lanes.values())
             if lane is not here
             for slot in lane.computing
-            if slot != serial.UNKNOWN
+            if slot != UNKNOWN
         }
-        came: dict[int, int] = dict.fromkeys(request.left, serial.UNKNOWN)
+        came: dict[int, int] = dict.fromkeys(request.left, UNKNOWN)
         stack = [*came]
         while stack:
             slot = stack.pop()
@@ -555,7 +556,7 @@ class Crew:
         """`end`, under way here, is needed by what this lane is about to wait for."""
         scheduler = self.scheduler
         way = [end]
-        while came[way[-1]] != serial.UNKNOWN:
+        while came[way[-1]] != UNKNOWN:
             way.append(came[way[-1]])
         way.reverse()
         for slot in way:
@@ -656,7 +657,7 @@ class Crew:
         run.raised = {number.get(old, old): error for old, error in run.raised.items()}
 
 
-def _note_failure(scheduler: Scheduler, slot: int, run: Run) -> None:
+def _note_failure(scheduler: Reads, slot: int, run: Run) -> None:
     """Note in a run what a failed node has raised itself."""
     own = scheduler.errors.get(slot)
     if (

@@ -11,24 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from threading import get_ident
 from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.collector import CollectorPause
-from reactgrad_scheduler.errors import Later
-from reactgrad_scheduler.executors.serial import UNKNOWN, run_certain, was_cancelled
 from reactgrad_scheduler.order import find_path
 from reactgrad_scheduler.plan import Expected, Plan, Pull, Reading
 from reactgrad_scheduler.run import Run
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
+    from reactgrad_scheduler.reads import Reads
 
 # So deeply plans may lie inside of each other: each takes some of Python's stack.
 MAX_INSIDE = 16
 
 
-def expect(scheduler: Scheduler, slots: Sequence[int]) -> Plan | None:
+def expect(scheduler: Reads, slots: Sequence[int]) -> Plan | None:
     """The plan of a read that needs these nodes, in which all read what they read the last time.
 
     ``None``: plans would lie too deep inside of each other.
@@ -42,9 +39,7 @@ def expect(scheduler: Scheduler, slots: Sequence[int]) -> Plan | None:
     return plan
 
 
-def _part(
-    scheduler: Scheduler, needed: Sequence[int], expected: Expected, inside: int
-) -> Plan | None:
+def _part(scheduler: Reads, needed: Sequence[int], expected: Expected, inside: int) -> Plan | None:
     """The plan of those of these nodes that have not been run by then; it joins what is `expected`."""
     if not inside:
         return None
@@ -83,83 +78,3 @@ def _part(
         order[slot] = len(order)
     slots = tuple(islice(order, first, None)) if first else tuple(order)
     return Plan(slots, True, frozenset(slots), tuple(turns), readings, expected)
-
-
-def note_read(scheduler: Scheduler, slot: int) -> bool:
-    """Note that the function under way reads `slot`, if that can be had at once.
-
-    ``False``: there is more to it, or the function is that of another thread, or of one of several that
-    compute together, and nothing is noted.
-    Needs no lock: nothing is looked at that another thread, let in by the function, could change.
-    """
-    lock, frames = scheduler.lock, scheduler.frames
-    try:
-        gate = lock.gates[-1]
-        frame = frames[-1] if frames else None
-    except IndexError:  # this is another thread
-        return False
-    computing = scheduler.computing
-    if (
-        scheduler.crew is not None
-        or gate.owner != get_ident()
-        or gate.level != len(computing)
-        or slot in scheduler.dropped
-        or scheduler.retried
-    ):
-        return False
-    mark = scheduler.staleness.mark
-    if frame is not None and frame.position is None:
-        if not frame.active:  # what a node was built on is its parent anyway
-            node = computing[frame.level - 1]
-            if node == UNKNOWN:
-                node = frame.under_way()
-            operand = slot in scheduler.operands(node)
-            return operand and frame.stopping is None  # else it may be at another node
-        at = frame.order.get(slot, -1)
-        if at >= frame.done:
-            _pull(scheduler, slot)
-            if not frame.active or at >= frame.done:
-                return False
-        elif at < 0 and (mark[slot] or slot in frame.left):
-            return False
-        # Where another thread has suspended the frame by now, it has taken these reads over.
-        frame.reads[slot] = None
-        return True
-    if mark[slot] or scheduler.staleness.pending or not gate.level:
-        return False
-    node = computing[gate.level - 1]
-    reads = scheduler.reads.get(node)
-    if reads is None:
-        reads = scheduler.reads.setdefault(node, {})
-    reads[slot] = None
-    return True
-
-
-def _pull(scheduler: Scheduler, slot: int) -> None:
-    """Run what the function under way is expected to need for its read of `slot`."""
-    gate = scheduler.lock.knock()
-    if gate is None:
-        return
-    gate.inside, gate.depth = get_ident(), 1
-    try:
-        frame = scheduler.frames[-1]
-        if not frame.active or frame.position is not None or scheduler.too_deep():
-            return
-        reading = frame.reading
-        if frame.at == len(reading.pulls) or reading.pulls[frame.at].target != slot:
-            return
-        pull = reading.pulls[frame.at]
-        scheduler.reader = None
-        run = run_certain(scheduler, pull.plan)
-        if run is None:
-            frame.at += 1
-            frame.done = pull.end
-            scheduler.reader = frame
-        else:
-            scheduler.read_inside((slot,), run)
-    except BaseException as error:
-        if was_cancelled(scheduler, error) or not isinstance(error, Exception | Later):
-            scheduler.break_read(error)
-        raise
-    finally:
-        scheduler.lock.leave_gate()

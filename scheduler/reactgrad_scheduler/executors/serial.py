@@ -23,13 +23,10 @@ from reactgrad_scheduler.hot import OFTEN, Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
+from reactgrad_scheduler.tables import UNKNOWN
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
-
-
-# Stands in the list of nodes being computed for the node that a running frame is at.
-UNKNOWN = -1
+    from reactgrad_scheduler.reads import Reads
 
 
 class Frame:
@@ -60,7 +57,7 @@ class Frame:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: Reads,
         plan: Plan,
         steps: Iterator[Any],
         level: int,
@@ -194,7 +191,7 @@ class Frame:
         self.active = False
 
 
-def commit(scheduler: Scheduler, slot: int) -> None:
+def commit(scheduler: Reads, slot: int) -> None:
     """Write down that `slot` was computed and changed."""
     versions = scheduler.versions
     versions.settle()
@@ -205,7 +202,7 @@ def commit(scheduler: Scheduler, slot: int) -> None:
     scheduler.staleness.restore(slot)
 
 
-def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
+def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
     """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
     frames, computing = scheduler.frames, scheduler.computing
     if not frames or frames[-1].position is not None:  # else the plan that this one is part of has
@@ -276,7 +273,7 @@ def run_certain(scheduler: Scheduler, plan: Plan) -> Run | None:
     return run
 
 
-def _bound_calls(scheduler: Scheduler, plan: Plan) -> tuple[list[Step] | None, list[int]]:
+def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[int]]:
     """What to call for a certain plan, and the first slot that each call computes; ``None``: run it openly."""
     if plan.readings and scheduler.stopwatch is not None:
         return None, []
@@ -295,7 +292,7 @@ def _bound_calls(scheduler: Scheduler, plan: Plan) -> tuple[list[Step] | None, l
     return bound, plan.step_slots
 
 
-def run_openly(scheduler: Scheduler, plan: Plan) -> Run:
+def run_openly(scheduler: Reads, plan: Plan) -> Run:
     """Run a certain plan node by node."""
     scheduler.suspend()
     scheduler.versions.settle()
@@ -303,7 +300,7 @@ def run_openly(scheduler: Scheduler, plan: Plan) -> Run:
     return run_rest(scheduler, plan, Run(), 0)
 
 
-def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) -> None:
+def interrupt(scheduler: Reads, plan: Plan, error: BaseException, run: Run) -> None:
     """A step of `plan` raised: its node fails, or, if that is no outcome of a node, so does the run."""
     slot = scheduler.computing.pop()
     if isinstance(error, Exception) and not was_cancelled(scheduler, error):
@@ -317,7 +314,7 @@ def interrupt(scheduler: Scheduler, plan: Plan, error: BaseException, run: Run) 
         raise error
 
 
-def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
+def run_rest(scheduler: Reads, plan: Plan, run: Run, begin: int) -> Run:
     """Go on checked with a plan that cannot be run to its end as a bare loop."""
     rest = plan.rest(begin)
     try:
@@ -327,7 +324,7 @@ def run_rest(scheduler: Scheduler, plan: Plan, run: Run, begin: int) -> Run:
         break_off(scheduler, plan, run)
 
 
-def break_off(scheduler: Scheduler, plan: Plan, run: Run) -> None:
+def break_off(scheduler: Reads, plan: Plan, run: Run) -> None:
     """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs.
 
     Only in a certain plan anything is done ahead of their turn. What has run has its value, also where its
@@ -340,13 +337,13 @@ def break_off(scheduler: Scheduler, plan: Plan, run: Run) -> None:
         scheduler.host.spoiled([slot for slot in plan.slots if mark[slot] and slot not in reached])
 
 
-def cut_short(scheduler: Scheduler, plan: Plan) -> None:
+def cut_short(scheduler: Reads, plan: Plan) -> None:
     """The run of a plan was interrupted, in whatever line around its steps."""
     break_off(scheduler, plan, Run())
     distrust_values(scheduler, plan.slots)
 
 
-def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
+def abandon(scheduler: Reads, slots: Iterable[int]) -> None:
     """Of these nodes, those that were dropped may have been bound to new storage: it holds nothing."""
     dropped = scheduler.dropped
     empty = [slot for slot in slots if slot in dropped] if dropped else []
@@ -354,7 +351,7 @@ def abandon(scheduler: Scheduler, slots: Iterable[int]) -> None:
         scheduler.host.release(empty)
 
 
-def bound_steps(scheduler: Scheduler, plan: Plan) -> list[Step]:
+def bound_steps(scheduler: Reads, plan: Plan) -> list[Step]:
     """The steps of `plan`, bound to where the values live now.
 
     Values that follow by themselves have none in a certain plan; else each node has its own.
@@ -437,7 +434,7 @@ def _follow() -> None:
     """The step of a value that follows its parent's by itself."""
 
 
-def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None = None) -> Run:
+def run_checked(scheduler: Reads, slots: Sequence[int], *, run: Run | None = None) -> Run:
     """Run those of `slots` whose parents' versions moved, writing down each as it ends.
 
     `slots` are in topological order; marks, versions and records are up to date. What has an
@@ -495,7 +492,7 @@ def run_checked(scheduler: Scheduler, slots: Sequence[int], *, run: Run | None =
     return run
 
 
-def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
+def run_node(scheduler: Reads, slot: int, run: Run) -> None:
     """Compute one node and write down what came of it."""
     host, computing, dropped = scheduler.host, scheduler.computing, scheduler.dropped
     if scheduler.raises or scheduler.cycles:
@@ -549,7 +546,7 @@ def run_node(scheduler: Scheduler, slot: int, run: Run) -> None:
         raise
 
 
-def distrust_values(scheduler: Scheduler, slots: Iterable[int]) -> None:
+def distrust_values(scheduler: Reads, slots: Iterable[int]) -> None:
     """These nodes were interrupted: their values may be other ones by now, and no version says so.
 
     Where a cutoff compares that with the next one, consumers would never hear of it: so it counts as replaced.
@@ -565,7 +562,7 @@ def distrust_values(scheduler: Scheduler, slots: Iterable[int]) -> None:
         versions.record[slot] = None
 
 
-def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None:
+def conclude(scheduler: Reads, slot: int, outcome: object, run: Run) -> None:
     """Write down that the step of `slot` has ended, and what it answered."""
     versions = scheduler.versions
     scheduler.adopt_reads(slot)
@@ -584,7 +581,7 @@ def conclude(scheduler: Scheduler, slot: int, outcome: object, run: Run) -> None
     run.ran.append(slot)
 
 
-def lent(scheduler: Scheduler, step: Step | None) -> object:
+def lent(scheduler: Reads, step: Step | None) -> object:
     """Call a step that runs code of the user, and let in the threads that it waits for."""
     assert step is not None
     gate = scheduler.lock.open(len(scheduler.computing))
@@ -594,12 +591,12 @@ def lent(scheduler: Scheduler, step: Step | None) -> object:
         scheduler.lock.close(gate)
 
 
-def was_cancelled(scheduler: Scheduler, error: BaseException) -> bool:
+def was_cancelled(scheduler: Reads, error: BaseException) -> bool:
     """Whether a node raised this because what it read was stopped: then it has not failed."""
     return scheduler.cancelled and isinstance(error, Cancelled)
 
 
-def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
+def rebuild(scheduler: Reads, slots: Iterable[int], run: Run) -> None:
     """Compute the released values of these clean nodes again, at their present versions.
 
     Parents first. The host may release again on the way what is still ``awaited``; then that is
@@ -627,7 +624,7 @@ def rebuild(scheduler: Scheduler, slots: Iterable[int], run: Run) -> None:
         _forget(waiting, uses.elements())
 
 
-def released(scheduler: Scheduler, slots: Iterable[int]) -> set[int]:
+def released(scheduler: Reads, slots: Iterable[int]) -> set[int]:
     """These nodes, and those of their clean ancestors without which they cannot be computed."""
     parents, dropped = scheduler.topology.parents, scheduler.dropped
     mark = scheduler.staleness.mark
@@ -650,7 +647,7 @@ def _forget(waiting: Counter[int], slots: Iterable[int]) -> None:
             del waiting[slot]
 
 
-def rebuild_node(scheduler: Scheduler, slot: int, run: Run) -> None:
+def rebuild_node(scheduler: Reads, slot: int, run: Run) -> None:
     """Compute the value of a clean node again."""
     mark, dropped = scheduler.staleness.mark, scheduler.dropped
     scheduler.computing.append(slot)
@@ -684,7 +681,7 @@ def rebuild_node(scheduler: Scheduler, slot: int, run: Run) -> None:
 
 
 def fail(
-    scheduler: Scheduler, slot: int, error: Exception, run: Run, *, explained: bool = False
+    scheduler: Reads, slot: int, error: Exception, run: Run, *, explained: bool = False
 ) -> None:
     """Note that `slot` raised: for this run, and for reads before a parent changes."""
     scheduler.adopt_reads(slot)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from reactgrad_scheduler.executors import serial
 
 if TYPE_CHECKING:
+    from reactgrad_scheduler.reads import Reads
     from reactgrad_scheduler.run import Run
-    from reactgrad_scheduler.scheduler import Scheduler
 
 
 class Timed(NamedTuple):
@@ -50,7 +50,7 @@ class Stopwatch:
         self.steps: list[Timed] = []
         self.began = self.ended = perf_counter()
 
-    def play(self, scheduler: Scheduler, frame: serial.Frame) -> None:
+    def play(self, scheduler: Reads, frame: serial.Frame) -> None:
         """Call what is left of the steps of a certain plan; journal and tables are settled.
 
         A view, which has no step, counts as computed where its turn comes.
@@ -76,7 +76,7 @@ class Stopwatch:
             else:
                 steps.append(Timed(slot, sources, known, began, began))
 
-    def run_node(self, scheduler: Scheduler, slot: int, run: Run) -> None:
+    def run_node(self, scheduler: Reads, slot: int, run: Run) -> None:
         """Compute one node and write down what came of it."""
         sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
         began = perf_counter()
@@ -85,7 +85,7 @@ class Stopwatch:
         finally:
             self.steps.append(Timed(slot, sources, known, began, perf_counter()))
 
-    def rebuild_node(self, scheduler: Scheduler, slot: int, run: Run) -> None:
+    def rebuild_node(self, scheduler: Reads, slot: int, run: Run) -> None:
         """Compute the value of a clean node again."""
         sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
         began = perf_counter()

@@ -20,7 +20,7 @@ from reactgrad_scheduler.lock import Lane
 from reactgrad_scheduler.plan import Plan, Step
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
+    from reactgrad_scheduler.reads import Reads
 
 # Position of a task none of whose steps was called when it was suspended.
 NOT_BEGUN = -1
@@ -55,7 +55,7 @@ class Tasks:
     drifted: bool = False  # whether one took much longer, or shorter, than expected
 
 
-def split(scheduler: Scheduler, plan: Plan) -> Tasks:
+def split(scheduler: Reads, plan: Plan) -> Tasks:
     """Cut a bound plan into tasks.
 
     What waits for the same long nodes is one task. That is acyclic: where a way leads from one task to
@@ -141,7 +141,7 @@ class Straight(serial.Frame):
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: Reads,
         crew: Checked,
         plan: Plan,
         steps: Sequence[Step],

@@ -12,7 +12,7 @@ from reactgrad_scheduler.plan import Plan, Step
 from reactgrad_scheduler.run import Run
 
 if TYPE_CHECKING:
-    from reactgrad_scheduler.scheduler import Scheduler
+    from reactgrad_scheduler.reads import Reads
 
 
 class Serial:
@@ -70,7 +70,7 @@ class Threads:
     def __repr__(self) -> str:
         return f"Threads({self.size})"
 
-    def _may(self, scheduler: Scheduler) -> bool:
+    def _may(self, scheduler: Reads) -> bool:
         """Whether a read that begins now may be shared."""
         return (
             self.size > 1
@@ -80,7 +80,7 @@ class Threads:
             and scheduler.lock.is_held_here()  # to be given up
         )
 
-    def pays(self, scheduler: Scheduler, slots: Sequence[int]) -> bool:
+    def pays(self, scheduler: Reads, slots: Sequence[int]) -> bool:
         """Whether there is enough in these nodes to be done at the same time."""
         if not self._may(scheduler):
             return False
@@ -90,7 +90,7 @@ class Threads:
         tails = costs.longest_ways(scheduler, slots, seconds)
         return sum(seconds.values()) - max(tails.values()) >= costs.LONG
 
-    def shares(self, scheduler: Scheduler, plan: Plan) -> bool:
+    def shares(self, scheduler: Reads, plan: Plan) -> bool:
         """Whether it pays for a plan, asked at each of its runs.
 
         Each run in several threads measures anew how long the functions take; one that takes ten times
@@ -113,7 +113,7 @@ class Threads:
             plan.promised = 10 * max(costs.LONG, sum(seconds.values()))
         return plan.shared
 
-    def run(self, scheduler: Scheduler, slots: Sequence[int]) -> Run:
+    def run(self, scheduler: Reads, slots: Sequence[int]) -> Run:
         """As ``serial.run_checked``, with several threads."""
         from reactgrad_scheduler.executors.crew import (
             Crew,
@@ -126,7 +126,7 @@ class Threads:
         crew.run.seconds = perf_counter() - began
         return crew.run
 
-    def replay(self, scheduler: Scheduler, plan: Plan) -> Run | None:
+    def replay(self, scheduler: Reads, plan: Plan) -> Run | None:
         """Run a plan; ``None`` if it went as planned and is still to be journaled."""
         if plan.certain and not plan.readings:
             scheduler.host.overwrite(plan.members)
@@ -140,7 +140,7 @@ class Threads:
         scheduler.staleness.flush()
         return self.run(scheduler, plan.rest(0))
 
-    def _go_straight(self, scheduler: Scheduler, plan: Plan, steps: list[Step]) -> Run | None:
+    def _go_straight(self, scheduler: Reads, plan: Plan, steps: list[Step]) -> Run | None:
         from reactgrad_scheduler.executors.crew import (
             Crew,
         )  # here, since few graphs have several threads

@@ -1,0 +1,199 @@
+"""Plans by what a read begins with: kept when a read repeats, found again in one look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
+from contextlib import contextmanager
+from random import Random
+
+from reactgrad_scheduler.latest import Latest
+from reactgrad_scheduler.plan import Group, Key, Plan, Transition
+
+# Bounds of the cache: number of plans, of the nodes in all of them together, and of keys that came
+# once.
+MAX_PLANS = 65536
+MAX_SEEN = 4096
+MAX_PLANNED_NODES = 4_000_000
+
+_random = Random(0)
+
+
+class PlanCache:
+    """Transitions by key, oldest first; the second sight of a key fills it.
+
+    A read that happens once (a new expression, an unusual set of changes) leaves only its key, but where
+    nodes read others, and as long as there is much room.
+
+    Attributes
+    ----------
+    get
+        ``get(key)``: the transition of `key`, if it was stored.
+    known
+        ``known(slots)``: the group of these nodes, if they were read together before.
+    """
+
+    __slots__ = (
+        "_groups",
+        "_groups_of",
+        "_keys_of",
+        "_members",
+        "_seen",
+        "_transitions",
+        "enabled",
+        "get",
+        "kept",
+        "known",
+        "nodes",
+    )
+
+    def __init__(self) -> None:
+        self._transitions: dict[Key, Transition] = {}
+        self.get: Callable[[Key], Transition | None] = self._transitions.get
+        self._seen: set[int] = set()  # hashes of keys that came once
+        self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
+        self._groups: dict[tuple[int, ...], Group] = {}
+        self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
+        # By member: most are in one group, and all members of it that are share its tuple.
+        self._groups_of: dict[int, tuple[Group] | set[Group]] = {}
+        self._members = 0  # of all groups
+        # From the first on that is kept until something changes that only a state tells.
+        self.kept: Latest | None = None
+        self.nodes = 0
+        self.enabled = True
+
+    def __len__(self) -> int:
+        return len(self._transitions)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for plans of which nobody knows yet whether they pay."""
+        return self.enabled and self.nodes < MAX_PLANNED_NODES // 16
+
+    def wants(self, key: Key) -> bool:
+        """Whether `key` comes for the second time, so that storing its transition pays."""
+        if not self.enabled:
+            return False
+        mark = hash(key)  # of two keys with one hash a plan is stored too early
+        if mark in self._seen:
+            self._seen.remove(mark)
+            return True
+        if len(self._seen) >= MAX_SEEN:  # by lot: of more keys in turn some come again in time
+            self._seen = set(_random.sample([*self._seen], MAX_SEEN // 2))
+        self._seen.add(mark)
+        return False
+
+    def group(self, slots: tuple[int, ...]) -> Group:
+        """Make a group of nodes, so that plans of reads of all of them are found at once."""
+        group = Group(slots)
+        if len(self._groups) >= MAX_PLANS or self._members > MAX_PLANNED_NODES:
+            self.clear()
+            self._groups.clear()
+            self._groups_of.clear()
+            self._members = 0
+        groups_of, alone = self._groups_of, (group,)
+        for slot in slots:
+            others = groups_of.setdefault(slot, alone)
+            if type(others) is set:
+                others.add(group)
+            elif others is not alone:
+                groups_of[slot] = {*others, group}
+        # Last: an interrupt leaves none that is found and does not know all of its members.
+        self._groups[slots] = group
+        self._members += len(slots)
+        return group
+
+    def of_group(self, group: Group, slots: Iterable[int]) -> list[int]:
+        """Those of these nodes that are read in this group."""
+        groups_of = self._groups_of
+        return [slot for slot in slots if group in groups_of.get(slot, ())]
+
+    def put(self, key: Key, transition: Transition) -> None:
+        """Store, in place of what was stored before, dropping the oldest ones beyond the bounds."""
+        self._discard(key)
+        transition.plan.repeats = True
+        self.nodes += len(transition.plan)
+        self._transitions[key] = transition
+        self._keys_of.setdefault(key[2], set()).add(key)
+        while len(self._transitions) > MAX_PLANS or (
+            self.nodes > MAX_PLANNED_NODES and len(self._transitions) > 1
+        ):
+            self._discard(next(iter(self._transitions)))
+
+    def latest(self, read: int | Group) -> Sequence[Plan]:
+        """Plans that this read has followed, whatever the state was, the latest first."""
+        return self.kept.of(read) if self.kept is not None and self.enabled else ()
+
+    def keep(self, read: int | Group, plan: Plan) -> bool:
+        """A read has followed this plan; whether that is kept as one of its ``latest``."""
+        if not self.enabled:
+            return False
+        if self.kept is None:
+            self.kept = Latest()
+        return self.kept.keep(read, plan)
+
+    def forget_target(self, slot: int, serial: int) -> None:
+        """Drop the plans and groups of a node that is going away: plans keep nothing alive."""
+        groups = self._groups_of.pop(slot, ())
+        for group in groups:
+            if self._groups.pop(group.slots, None) is not None:
+                self._members -= len(group.slots)
+            for member in group.slots:
+                others = self._groups_of.get(member, ())
+                if type(others) is set:
+                    others.discard(group)
+                if not others or group in others:
+                    self._groups_of.pop(member, None)
+        for read in (serial, *groups):
+            for key in self._keys_of.pop(read, ()):
+                self._discard(key)
+            if self.kept is not None:
+                self.kept.forget(read)
+
+    def unbind(self, slots: Set[int] | None = None) -> None:
+        """Let go of bound steps, of all plans or of those with one of these slots, and of the latest plans.
+
+        Steps hold on to the storage that they use.
+        """
+        kept, self.kept = self.kept, None  # not to be looked through at every call
+        stored = [transition.plan for transition in self._transitions.values()]
+        for plan in (*stored, *(kept or ())):
+            bound = plan.steps is not None or plan.readings
+            if bound and (slots is None or not plan.members.isdisjoint(slots)):
+                plan.unbind()
+
+    def close(self) -> None:
+        """Neither find nor store plans from now on."""
+        self.enabled, self.get = False, _nothing
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Neither find nor store plans in the block."""
+        former = self.enabled, self.get
+        self.close()
+        try:
+            yield
+        finally:
+            self.enabled, self.get = former
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._transitions.clear()
+        self._seen.clear()
+        self._keys_of.clear()
+        self.kept = None
+        self.nodes = 0
+
+    def _discard(self, key: Key) -> None:
+        transition = self._transitions.pop(key, None)
+        if transition is None:
+            return
+        self.nodes -= len(transition.plan)
+        keys = self._keys_of.get(key[2])
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._keys_of[key[2]]
+
+
+def _nothing(key: Key) -> None:
+    return None

@@ -1,0 +1,154 @@
+"""Reads that nodes make while they are computed, each a run inside of a run."""
+
+from __future__ import annotations
+
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+from reactgrad_scheduler.errors import Later
+from reactgrad_scheduler.executors.serial import run_certain, was_cancelled
+from reactgrad_scheduler.plan import Key
+from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.tables import UNKNOWN
+
+if TYPE_CHECKING:
+    pass
+from reactgrad_scheduler.finding import Finding
+
+# So many nodes that read each other while they run share one of Python's stacks.
+NODES_A_STACK = 40
+
+
+class ReadsInside(Finding):
+    """Reads that a node makes while it is computed."""
+
+    def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool) -> Run:
+        """Read on a stack of its own: no chain of reads is too long (rule E5)."""
+        runs: list[Run] = []
+        errors: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                runs.append(self._refresh_inside(targets, retry))
+            except BaseException as error:
+                errors.append(error)
+
+        self.lock.elsewhere(len(self.computing), read, self.cancel)
+        if errors:
+            raise errors.pop()
+        return runs[0]
+
+    def _refresh_inside(self, targets: tuple[int, ...], retry: bool) -> Run:
+        """As ``refresh``, for the node that is being computed."""
+        self.suspend()
+        staleness = self.staleness
+        read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
+        key: Key = (staleness.state, tuple(staleness.pending), read)
+        transition = self.plans.get(key)
+        # A cycle is found and named where the plan is made; what is recorded is run node by node; and
+        # others of a crew may be computing some of it.
+        if transition and (
+            self.crew is not None
+            or not transition.plan.members.isdisjoint(self.computing)
+            or transition.plan.script
+            or (staleness.trace is not None and transition.plan.slots)
+        ):
+            transition = None
+        run = self._make(targets, key, transition, retry)
+        self._note_inside(run)
+        return run
+
+    def read_inside(self, targets: tuple[int, ...], run: Run) -> None:
+        """What was expected to be run for a read inside of a node came otherwise."""
+        self._settle(targets, run)
+        self._count(run)
+        self._note_inside(run)
+
+    def _note_inside(self, run: Run) -> None:
+        self.last_run = run
+        self.inner.setdefault(self.computing[-1], []).append(run)
+        self.totals.add(run, -1)  # it will be counted with the run of the node
+
+    def too_deep(self) -> bool:
+        """Whether a read inside of the node that is computed needs another one of Python's stacks."""
+        return len(self.computing) % NODES_A_STACK == 0
+
+
+def note_read(scheduler: ReadsInside, slot: int) -> bool:
+    """Note that the function under way reads `slot`, if that can be had at once.
+
+    ``False``: there is more to it, or the function is that of another thread, or of one of several that
+    compute together, and nothing is noted.
+    Needs no lock: nothing is looked at that another thread, let in by the function, could change.
+    """
+    lock, frames = scheduler.lock, scheduler.frames
+    try:
+        gate = lock.gates[-1]
+        frame = frames[-1] if frames else None
+    except IndexError:  # this is another thread
+        return False
+    computing = scheduler.computing
+    if (
+        scheduler.crew is not None
+        or gate.owner != get_ident()
+        or gate.level != len(computing)
+        or slot in scheduler.dropped
+        or scheduler.retried
+    ):
+        return False
+    mark = scheduler.staleness.mark
+    if frame is not None and frame.position is None:
+        if not frame.active:  # what a node was built on is its parent anyway
+            node = computing[int(frame.level) - 1]
+            if node == UNKNOWN:
+                node = int(frame.under_way())
+            operand = slot in scheduler.operands(node)
+            return operand and frame.stopping is None  # else it may be at another node
+        at = frame.order.get(slot, -1)
+        if at >= frame.done:
+            _pull(scheduler, slot)
+            if not frame.active or at >= frame.done:
+                return False
+        elif at < 0 and (mark[slot] or slot in frame.left):
+            return False
+        # Where another thread has suspended the frame by now, it has taken these reads over.
+        frame.reads[slot] = None
+        return True
+    if mark[slot] or scheduler.staleness.pending or not gate.level:
+        return False
+    node = computing[gate.level - 1]
+    reads = scheduler.reads.get(node)
+    if reads is None:
+        reads = scheduler.reads.setdefault(node, {})
+    reads[slot] = None
+    return True
+
+
+def _pull(scheduler: ReadsInside, slot: int) -> None:
+    """Run what the function under way is expected to need for its read of `slot`."""
+    gate = scheduler.lock.knock()
+    if gate is None:
+        return
+    gate.inside, gate.depth = get_ident(), 1
+    try:
+        frame = scheduler.frames[-1]
+        if not frame.active or frame.position is not None or scheduler.too_deep():
+            return
+        reading = frame.reading
+        if frame.at == len(reading.pulls) or reading.pulls[frame.at].target != slot:
+            return
+        pull = reading.pulls[frame.at]
+        scheduler.reader = None
+        run = run_certain(scheduler, pull.plan)
+        if run is None:
+            frame.at += 1
+            frame.done = pull.end
+            scheduler.reader = frame
+        else:
+            scheduler.read_inside((slot,), run)
+    except BaseException as error:
+        if was_cancelled(scheduler, error) or not isinstance(error, Exception | Later):
+            scheduler.break_read(error)
+        raise
+    finally:
+        scheduler.lock.leave_gate()
