@@ -14,8 +14,8 @@ import pytest
 import reactgrad as rg
 from reactgrad.core import _observers
 from reactgrad.core._held import held, removed
-from reactgrad.reading import _forward
 from reactgrad.observing import _observe, _stabilize, _tell
+from reactgrad.reading import _forward
 from reactgrad_scheduler.staleness import Staleness
 
 
