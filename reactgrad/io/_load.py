@@ -1,7 +1,8 @@
-"""From a file, trusted in nothing, to a graph.
+"""From a file, which is not trusted, to a graph.
 
-The package that knows the format first holds its header against the real size of the file; after
-that nothing is larger than the file. Then comes the checksum, then every number of the manifest.
+First the package that knows the format compares its header with the real size of the file; after
+that nothing is larger than the file. Then the checksum is checked, then every number of the
+manifest.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from reactgrad.io._state import (
     output,
 )
 
-# What the packages that read the header allow, too.
+# The limit of the packages that read the header.
 MOST_HEADER = 100_000_000
 
-# No function leaves more for its rules.
+# More outputs than any function has, those counted that it leaves for its rules.
 MOST_OUTPUTS = 1 << 16
 
 _APPLIED = {"function", "layout", "keywords"}
@@ -70,11 +71,14 @@ _FIELDS = (
     *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
     *("dtypes", "pins", "choices", "dynamic"),
 )
-_LATER = ("scopes", "floats")  # which files had not from the beginning
+_LATER = ("scopes", "floats")  # not in the files of the first versions
 
 
 def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callable[[int], C]) -> C:
-    """Return the graph in a file; see ``load`` of ``graph``. `make` makes an empty one with a seed."""
+    """Return the graph in a file; see ``load`` of ``graph``.
+
+    `make` returns an empty graph with a seed.
+    """
     try:
         manifest, tensors = read(path)
         trusted = (trust,) if isinstance(trust, str) else tuple(trust)
@@ -88,8 +92,8 @@ def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callabl
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """The manifest and the tensors of a file, whole and undamaged."""
-    path = os.fspath(path)  # else an integer would be a file that the caller has open
+    """Return the manifest and the tensors of a file, after checks that it is whole and undamaged."""
+    path = os.fspath(path)  # refuses an integer, which would be a file that the caller has open
     package = import_safetensors()
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise LoadError("it is no regular file")
@@ -125,7 +129,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
 
 
 def _read_header(path: str | os.PathLike[str]) -> None:
-    """What the package does not look at: names that stand there twice, dtypes of other uses."""
+    """Check what the package does not: names that occur twice, and unexpected dtypes."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
@@ -140,7 +144,9 @@ def _read_header(path: str | os.PathLike[str]) -> None:
 
 
 def _strict_json(content: bytes) -> Any:
-    """JSON without what JSON lacks, and without names that stand there twice."""
+    """Return the content of JSON; raise for constants that JSON lacks and for names that occur
+    twice.
+    """
     try:
         return json.loads(
             content.decode(), object_pairs_hook=_once_each, parse_constant=_no_constant
@@ -192,12 +198,12 @@ def _check_format(metadata: dict[str, str]) -> None:
 def unpack(
     manifest: dict[str, Any], tensors: dict[str, np.ndarray[Any, Any]], trust: tuple[str, ...]
 ) -> State:
-    """The state that ``pack`` was given, as far as a file can be believed."""
+    """Return the state that ``pack`` was given, as far as a file can be believed."""
     return _Unpacking(manifest, tensors, trust).state()
 
 
 class _Unpacking:
-    """One unpacking; tensors are taken out as they are used, and none may be left."""
+    """One unpacking. Tensors are taken out as they are used, and none may be left."""
 
     def __init__(
         self,
@@ -278,7 +284,7 @@ class _Unpacking:
         return state
 
     def node(self, number: Any) -> int:
-        """The number of a node, or one that is below their count."""
+        """Return the number of a node, or any number below their count."""
         return whole(number, "the number of a node", 0, self.count - 1)
 
     def nodes(self, numbers: Any) -> tuple[int, ...]:
@@ -297,7 +303,7 @@ class _Unpacking:
         return column(array)
 
     def array(self, place: int, dtype: str) -> np.ndarray[Any, Any]:
-        """The array inside of something else of this number."""
+        """Return the array with this number inside of attributes and objects."""
         array = self.take(f"arrays/{place}")
         self.check_dtype(f"arrays/{place}", array, dtype)
         return array
@@ -319,7 +325,7 @@ class _Unpacking:
         return pattern
 
     def definition(self, form: Any) -> Definition:
-        """What a node is."""
+        """Return the definition of a node."""
         fields = record(form, "what a node is")
         if set(fields) == {"leaf"}:
             leaf = LEAVES.get(text(fields["leaf"], "the kind of a leaf"))
@@ -348,7 +354,7 @@ class _Unpacking:
         raise LoadError(f"{form!r:.60} does not say what a node is")
 
     def promise(self, form: Any) -> Spec | None:
-        """What a function declares of its result."""
+        """Return the spec that a function declares for its result."""
         declared = self.reader.spec(form)
         if declared is not None and (declared.weak is not None or not declared.known):
             raise LoadError(f"a function declares {declared!r}, which is no array")
@@ -409,7 +415,7 @@ class _Unpacking:
         return values
 
     def form(self, form: Any) -> tuple[Any, ...]:
-        """How a value is stored."""
+        """Return the form in which a value is stored."""
         kind = many(form, "the form of a value")[:1]
         if kind in (["own"], ["pooled"]):
             _, dtype, shape, axes = items_of(form, 4, "the form of a value")
