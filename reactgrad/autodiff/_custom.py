@@ -93,6 +93,7 @@ def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -
         asking.append(asked)
         return asked_before_reads(graph, refuse, rule, *arguments)
     finally:
+        # It is missing if an interrupt came before the append.
         if asking[-1:] == [asked]:
             asking.pop()
 

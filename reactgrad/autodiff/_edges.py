@@ -53,6 +53,7 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
     """Return the trainable leaves that `slot` depends on over open edges, in order of creation."""
     host, topology = graph._host, graph._scheduler.topology
     program = graph._programs.find(slot, None)
+    # The program of `backward` knows its params: no walk.
     if program is not None and not program.unsure:
         frozen = host.frozen
         return [at for at in program.params() if at not in frozen]

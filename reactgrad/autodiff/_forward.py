@@ -59,6 +59,7 @@ class Tangents(Program):
         one to these.
         """
         rank = self._graph._scheduler.topology.rank
+        # By rank: operands before what is computed from them.
         queue = [(rank[slot], slot) for slot in totals | anew]
         heapify(queue)
         anew, moved, last = set(anew), dict[int, None](), -1

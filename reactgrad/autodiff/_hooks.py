@@ -100,6 +100,7 @@ class GradientHook(Lifted):
 
     def _vjp(self, g: Any, ans: Any, gradient: Any) -> tuple[Any]:
         at, result = self._built(gradient)
+        # The hook leaves the gradient as it is.
         if result is None or result is at:
             return (g,)
         if not isinstance(result, type(at)):  # a value, or detached

@@ -106,6 +106,7 @@ class Jacobian(Program):
             setattr(self, name, getattr(pattern, name))
         self.reads |= pattern.reads
         found = None if zero else self._all(seed, one)
+        # The pattern is built again with the Jacobian, so it must not follow changes itself.
         pattern.dismiss()
         if found is None:
             self._enter(self._target, ZERO, False, False, False, None)

@@ -129,6 +129,7 @@ class Program(Following):
             try:
                 self._sweep(self._leading_to(wanted), set(), None)
                 for slot in wanted:
+                    # The Vars keep the nodes alive, which nothing else holds yet.
                     held[slot] = self._give_out(slot)
             except BaseException:
                 if self._changes is None:

@@ -77,6 +77,7 @@ class Sweep(Rules):
             If adjoints depend on each other through branches that no choice takes now.
         """
         rank = self._graph._scheduler.topology.rank
+        # By negated rank: the output first, then its operands.
         queue = [(-rank[slot], slot) for slot in totals | anew]
         heapify(queue)
         rules, moved = set(anew), dict[int, None]()
@@ -391,6 +392,7 @@ class Sweep(Rules):
             return part
         if broadcasts or found is None:
             new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
+            # A new product has no other user, so it and its sum may become one op.
             part = (sum_of_product if new else sum_to)(part, handle(graph, parent))
         return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
 

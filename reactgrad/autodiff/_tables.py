@@ -120,6 +120,7 @@ class Tables:
 
     def twin(self, graph: Any) -> Any:
         """Return the same program in a fork of the graph, with the adjoints that exist already."""
+        # Without `__init__`, which would build adjoints.
         program = type(self).__new__(type(self))
         if self._sharers is None:
             self._sharers = weakref.WeakSet((self,))

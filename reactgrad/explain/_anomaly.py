@@ -124,6 +124,7 @@ class _Looking(Block):
         scheduler, sums = graph._scheduler, self._sums.of(graph)
         count = partial(count_text, nan=self._nan, inf=self._inf)
         try:
+            # Plans are set aside meanwhile: their steps were bound without the inspector.
             with in_front(scheduler, _Inspector(graph, sums, count)):
                 yield
         finally:

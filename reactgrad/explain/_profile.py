@@ -106,6 +106,7 @@ class Profile(ContextDecorator):
 
     def __init__(self) -> None:
         self._seen = Seen()
+        # Weak keys: a profile keeps no graph alive.
         self._watchers: WeakKeyDictionary[Core, Watcher] = WeakKeyDictionary()
         self._numbers = count()  # numbers for graphs
         self._block: _Profiling | None = None

@@ -154,6 +154,7 @@ def _inside(steps: Sequence[Timed]) -> list[float]:
     open_calls: list[tuple[float, float]] = []  # began, seconds; not yet inside of another call
     for step in steps:
         spent = 0.0
+        # A call that began later and ended before lies inside of this one.
         while open_calls and open_calls[-1][0] >= step.began:
             spent += open_calls.pop()[1]
         open_calls.append((step.began, step.ended - step.began))

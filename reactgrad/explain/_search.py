@@ -320,6 +320,7 @@ class _Search:
 
     def _push(self, slot: int, before: int | None, after: int | None = None) -> None:
         after = self._scheduler.versions.version[slot] if after is None else after
+        # Each version is explained once, however many paths lead to it.
         if (slot, after) not in self._seen:
             self._seen.add((slot, after))
             self._versions.append((slot, before, after))

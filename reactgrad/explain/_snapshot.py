@@ -210,6 +210,7 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
     """
     with graph._lock, CollectorPause():
         tidy(graph)
+        # Nodes of shapes that were put aside must not be seen.
         graph._shapes.clear(graph)
         scheduler, host = graph._scheduler, graph._host
         topology, serial = scheduler.topology, scheduler.topology.serial

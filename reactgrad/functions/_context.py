@@ -213,6 +213,7 @@ class Rule:
                 f"ctx.{name} is an array, which would not follow when forward runs again. Save it with "
                 "ctx.save_for_backward(...), and the rule finds it in ctx.saved_tensors as a node."
             )
+        # A fixed argument that forward passed on never changes.
         if not any(value is fixed for fixed in self._op.layout):
             self._read[name] = value
         return value
@@ -347,6 +348,7 @@ def as_built(
     return part
 
 
+# Saved graphs name these functions; remembered ones can be loaded without `trust=`.
 remember(as_built)
 
 

@@ -296,6 +296,7 @@ class Applied(Lifted):
         self._check_count(parts)
         count = len(arguments)
         asked = [one if wanted else None for one, wanted in zip(arguments, needed, strict=True)]
+        # Missing gradients at the end are zero.
         return rule.finish((parts + [None] * count)[:count], asked)
 
     def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:

@@ -177,6 +177,7 @@ def lift(
         operands = [v for v in values if isinstance(v, Handle)]
         for value in values:
             refuse_hidden(function, value)
+        # No layout where all arguments are operands: a run then passes the values on as they are.
         plain = len(operands) == len(values) and not kwargs
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
         op = Lifted(function, declared, vjp, layout, tuple(kwargs), jvp, each)

@@ -32,5 +32,6 @@ def nearby(value: Any, way: int) -> Any:
     if value.dtype.kind not in "fc":
         return value
     step = way * np.sqrt(np.finfo(value.dtype).eps)
+    # A different step for each element, so that effects of two elements do not cancel.
     steps = np.linspace(step, 2 * step, value.size).reshape(value.shape)
     return value + (abs(value) + (value == 0)) * device.asarray(steps, abs(value).dtype)

@@ -173,6 +173,7 @@ def _binder(name: str, kernel: Callable[..., Any]) -> Binder:
 
     Its first run checks that it writes its result and does not return it.
     """
+    # Becomes True with the first run that passes the check; later runs call the kernel directly.
     writes = False
 
     def first(inputs: Sequence[Any], out: Any, attrs: Attrs) -> None:

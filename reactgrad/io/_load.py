@@ -279,6 +279,7 @@ class _Unpacking:
             choices=tuple([(node(i), nodes(chosen)) for i, chosen in self.entries("choices", 2)]),
             dynamic=tuple([(node(i), node(count)) for i, count in self.entries("dynamic", 2)]),
         )
+        # Every tensor was taken out when it was used.
         if self.tensors:
             raise LoadError(f"tensor {min(self.tensors)!r:.60} belongs to nothing")
         return state

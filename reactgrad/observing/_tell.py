@@ -40,6 +40,7 @@ def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
     try:
         for _ in range(MAX_ROUNDS):
             if not observers.calls:
+                # Reversed, since calls are popped from the end.
                 observers.calls = _due(graph)[::-1]
             if observers.calls:
                 _call(graph, problems)
@@ -79,6 +80,7 @@ def _call(graph: Core, problems: list[Exception]) -> None:
 def _make_sets(graph: Core, problems: list[Exception]) -> None:
     queue, graph._observers.queue = graph._observers.queue, []
     for observer, sets in queue:
+        # A Var may have been removed since: its graph is a ``Grave``.
         values = {var._slot: value for var, value in sets if var._graph is graph}
         try:
             set_many(graph, list(values.items()))
@@ -136,6 +138,7 @@ def _turned_stale(graph: Core) -> Calls:
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
     table = observers.of["stale"]
+    # Pending changes become marks first.
     scheduler.staleness.flush()
     slots = scheduler.topology.sort(scheduler.staleness.moved & table.keys())
     stale = scheduler.stale_among(slots) if slots else set()

@@ -39,6 +39,7 @@ def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
     guard, ended = threading.Lock(), False
 
     def late() -> None:
+        # Under the guard: a timer that fires late must not cancel a later run.
         with guard:
             if not ended:
                 cancel()

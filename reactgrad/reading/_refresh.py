@@ -32,9 +32,11 @@ def refresh(
     """
     if graph._host.limit is not None and not budgeted:
         return graph._host.read_within(slots, partial(refresh, graph, slots, retry, True))
+    # The outermost read of an observed graph holds observers back until its end.
     if graph._observed and not graph._observers.held:
         with held(graph):
             return refresh(graph, slots, retry=retry)
+    # An empty set in nearly all reads: one truth test.
     if open_blocks and not graph._computing and (blocks := blocks_due(graph)):
         with surrounded(graph, blocks):
             return refresh(graph, slots, retry=retry)
@@ -140,6 +142,7 @@ def follow_rules(graph: Core) -> bool:
 
 def _follow_outdated(graph: Core) -> bool:
     programs = graph._programs
+    # First the gradients that these are built on: after that some of these may be right again.
     before = [program for program in programs.in_order() if program.outdated()]
     for program in before:
         program.follow_below()
@@ -147,6 +150,7 @@ def _follow_outdated(graph: Core) -> bool:
     outdated = [(program, program.outdated()) for program in programs.in_order()]
     waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
     unset: set[int] = set()
+    # Before the change, inside of which nothing runs: run the functions that rules wait for.
     for slot in dict.fromkeys(waiting):
         try:
             refresh(graph, (slot,))

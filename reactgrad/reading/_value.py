@@ -55,7 +55,8 @@ def value(graph: Core, slot: int) -> Any:
 
 
 def _untold(graph: Core) -> bool:
-    """Return whether a change was noticed before a read could call the observers for it.
+    """Return whether a query has turned a change into marks before a read could call the observers
+    for it.
 
     False inside of a run, which notes changes in the same place and calls the observers at its end.
     """
@@ -79,6 +80,7 @@ def _value_now(graph: Core, slot: int) -> Any:
             refresh(graph, (slot,))
         return hand_out(graph, slot)
     finally:
+        # The same as the end of `with lock`: an open gate decides whether the lock is released.
         if not lock.gates or lock.leave_gate():
             lock.release()
 
@@ -88,6 +90,7 @@ def hand_out(graph: Core, slot: int) -> Any:
     value = graph._host.hand_out(slot)
     if value is MISSING:
         value = clean_value(graph, slot)
+    # Not overwritten: `Host.hand_out` may have stored a lease there, which must stay.
     graph._handed.setdefault(slot, value)
     return value
 

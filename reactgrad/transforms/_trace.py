@@ -37,6 +37,7 @@ MAX_IDLE: Final = 8
 MAX_BYTES: Final = 2**28
 
 Build = Callable[..., Any]
+# By function: its traces are released with it.
 _kept: WeakKeyDictionary[Any, OrderedDict[Hashable, list[Trace]]] = WeakKeyDictionary()
 _lock = threading.Lock()
 # The graph in which a function of this thread or task is being called to be differentiated.
@@ -248,6 +249,7 @@ def _give(function: Any, key: Hashable, trace: Trace) -> None:
         except TypeError:
             return
         idle = kinds.setdefault(key, [])
+        # The kind used longest ago is dropped first.
         kinds.move_to_end(key)
         if len(idle) < MAX_IDLE and (not idle or _bytes([idle, [trace]]) <= MAX_BYTES):
             idle.append(trace)

@@ -129,6 +129,7 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
     lines: list[str] = []
     for line in picture.lines:
         wide = children[line.parent] > MOST_CHILDREN or parents[line.child] > MOST_CHILDREN
+        # Only the first line of such a box takes part in the layout.
         hub = line.parent if children[line.parent] > MOST_CHILDREN else line.child
         if not wide or hub not in placed:
             lines.append(f"  {index[line.parent]} -> {index[line.child]}")
