@@ -101,8 +101,9 @@ def importing(package: str) -> Step:
 
 
 def bytes_a_node(tape: Tape, *, read: bool) -> tuple[float, None]:
-    """Return the memory of a node, by tracemalloc; with ``read``, also of values, marks and bound
-    steps.
+    """Return the memory of a node, by tracemalloc.
+
+    With ``read``, also of values, marks and bound steps.
     """
     nodes = len(tape.pairs)
     gc.collect()

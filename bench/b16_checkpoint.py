@@ -16,8 +16,9 @@ from bench._peers import load
 
 
 class Layers:
-    """Layers of some ``tanh`` and ``sin`` each; one step is a forward and the gradient of the
-    input.
+    """Layers of some ``tanh`` and ``sin`` each.
+
+    One step is a forward and the gradient of the input.
     """
 
     def __init__(self, setting: Setting, width: int) -> None:

@@ -125,8 +125,9 @@ def asked_before_reads(
 
 
 class _OnlyAsked(dict[int, Any]):
-    """Hides the values that were handed out, so that each read takes the slow path, which calls the
-    check. That path finds them through ``get``.
+    """Hides the values that were handed out, so that each read takes the slow path.
+
+    The slow path calls the check, and finds the values through ``get``.
     """
 
     __slots__ = ("_handed",)

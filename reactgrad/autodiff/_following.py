@@ -44,8 +44,10 @@ class Following(Sweep):
         return {slot for slot in list(among) if handle(graph, slot).value_shape() != observed[slot]}
 
     def follow_values(self, among: Collection[int]) -> bool:
-        """Update the program where nodes have other shapes than it was built for, or nodes of
-        `among` will have. Return whether any had.
+        """Update the program where nodes have, or `among` will have, other shapes than it was built
+        for.
+
+        Return whether any had.
         """
         graph = self._graph
         is_stale, programs = graph._scheduler.is_stale, graph._programs

@@ -207,8 +207,9 @@ def register_hook(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
 
 
 def register_after_grad(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
-    """Call `hook` each time ``backward`` has written a ``.grad``; see
-    ``Var.register_post_accumulate_grad_hook``.
+    """Call `hook` each time ``backward`` has written a ``.grad``.
+
+    See ``Var.register_post_accumulate_grad_hook``.
     """
     graph = var._graph
     _check_callable("register_post_accumulate_grad_hook", hook)

@@ -21,8 +21,9 @@ class Origin(NamedTuple):
 
 
 def origin(graph: Any, slot: int) -> Origin | None:
-    """Return the origin of `slot`, a node that a gradient program has built; ``None`` for other
-    nodes.
+    """Return the origin of `slot`, a node that a gradient program has built.
+
+    Return ``None`` for other nodes.
     """
     topology, owners = graph._scheduler.topology, graph._host.owners
     number = owners.get(slot)

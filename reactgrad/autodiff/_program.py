@@ -62,8 +62,9 @@ class Program(Following):
         self._watch_seeds()
 
     def adjoints(self, wanted: Sequence[int], held: dict[int, Any] | None = None) -> list[Any]:
-        """Return the adjoints of these nodes as Vars; ``None`` for nodes that the output does not
-        depend on.
+        """Return the adjoints of these nodes as Vars.
+
+        The entry of a node that the output does not depend on is ``None``.
 
         `held` holds the adjoints that the output's handle keeps; new ones are added to it.
         """
@@ -98,8 +99,9 @@ class Program(Following):
         self._room = 2 * len(held) + 8
 
     def adjoint_or_zeros(self, wanted: int) -> Any:
-        """Return the adjoint of a node; where the output does not depend on it, zeros until it
-        does.
+        """Return the adjoint of a node as a Var.
+
+        While the output does not depend on the node, the Var holds zeros.
         """
         (found,) = self.adjoints([wanted])
         if found is None:

@@ -52,8 +52,9 @@ class Rules(Between):
         self._graph._programs.waiting = True
 
     def _tell_outer(self, slot: int, read: dict[str, Any] | None) -> None:
-        """Record for the rules under way in other programs that they have to be asked again with
-        this one, since this program may be gone by then.
+        """Record in programs whose rules use this one that they depend on what this rule has read.
+
+        Those rules have to be asked again with this one, and this program may be gone by then.
         """
         serial = self._graph._scheduler.topology.serial[slot]
         for program, node in self._graph._programs.asking:

@@ -228,8 +228,9 @@ class Sweep(Rules):
         return True
 
     def _background(self, slot: int) -> Any:
-        """Return zeros for contributions to parts of a node whose shape only its value shows; they
-        follow that shape.
+        """Return zeros for contributions to parts of a node whose shape only its value shows.
+
+        They follow that shape.
         """
         zeros = zeros_like(self._graph, handle(self._graph, slot))
         self._held.append(zeros)

@@ -102,8 +102,9 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
 
 
 def _stand_in(y: Any, v: Any, xs: Sequence[Any]) -> Any:
-    """Return a separate node for a direction of `y` that may depend on `xs`, else ``None``; see
-    ``_Products``.
+    """Return a separate node for a direction of `y` that may depend on `xs`, else ``None``.
+
+    See ``_Products``.
     """
     graph = xs[0]._graph
     moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
@@ -213,8 +214,9 @@ def hessian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = Fals
 
 
 def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
-    """Return the Jacobian of a gradient for `like`; the gradient may be constant or zero
-    everywhere.
+    """Return the Jacobian of a gradient for `like`.
+
+    The gradient may be constant or zero everywhere.
     """
     if gradient is None:
         return zeros(x._graph, spec((*like.shape, *x.shape), x.dtype, x.device))

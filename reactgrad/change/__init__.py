@@ -1,9 +1,11 @@
-"""Everything that changes a graph: setting leaves, editing the topology, pinning, removing, rolling
-back. Each change is made as a whole or not at all.
+"""All changes of a graph: sets, edits, pins, removals, and their rollback.
+
+Each change is made as a whole or not at all.
 
 - ``_change``: one change as a ``with`` block, which undoes its steps if it raises.
 - ``_set``: new values of leaves; the fast paths, and the general one.
-- ``_edit``: blocks of edits of the topology (``replace_parent``, ``rewire``, ``insert``, ``remove``).
+- ``_edit``: blocks of edits of the topology (``replace_parent``, ``rewire``, ``insert``,
+  ``remove``).
 - ``_remove``: nodes that leave the graph, and the ``Grave`` that their Vars point to from then on.
 - ``_pin``: a fixed value for a computed node.
 - ``_rollback``: the return of what a failed transaction had changed.

@@ -192,8 +192,9 @@ class Change:
             self._graph._scheduler.given(slot)
 
     def enter(self, table: dict[int, Any], slot: int, entry: Any) -> None:
-        """Write an entry that gradients depend on into a table of the host; an empty entry is
-        removed.
+        """Write an entry that gradients depend on into a table of the host.
+
+        An empty entry is removed.
         """
         former = table.get(slot)
         self._back.append(lambda: _put(table, slot, former))

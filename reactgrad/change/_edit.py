@@ -218,8 +218,9 @@ def _detached(operand: Operand) -> bool:
 
 
 def _operand(graph: Core, given: Any, what: str) -> Any:
-    """Return the Var of this graph that was given, detached or not; look it up where a name was
-    given.
+    """Return the Var of this graph that was given, detached or not.
+
+    Look it up where a name was given.
     """
     slot = own_slot(graph, given, what)
     return handle(graph, slot) if isinstance(given, str) else given

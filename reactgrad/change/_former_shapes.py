@@ -241,8 +241,9 @@ class Shapes:
     # --- putting aside -----------------------------------------------------------------------
 
     def leave(self, graph: Core) -> Departure | None:
-        """Return a record of the present state, to be filled in while leaves get new shapes;
-        ``None`` where it could not be put back.
+        """Return a record of the present state, to be filled in while leaves get new shapes.
+
+        Return ``None`` where it could not be put back.
         """
         if self.now is not None and not self._still_so(graph):
             self.clear(graph)

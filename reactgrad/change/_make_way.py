@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def respec(graph: Core, sources: Specs, write: Callable[[Collection[int]], None]) -> None:
-    """Give leaves other specs, update all that depends on them, and `write` the new values; all or
-    nothing.
+    """Give leaves other specs, update all that depends on them, and `write` the new values.
+
+    If anything is refused, nothing changes.
     """
     shapes = graph._shapes
     if shapes.come_back(graph, sources, write):
@@ -75,8 +76,9 @@ def make_way(graph: Core, refused: ReactgradError, slots: Iterable[int], tried: 
 
 
 def forget_unseen(graph: Core, slots: Iterable[int]) -> bool:
-    """Release nodes that only ``g.reuse()`` or ``rg.subgraph`` keeps, among these and what is
-    computed from them. Return whether there were any.
+    """Release nodes that only ``g.reuse()`` or ``rg.subgraph`` keeps.
+
+    That is these nodes and what is computed from them. Return whether there were any.
     """
     keepers = [keeper for keeper in (graph._reuse, graph._subgraphs) if keeper is not None]
     return any(keeper.make_way(graph, slots) for keeper in keepers)

@@ -1,9 +1,9 @@
-"""The end of a failed transaction: values, definitions, pins, names, cutoffs, ``frozen`` and hooks
-return to what they were.
+"""The end of a failed transaction: everything that it had changed returns to what it was.
 
-The first change of each in a transaction notes how it was before. Everything is restored together,
-since the states in between need not fit each other; nothing is refused, and versions only grow
-(rules E7 and E10 of the design).
+These are values, definitions, pins, names, cutoffs, ``frozen`` and hooks. The first change of each
+in a transaction notes how it was before. Everything is restored together, since the states in
+between need not fit each other; nothing is refused, and versions only grow (rules E7 and E10 of the
+design).
 """
 
 from __future__ import annotations

@@ -109,9 +109,7 @@ class Event:
 
     @property
     def line(self) -> str | None:
-        """File, line number and text of the user's line that made the change; ``None`` where no
-        line did.
-        """
+        """The user's line that made the change, with file and number; ``None`` where no line did."""
         return None if self._site is None else site_text(self._site)
 
     def __str__(self) -> str:

@@ -91,8 +91,9 @@ class NoGradient:
 
 
 def no_gradient(graph: Core, slot: int) -> NoGradient | None:
-    """Return the reason why a node has no gradient; ``None`` if it has one, or would get one by
-    ``backward``.
+    """Return the reason why a node has no gradient.
+
+    Return ``None`` if it has one, or would get one by ``backward``.
     """
     host = graph._host
     kind, found = host.ops[slot], host.specs[slot]

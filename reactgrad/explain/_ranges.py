@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:
-    """Return the present value of a node as an array on the host; ``None`` where it holds no
-    numbers.
+    """Return the present value of a node as an array on the host.
+
+    Return ``None`` where it holds no numbers.
     """
     value = host.data[slot]
     if value is MISSING:
@@ -34,8 +35,9 @@ def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:
 
 
 def count_text(array: np.ndarray[Any, Any], *, nan: bool = True, inf: bool = True) -> str:
-    """Return the numbers of NaNs and infinities, as in ``1 NaN and 2 Inf``; an empty string if
-    there are none.
+    """Return the numbers of NaNs and infinities, as in ``1 NaN and 2 Inf``.
+
+    Return an empty string if there are none.
     """
     if array.dtype.kind not in "fc" or np.isfinite(array).all():
         return ""

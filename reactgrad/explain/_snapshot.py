@@ -205,8 +205,9 @@ class RunSnapshot:
 
 
 def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snapshot:
-    """Return the present state of a graph, with the outcomes of a run; runs nothing, see
-    ``Graph.snapshot``.
+    """Return the present state of a graph, with the outcomes of a run.
+
+    No node runs. See ``Graph.snapshot``.
     """
     with graph._lock, CollectorPause():
         tidy(graph)

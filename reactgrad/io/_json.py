@@ -150,8 +150,9 @@ class Writer:
 
 
 def axes_in_memory(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
-    """Return the axes from the slowest to the fastest; ``None`` if the array does not fill its
-    memory without gaps.
+    """Return the axes from the slowest to the fastest.
+
+    Return ``None`` if the array does not fill its memory without gaps.
     """
     if array.flags.c_contiguous:
         return tuple(range(array.ndim))

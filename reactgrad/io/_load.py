@@ -144,8 +144,9 @@ def _read_header(path: str | os.PathLike[str]) -> None:
 
 
 def _strict_json(content: bytes) -> Any:
-    """Return the content of JSON; raise for constants that JSON lacks and for names that occur
-    twice.
+    """Return the content of JSON.
+
+    Raise for constants that JSON lacks and for names that occur twice.
     """
     try:
         return json.loads(

@@ -252,8 +252,9 @@ class Network:
     # --- evolution ---------------------------------------------------------------------------
 
     def update(self, genome: Any) -> None:
-        """Become the network of another genome, or of this one after a mutation; only differences
-        are changed.
+        """Become the network of another genome, or of this one after a mutation.
+
+        Only differences are changed.
 
         What the difference does not reach keeps its values and versions. ``net[key]`` and
         ``net.genes(key)`` stay the same nodes as long as the neuron lives, and gradients and

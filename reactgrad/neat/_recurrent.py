@@ -99,8 +99,9 @@ class RecurrentNetwork:
         return cls(recurrent(genome, config))
 
     def __getitem__(self, key: int) -> rg.Var:
-        """Return the node of a neuron or of an input, by its key in the genome; raises as
-        ``Network`` does.
+        """Return the node of a neuron or of an input, by its key in the genome.
+
+        Raises as ``Network`` does.
         """
         return find(self.graph, self.phenotype, key, "net[{}]", node_name)
 

@@ -1,5 +1,6 @@
-"""Calls of observers: which are due, with which arguments, and the sets that they ask for; see
-``_observe`` for the rules.
+"""Calls of observers: which are due, with which arguments, and the sets that they ask for.
+
+See ``_observe`` for the rules.
 """
 
 from __future__ import annotations

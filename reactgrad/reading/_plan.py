@@ -45,8 +45,9 @@ def planned(graph: Core, targets: Sequence[int]) -> list[int]:
 
 
 def _chosen(graph: Core, slot: int) -> int | None:
-    """Return the branch that a choice will take; ``None`` where the node is no choice or this is
-    not known yet.
+    """Return the branch that a choice will take.
+
+    Return ``None`` where the node is no choice or this is not known yet.
     """
     host = graph._host
     if slot not in host.branches or slot in host.pins:

@@ -71,8 +71,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _structure(value: Any, arguments: list[Any]) -> Any:
-    """Return the nesting of a value as a key, without the elements that are fed; these are added to
-    `arguments`.
+    """Return the nesting of a value as a key, without the elements that are fed.
+
+    These are added to `arguments`.
     """
     if isinstance(value, tuple) or type(value) is list:
         return (type(value), *[_structure(one, arguments) for one in value])

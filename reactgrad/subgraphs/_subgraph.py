@@ -154,8 +154,7 @@ def subgraph(function: Callable[P, R]) -> Subgraph[P, R]: ...
 @overload
 def subgraph(function: None = None) -> Callable[[Callable[P, R]], Subgraph[P, R]]: ...
 def subgraph(function: Any = None) -> Any:
-    """Return a function of nodes whose nodes are built once for each structure and reused
-    afterwards.
+    """Return a function whose nodes are built once for each structure and reused afterwards.
 
     Called with an array, a Var or a detached Var, the same nodes follow the array, follow the Var,
     or follow it without passing gradients to it. So a model that is written as a function, and

@@ -347,8 +347,9 @@ def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) 
 
 
 def _seeds(boxes: list[Box]) -> list[str]:
-    """Return the boxes that matter most: changed or not clean; else those that ran; else the last
-    one.
+    """Return the boxes that matter most: changed or not clean.
+
+    Else those that ran; else the last one.
     """
     for looks in (("error", "running", "stale"), ("ran", "cut_off")):
         found = [box for box in boxes if box.mark or box.look in looks]
