@@ -51,7 +51,8 @@ class Between(Tables):
     def _consumers(self, slot: int) -> Iterable[int]:
         """Return all nodes that use this one, also as a branch that they may choose.
 
-        Long lists are not copied.
+        Without such branches this is the graph's own collection, not a copy: a node may have many
+        children.
         """
         graph = self._graph
         children = graph._scheduler.topology.children[slot]

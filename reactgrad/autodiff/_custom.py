@@ -166,6 +166,9 @@ def check_outputs(graph: Any, slot: int, which: int) -> None:
 
 
 def _one_for_each(op: Any, name: str, parts: Any, count: int) -> Sequence[Any]:
+    """Return what a rule returned as one gradient for each operand; raise if there are more or
+    fewer.
+    """
     if count == 1 and not isinstance(parts, tuple | list):
         return (parts,)
     if not isinstance(parts, tuple | list) or len(parts) != count:
@@ -227,6 +230,7 @@ def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
 
 
 def _check(given: Spec, wanted: Spec, who: str, kind: Kind) -> None:
+    """Raise if a derivative of one spec cannot belong to a value of the other."""
     word, owner = kind
     if len(given.shape) != len(wanted.shape) or any(
         m != n and m is not None and n is not None
@@ -246,6 +250,7 @@ def _check(given: Spec, wanted: Spec, who: str, kind: Kind) -> None:
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    """Return the spec of a checked derivative: its shape, in the dtype of its value."""
     given, wanted = specs
     _check(given, wanted, *attrs)
     return spec(given.shape, wanted.dtype, wanted.device)

@@ -121,12 +121,16 @@ class Following(Sweep):
                 self._held.clear()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
+        """Update the tables by what has changed: edges, contributions, sums, then what was given
+        out.
+        """
         specs = self._graph._host.specs
         if respecced and any(
             seed._slot in respecced and specs[seed._slot] is None for seed in self.seeds.values()
         ):
             self._restart(redefine)  # the shape is unknown now, so nothing built on it can stay
             return
+        # 1. The edges of changed nodes. Contributions over edges that are gone are dropped.
         edges = self._edges
         anew = changed & edges.keys()
         for slot in respecced:
@@ -146,6 +150,7 @@ class Following(Sweep):
                     self._drop(self._parts, (slot, i))
                     gone.add(source)
                 reached += self._reach([source for _, source in after])
+        # 2. Nodes that the output has left, and those that it newly depends on.
         totals |= gone
         left = self._leave(gone, totals) if gone else []
         if reached and not self._graph._host.owners.keys().isdisjoint(reached):
@@ -161,6 +166,7 @@ class Following(Sweep):
             and any(known(s) is not None or s in wanted for _, s in edges.get(slot, ()))
         ]
         needed = self._needed(starts) if starts else set[int]()
+        # 3. Rules and sums, where anything changed.
         self._check_rules(anew | needed, needed)
         moved = self._sweep(
             needed | {slot for slot in totals if known(slot) is not None},

@@ -55,8 +55,9 @@ class Tangents(Program):
     def _sweep(
         self, totals: set[int], anew: set[int], redefine: Redefine | None
     ) -> dict[int, None]:
-        """Walk from the sources to the output: give a tangent to nodes that have none, and a new
-        one to these.
+        """Walk from the sources to the output, and give tangents to nodes.
+
+        Nodes of `totals` that have none get one, nodes of `anew` get another one if theirs changes.
         """
         rank = self._graph._scheduler.topology.rank
         # By rank: operands before what is computed from them.
@@ -156,6 +157,7 @@ class Tangents(Program):
         return op.has_forward_rules
 
     def _no_rule(self, slot: int) -> MissingRuleError:
+        """Return the error for a node that no tangent passes."""
         host = self._graph._host
         op = host.ops[slot]
         how = "rg.extend.defjvp(op, rule)" if isinstance(op, Op) else op.HOW_FORWARD

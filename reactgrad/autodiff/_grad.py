@@ -237,6 +237,7 @@ def _seed(graph: Any, y: Any, gradient: Any) -> Any:
 
 
 def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
+    """Return what was given for `y` as an array of its shape, dtype and device."""
     seen, value = read_value(gradient, what)
     if seen is None:
         raise DTypeError(f"{what} is {type(gradient).__name__}; gradients are floats.")
@@ -256,6 +257,7 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
 
 
 def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
+    """Raise if a Var cannot be the gradient of `y`."""
     if gradient._graph is not y._graph:
         raise GradientError(f"{what} is a Var of another graph than {y.name!r}.")
     if gradient.shape != y.shape:
@@ -267,6 +269,7 @@ def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
 
 
 def _check_output(y: Any, what: str) -> None:
+    """Raise if `y` cannot be differentiated."""
     if not isinstance(y, Handle):
         raise DTypeError(f"{what} takes a Var, not {type(y).__name__}.")
     if not hasattr(y, "_programs_dict"):
@@ -298,6 +301,7 @@ def _refuse_tuple(x: Any) -> None:
 
 
 def _check_wanted(graph: Any, x: Any) -> None:
+    """Raise if there is no gradient for `x`."""
     own_slot(graph, x, "the gradient")
     _refuse_tuple(x)
     if x.dtype.kind != "f":
@@ -316,6 +320,7 @@ def _check_scalar(y: Any, how: str) -> None:
 
 
 def _added(old: Any, new: Any) -> Any:
+    """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
     if old is None:
         return new
     total = old + new

@@ -65,6 +65,7 @@ class GradientHook(Lifted):
         self.name = f"hook_{name.strip('<>')}"
 
     def _call(self, gradient: Any) -> Any:
+        """Return the gradient to go on with, for the value of one."""
         result = self.hook(gradient)
         if result is None:
             return gradient
@@ -99,6 +100,9 @@ class GradientHook(Lifted):
         return np.asarray(value).astype(wanted.dtype)[()]
 
     def _vjp(self, g: Any, ans: Any, gradient: Any) -> tuple[Any]:
+        """Return the gradient of what the hook makes of a gradient, derived through the ops that it
+        builds.
+        """
         at, result = self._built(gradient)
         # The hook leaves the gradient as it is.
         if result is None or result is at:
@@ -109,6 +113,7 @@ class GradientHook(Lifted):
         return (program.adjoints([at._slot])[0],)
 
     def _jvp(self, ts: tuple[Any], ans: Any, gradient: Any) -> Any:
+        """Return the tangent of what the hook makes of a gradient."""
         at, result = self._built(gradient)
         if result is None or result is at:
             return ts[0]

@@ -75,6 +75,7 @@ class Jacobian(Program):
         """Check nothing: the direction is made for the shape of the source."""
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
+        """Build the Jacobian again if anything has changed that it depends on."""
         # Changes of its own nodes, which the output may use detached, and of nodes that x is
         # computed from do not matter. Hooks that the gradient of x passes do.
         owners = self._graph._host.owners
@@ -96,6 +97,7 @@ class Jacobian(Program):
     def _sweep(
         self, totals: set[int], anew: set[int], redefine: Redefine | None
     ) -> dict[int, None]:
+        """Build the pattern and, from it, the Jacobian."""
         y, x = self._ends
         (seed,) = self.seeds.values()
         pattern = Tangents(y, [x], [seed]) if self._mode == "forward" else Program(y, seed)

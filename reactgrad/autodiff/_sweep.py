@@ -282,6 +282,7 @@ class Sweep(Rules):
         return True
 
     def _sum(self, slot: int, parts: list[Part]) -> Any:
+        """Return a new node that adds up contributions."""
         if not parts:
             return zeros_like(self._graph, handle(self._graph, slot))
         first = self._graph._scheduler.topology.next_serial

@@ -149,6 +149,9 @@ class _Products(Program):
         return self._directions.get(slot) == self._graph._scheduler.topology.serial[slot]
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
+        """Return no hooks; raise if there are some, since these would change another gradient than
+        the user's.
+        """
         if super()._hooks_of(slot):
             name = self._graph._host.name(slot)
             raise OutdatedRuleError(
@@ -250,6 +253,10 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
 
 
 def _by_mode(y: Any, x: Any, mode: Mode) -> tuple[Any, bool]:
+    """Return the Jacobian by one mode, and whether `y` depends on `x`.
+
+    The program is kept and found again.
+    """
     graph = y._graph
     key = ("jacobian", mode, graph._scheduler.topology.serial[x._slot])
     program = graph._programs.find(y._slot, key)

@@ -133,6 +133,7 @@ class Change:
         self._log += [(slot, slot in respecced, self._breaking) for slot in changed]
 
     def _assign(self, slot: int, new: Definition | Link) -> None:
+        """Give one node its new definition, or only its new operands."""
         host = self._graph._host
         if isinstance(new, Link):
             self._back.append(partial(host.moved, slot))
@@ -149,6 +150,7 @@ class Change:
         self._graph._host.moved(slot)
 
     def _respec(self, slot: int, found: Any) -> None:
+        """Give one node another spec. Its value and its ``.grad`` no longer fit and are dropped."""
         host, scheduler = self._graph._host, self._graph._scheduler
         spec, grad = host.specs[slot], host.grads.get(slot)
         leaf, dropped = scheduler.leaf[slot], slot in scheduler.dropped

@@ -140,6 +140,10 @@ def void_inside(graph: Core, ending: Edits | None) -> None:
 
 
 def _commit(graph: Core, edits: Edits) -> None:
+    """Make everything that a block has collected in one change.
+
+    Retry while spare nodes can be released.
+    """
     tried: set[int] = set()
     while True:
         tidy(graph)  # nodes that nothing holds any longer cannot refuse
@@ -314,6 +318,7 @@ def remove(graph: Core, variables: tuple[Any, ...]) -> None:
 
 
 def _check_position(graph: Core, var: Handle, position: Any, count: int, what: str) -> None:
+    """Raise unless a node has an operand at this position."""
     if isinstance(position, bool) or not isinstance(position, int):
         raise DTypeError(f"{what}: the position is an integer, not {position!r}.")
     if not 0 <= position < count:

@@ -54,6 +54,7 @@ def _of(graph: Core, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
 
 
 def _give_back_names(graph: Core, names: list[tuple[int, str | None]]) -> None:
+    """Restore names."""
     host = graph._host
     for slot, _ in names:  # all names go first, for nodes may have exchanged theirs
         name = host.name_of.pop(slot, None)
@@ -68,6 +69,7 @@ def _give_back_names(graph: Core, names: list[tuple[int, str | None]]) -> None:
 def _give_back_values(
     graph: Core, nodes: dict[int, Before], leaves: dict[int, Any], hooks: dict[int, Any]
 ) -> None:
+    """Restore definitions, pins, values of leaves and hooks, in one change that refuses nothing."""
     if not nodes and not leaves and not hooks:
         return
     host, scheduler = graph._host, graph._scheduler

@@ -183,6 +183,7 @@ def _recover(graph: Core, former: Mapping[int, Any]) -> None:
 
 
 def _check_once(graph: Core, slots: Sequence[int]) -> None:
+    """Raise if one leaf was given two values."""
     if len(set(slots)) == len(slots):
         return
     twice = next(slot for i, slot in enumerate(slots) if slot in slots[:i])

@@ -117,6 +117,7 @@ def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> E
 
 
 def _winner(neat_python: Any, config: Any, seed: int) -> tuple[Winner, Any]:
+    """Evolve XOR with one seed. Return the result, and the best genome."""
     population = neat_python.Population(config, seed=seed)
     evaluator = neat.Evaluator(INPUTS, config)
     counts = {"evaluations": 0, "generations": 0, "ran": 0, "neurons": 0}

@@ -116,6 +116,7 @@ def learn(data: str, seeds: int, on_step: Callable[[str], None] = lambda doing: 
 
 
 def _load(data: str) -> tuple[Any, Any]:
+    """Return the samples and labels of a data set of scikit-learn."""
     try:
         from sklearn import datasets
     except ImportError as error:
@@ -128,6 +129,7 @@ def _load(data: str) -> tuple[Any, Any]:
 
 
 def _learned(way: str, seed: int, x: Any, wanted: Any, train: Any, test: Any) -> Learned:
+    """Learn in one way with one seed."""
     started = time.perf_counter()
     neat_python = import_neat()
     config = neat_config(

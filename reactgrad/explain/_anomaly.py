@@ -121,6 +121,7 @@ class _Looking(Block):
 
     @contextmanager
     def around(self, graph: Core) -> Iterator[None]:
+        """Run with the inspector as the host."""
         scheduler, sums = graph._scheduler, self._sums.of(graph)
         count = partial(count_text, nan=self._nan, inf=self._inf)
         try:
@@ -152,6 +153,7 @@ class _Inspector(Through):
         return _OUTSIDE if slot in self._raised else self._host.explain(slot)
 
     def let_go(self, slot: int) -> None:
+        """Record the value of a transient node that hooks will return in place of the present one."""
         # What hooks return may be less precise than what they were given: the checksum is that of
         # the value that will come back.
         if slot in self._host.away and self._sums.is_fresh(slot):
@@ -163,6 +165,7 @@ class _Inspector(Through):
             self._sums.comes_back_as(slot, value if found is None else own_copy(found, value))
 
     def run(self, slot: int, step: Step | None) -> object:
+        """Run a step: check the operands before it, and the result after it."""
         host, sums = self._host, self._sums
         for operand in dict.fromkeys(host.scheduler.operands(slot)):
             if sums.changed(operand):
@@ -202,6 +205,7 @@ class _Inspector(Through):
         return min(found, key=topology.rank.__getitem__)
 
     def _message(self, slot: int) -> str:
+        """Return the message about a faulty value: its origin, its operands and its gradient."""
         host, source = self._host, self._source(slot)
         name, op = host.name(source), host.describe_op(source)
         bad, holds = self._bad(source), range_text(host, source)
@@ -230,6 +234,7 @@ class _Inspector(Through):
         return away is not None and away.version == self._host.scheduler.version(slot)
 
     def _mutation(self, slot: int, reader: int) -> str:
+        """Return the message about a value that was changed behind its version."""
         host = self._host
         name, version = host.name(slot), host.scheduler.version(slot)
         return (

@@ -88,6 +88,7 @@ class EventLog:
             self._note(kind, slot, before, now, None, moved=moved)
 
     def _moved(self, step: Timed) -> tuple[Moved, ...]:
+        """Return the operands that had changed since the previous computation of a node."""
         if step.known is None:
             return ()
         scheduler = self._host.scheduler
@@ -99,6 +100,7 @@ class EventLog:
         )
 
     def _admit(self) -> None:
+        """Record the new nodes, now that they are built and have names."""
         new, self._new = self._new, []
         host = self._host
         for slot, version in new:
@@ -107,6 +109,7 @@ class EventLog:
     def _note(
         self, kind: Any, slot: int, before: int, after: int, site: Site | None, **more: Any
     ) -> None:
+        """Add an event of a node."""
         host = self._host
         serial = host.scheduler.topology.serial[slot]
         self.entries.append(

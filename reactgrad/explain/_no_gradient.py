@@ -111,6 +111,7 @@ def no_gradient(graph: Core, slot: int) -> NoGradient | None:
 
 
 def _of_param(graph: Core, slot: int) -> NoGradient | None:
+    """Find out why an unfrozen param has no ``.grad``."""
     host, topology = graph._host, graph._scheduler.topology
     if slot in host.frozen:
         return NoGradient("frozen")
@@ -209,6 +210,7 @@ def _kind(graph: Core, child: int, position: int) -> str:
 
 
 def _shown(graph: Core, edges: list[_Edge]) -> tuple[tuple[Block, ...], int]:
+    """Return the first blocks with names and lines, and the number of the others."""
     host = graph._host
     edges = list(dict.fromkeys(edges))
     blocks = tuple(

@@ -65,6 +65,7 @@ class Watcher:
                 self._add(graph, run, stopwatch, seen)
 
     def _add(self, graph: Core, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
+        """Record the calls of a run, and the run as a whole."""
         host, topology = graph._host, graph._scheduler.topology
         version, measured = graph._scheduler.versions.version, graph._measured
         zero, number = seen.zero, len(seen.spans)

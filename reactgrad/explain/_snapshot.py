@@ -366,6 +366,7 @@ class _Texts:
 def _node(
     graph: Core, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
 ) -> NodeSnapshot:
+    """Return the snapshot of one node."""
     scheduler, host = graph._scheduler, graph._host
     op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.serial[slot]
     leaf = isinstance(op, Leaf)

@@ -49,6 +49,7 @@ def _slice(
     thread: int,
     args: dict[str, Any],
 ) -> dict[str, Any]:
+    """Return a complete event of the trace."""
     return {
         "name": name,
         "cat": kind,

@@ -202,6 +202,7 @@ class Why:
         return reason not in ("const", "no_param") or bool(self.gradient.blocks)
 
     def _headline(self) -> str:
+        """Return the first line: the verdict with the node's version."""
         version = f"version {self.version}"
         if self.verdict == "unset":
             return f"{self.node} is unset: give it a value with set"

@@ -219,6 +219,7 @@ class Rule:
         return value
 
     def _var(self, kind: str, which: int) -> Any:
+        """Return the Var of a saved value, by its origin."""
         if kind == "none":
             return None
         if kind == "argument":
@@ -252,6 +253,9 @@ class Rule:
         return [self._later(var) if hasattr(var, "_slot") else None for var in like]
 
     def _later(self, var: Any) -> Any:
+        """Return a node in the shape of `var` that runs after ``forward``, and raises until the
+        rule is asked again.
+        """
         graph, name = self._node._graph, self._op.name
 
         def derivative(*_: Any) -> None:
@@ -376,6 +380,7 @@ def unlike(passed: Passed, read: dict[str, Any]) -> list[str]:
 def _as_built_vjp(
     g: Any, ans: Any, part: Any, passed: Any, read: Any, beside: Any, *operands: Any
 ) -> Any:
+    """Return the gradients of ``as_built``, guarded in the same way."""
     node = passed.base
     by_part = _guarded(g, node, read, operands, part)
     zeros = [
@@ -388,6 +393,7 @@ def _as_built_vjp(
 def _as_built_jvp(
     ts: Any, ans: Any, part: Any, passed: Any, read: Any, beside: Any, *operands: Any
 ) -> Any:
+    """Return the tangent of ``as_built``, guarded in the same way."""
     node = passed.base
     found = _guarded(ts[0], node, read, operands, ans)
     for i, tangent in enumerate(ts[4:]):
@@ -422,6 +428,7 @@ def _comes_from(value: Any, place: Place, arguments: Sequence[Any], outputs: Seq
 
 
 def _find(value: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Place | None:
+    """Return the origin of a saved value that is an argument, an output or ``None``; else ``None``."""
     if value is None:
         return ("none", 0)
     if type(value) not in _SHARED:

@@ -18,6 +18,7 @@ from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 
 
 def _declared(shape: Any, dtype: Any) -> Spec:
+    """Return the declared spec of one output."""
     lengths = () if shape is None else shape if isinstance(shape, tuple | list) else (shape,)
     if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths):
         raise ShapeError(

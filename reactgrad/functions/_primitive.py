@@ -363,6 +363,7 @@ def defjvp(op: Primitive, *rules: Any) -> None:
 
 
 def _check_rules(op: Any, rules: tuple[Any, ...], what: str, *words: str) -> None:
+    """Raise unless these are rules for an op of the user's own, one for each operand."""
     if not isinstance(op, Primitive):
         raise DTypeError(
             f"{what} takes an op from rg.extend.primitive, not {op!r:.60}. Functions get their rules "

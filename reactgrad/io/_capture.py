@@ -60,6 +60,7 @@ def capture(graph: Core) -> State:
 
 
 def _capture(graph: Core, slots: list[int]) -> State:
+    """Return the state of these nodes."""
     host, scheduler = graph._host, graph._scheduler
     topology, versions = scheduler.topology, scheduler.versions
     number = {slot: i for i, slot in enumerate(slots)}
@@ -181,6 +182,7 @@ def _values(graph: Core, slots: list[int]) -> tuple[Any, ...]:
 
 
 def _value(graph: Core, slot: int) -> Any:
+    """Return the value of a node as an array or object that the graph does not change any more."""
     host = graph._host
     value, found = host.data[slot], host.specs[slot]
     if found is None or found.weak is not None:

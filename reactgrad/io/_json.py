@@ -323,6 +323,7 @@ def _slice(parts: tuple[Any, ...]) -> slice:
 
 
 def _index(parts: tuple[Any, ...]) -> Index:
+    """Return an index of these parts, after a check of each."""
     for part in parts:
         if isinstance(part, slice):
             ends = (part.start, part.stop, part.step)

@@ -159,6 +159,7 @@ def _strict_json(content: bytes) -> Any:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict; raise if a name occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(
@@ -181,6 +182,7 @@ def _check_once(names: list[str]) -> None:
 
 
 def _check_format(metadata: dict[str, str]) -> None:
+    """Raise unless this is a saved graph of a known version."""
     if metadata.get("format") != FORMAT:
         raise LoadError("it is no saved graph: rg.load reads what Graph.save wrote")
     version = metadata.get("format_version", "")
@@ -224,6 +226,7 @@ class _Unpacking:
         self.count = 0
 
     def state(self) -> State:
+        """Return the state, with each entry checked by itself; ``check`` compares them."""
         manifest, reader, node, nodes = self.manifest, self.reader, self.node, self.nodes
         columns = {name: self.column(name) for name in COLUMNS}
         form, serial = columns.pop("form"), columns["serial"]
@@ -363,6 +366,7 @@ class _Unpacking:
         return declared
 
     def lifted(self, fields: dict[str, Any]) -> Lifted:
+        """Return the definition of a node that calls a Python function."""
         reader = self.reader
         function: Any = reader.function(fields["function"], "a node")
         keywords = tuple([text(k, "a keyword") for k in many(fields["keywords"], "keywords")])
@@ -390,6 +394,7 @@ class _Unpacking:
     # --- values
 
     def values(self, form: list[int], serial: list[int], names: dict[int, str]) -> list[Any]:
+        """Return the values of all nodes."""
         forms = [self.form(one) for one in many(self.manifest["forms"], "forms")]
         objects = iter(many(self.manifest["objects"], "objects"))
         if len(form) != len(serial):
@@ -431,6 +436,7 @@ class _Unpacking:
         return (kind[0],)
 
     def own(self, serial: int, name: str | None, dtype: str, shape: Any, axes: Any) -> Any:
+        """Return a value that has its own tensor."""
         for tensor in (tensor_name(serial, name), tensor_name(serial, None)):
             array = self.tensors.pop(tensor, None)
             if array is not None:
@@ -444,6 +450,7 @@ class _Unpacking:
         return array if axes is None else in_order(array, axes)
 
     def pooled(self, dtype: str, shape: tuple[int, ...], axes: Any) -> Any:
+        """Return the next value of a pool."""
         stored = PAIRS.get(dtype, dtype)
         pool = self.pools.get(stored)
         if pool is None:

@@ -119,6 +119,7 @@ class _Restoring:
         topology.next_serial = state.next_serial
 
     def check_leaf(self, node: int, value: Any) -> None:
+        """Check the row of a leaf."""
         kind, found = self.of[node], self.specs[node]
         if self.parents[node] or self.records[node] is not None:
             raise self.wrong(node, "is a leaf and has parents")
@@ -132,6 +133,7 @@ class _Restoring:
             raise self.wrong(node, "is a mode, and not the one of its graph, train or eval")
 
     def check_computed(self, node: int, value: Any) -> None:
+        """Check the row of a computed node."""
         record, parents = self.records[node], self.parents[node]
         if node in self.pinned:
             if record != () or isinstance(value, Absent):
@@ -180,6 +182,7 @@ class _Restoring:
                 relink(node, parents)
 
     def add_what_some_have(self) -> None:
+        """Add everything that only some nodes have: names, pins, cutoffs and so on."""
         graph, state, host = self.graph, self.state, self.graph._host
         for node, name in state.names:
             host.name_of[node] = name
@@ -246,6 +249,7 @@ class _Restoring:
             raise self.wrong(node, "chooses by another node than its first operand")
 
     def check_pattern(self, node: int, pattern: Spec) -> None:
+        """Check a declared shape against the spec of its leaf."""
         found = self.specs[node]
         if not isinstance(self.of[node], Leaf) or pattern.weak is not None:
             raise self.wrong(node, "declares a shape, and is no leaf of arrays")

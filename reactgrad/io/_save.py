@@ -59,6 +59,7 @@ class _Packing:
         self.objects: list[Any] = []
 
     def packed(self) -> tuple[dict[str, Any], Tensors]:
+        """Return the manifest and the tensors."""
         state, writer, tensors = self.state, self.writer, self.tensors
         definitions, definition = self.definitions()
         pinned = {node for node, _, _ in state.pins}
@@ -131,6 +132,7 @@ class _Packing:
         return [json.loads(text) for text in places], column
 
     def definition(self, node: int, definition: Any) -> dict[str, Any]:
+        """Return the form of one definition; raise if it has none."""
         writer, label = self.writer, f"node {self.state.label(node)!r}"
         if isinstance(definition, Leaf):
             return {"leaf": definition.name}
@@ -211,6 +213,7 @@ class _Packing:
         return self.form("object")
 
     def array(self, node: int, value: np.ndarray[Any, Any], axes: tuple[int, ...]) -> int:
+        """Store an array in a tensor of its own or in a pool. Return the place of its form."""
         dtype, straight = _format.NAMES[value.dtype], axes == tuple(range(value.ndim))
         ordered = value if straight else value.transpose(axes)
         stored = to_tensor(ordered)
@@ -262,6 +265,7 @@ def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tenso
 
 
 def _write(target: Path, package: Any, tensors: Tensors, metadata: dict[str, str]) -> None:
+    """Write a file and put it in the place of `target`."""
     if target.exists() and not target.is_file() and not target.is_dir():
         raise SaveError(f"{target} is no regular file, and would be replaced by one: name another.")
     # Written in a folder beside the target, then renamed: a rename within a file system is atomic.

@@ -83,6 +83,7 @@ def activation_slope(g: Any, z: Any, out: Any, function: str) -> None:
 
 
 def _first(g: Any, ans: Any, z: Any, function: Any) -> Any:
+    """Return the gradient or tangent of an activation; raise if its slope is not known."""
     if not isinstance(function, str):
         name = getattr(function, "__name__", repr(function))
         raise rg.GradientError(
@@ -93,6 +94,7 @@ def _first(g: Any, ans: Any, z: Any, function: Any) -> Any:
 
 
 def _second(h: Any, ans: Any, g: Any, z: Any, function: str) -> Any:
+    """Return the derivative of a slope by `z`, times `g` and `h`."""
     at = z * 1.0  # a new node: no other path from z to g may count
     slope = ACTIVATIONS[function][1](at)
     if not isinstance(slope, rg.Var):

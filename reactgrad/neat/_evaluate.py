@@ -135,6 +135,9 @@ class Evaluator:
                 raise
 
     def _evaluate(self, genomes: Iterable[Any]) -> Evaluation:
+        """Identify the neurons of all genomes, compute the new ones, and keep those of this
+        population.
+        """
         functions: Functions = {}
         fresh: dict[tuple[Any, ...], int] = {}
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []

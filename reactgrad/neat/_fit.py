@@ -158,6 +158,7 @@ def fit(
 
 
 def _wanted(y: Any, outputs: int) -> np.ndarray[Any, Any]:
+    """Return `y` as an array of shape (samples, outputs)."""
     try:
         array = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:

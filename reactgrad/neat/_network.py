@@ -348,6 +348,7 @@ class Network:
         }
 
     def _become(self, phenotype: Phenotype) -> None:
+        """Change the graph to that of another phenotype, in one transaction."""
         graph, old, new = self.graph, self.phenotype.neurons, phenotype.neurons
         kept = [key for key in new if key in old]
         leaving = [key for key in old if key not in new]

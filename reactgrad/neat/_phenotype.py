@@ -289,6 +289,7 @@ def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
 
 
 def _missing(genome: Any, config: Any, source: int, target: int) -> GenomeError:
+    """Return the error for a connection whose source does not exist."""
     link = f"genome {genome.key}: the connection {source} -> {target} begins at"
     if source < 0:
         keys = ", ".join(map(str, config.genome_config.input_keys)) or "none"

@@ -17,6 +17,7 @@ from reactgrad.neat._samples import total_for
 
 
 def _shape(genes: extend.Spec, *sources: extend.Spec) -> extend.Spec:
+    """Return the spec of the weighted sum; raise if there is not one gene for each connection."""
     if genes.shape != (len(sources) + 2,):
         raise ShapeError(
             f"a neuron with {len(sources)} connections has {len(sources) + 2} genes (bias, response, "

@@ -57,6 +57,7 @@ def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
 
 
 def _call(graph: Core, problems: list[Exception]) -> None:
+    """Call the observers that are due."""
     observers, calls = graph._observers, graph._observers.calls
     gate = graph._lock.open(0)  # lets in threads that callbacks wait for
     try:
@@ -79,6 +80,7 @@ def _call(graph: Core, problems: list[Exception]) -> None:
 
 
 def _make_sets(graph: Core, problems: list[Exception]) -> None:
+    """Make the sets that observers have asked for."""
     queue, graph._observers.queue = graph._observers.queue, []
     for observer, sets in queue:
         # A Var may have been removed since: its graph is a ``Grave``.

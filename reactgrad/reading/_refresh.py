@@ -141,6 +141,7 @@ def follow_rules(graph: Core) -> bool:
 
 
 def _follow_outdated(graph: Core) -> bool:
+    """Build outdated gradients again, in one change. Return whether any could be built."""
     programs = graph._programs
     # First the gradients that these are built on: after that some of these may be right again.
     before = [program for program in programs.in_order() if program.outdated()]

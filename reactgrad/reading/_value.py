@@ -65,6 +65,7 @@ def _untold(graph: Core) -> bool:
 
 
 def _value_now(graph: Core, slot: int) -> Any:
+    """Return the value of a node, computed first where it is stale, with the lock held."""
     lock = graph._lock  # as `with lock`, but a thread that has to wait says for which node
     if not lock.acquire(False):
         lock.visit(slot)

@@ -96,6 +96,7 @@ class Subgraph(Generic[P, R]):
     def _build(
         self, graph: Core, args: Any, kwargs: Any, specs: tuple[Spec | None, ...], arguments: Any
     ) -> Instance:
+        """Return a new instance, which is fed with these arguments."""
         first = graph._scheduler.topology.next_serial
         feeds = [_feed(graph, found) for found in specs]
         stand_ins = iter(feeds)

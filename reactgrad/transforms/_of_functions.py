@@ -30,6 +30,8 @@ Mode = Literal["forward", "reverse"]
 
 
 def _gradient_function(fn: Callable[..., Any], argnums: Any, what: str) -> Callable[..., Any]:
+    """Return the function for the gradient of `fn`, or for its value and gradient."""
+
     def build(xs: Sequence[Any], y: Any) -> Any:
         _check_single(fn, y, what)
         found = _or_zeros(grad_of_nodes(y, xs, allow_unused=True), xs)
@@ -42,6 +44,8 @@ def _gradient_function(fn: Callable[..., Any], argnums: Any, what: str) -> Calla
 def _jacobian_function(
     fn: Callable[..., Any], argnums: Any, mode: Mode | None
 ) -> Callable[..., Any]:
+    """Return the function for the Jacobian of `fn`."""
+
     def build(xs: Sequence[Any], y: Any) -> Any:
         found = tuple(
             zeros(x._graph, spec((*y.shape, *x.shape), x.dtype, x.device)) if j is None else j
@@ -55,6 +59,8 @@ def _jacobian_function(
 def _hessian_function(
     fn: Callable[..., Any], argnums: Any, mode: Mode | None
 ) -> Callable[..., Any]:
+    """Return the function for the Hessian of `fn`."""
+
     def build(xs: Sequence[Any], y: Any) -> Any:
         _check_single(fn, y, "rg.hessian")
         found = of_nodes.hessian(y, xs, mode, allow_unused=True)
@@ -261,6 +267,7 @@ def _like(like: Any, given: Any, what: str) -> Any:
 
 
 def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> None:
+    """Raise unless the arguments to differentiate for are floats."""
     for i in positions:
         found, value = arguments.read[i]
         if found is None or found.dtype.kind != "f":
@@ -272,6 +279,7 @@ def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> 
 
 
 def _check_single(fn: Callable[..., Any], y: Any, what: str) -> None:
+    """Raise unless the result is a single number."""
     if any(n != 1 for n in y.shape):
         name = _name(fn)
         raise ShapeError(
@@ -282,6 +290,7 @@ def _check_single(fn: Callable[..., Any], y: Any, what: str) -> None:
 
 
 def _positions(argnums: Any, count: int, what: str) -> tuple[int, ...]:
+    """Return the positions to differentiate for, counted from 0."""
     wanted = (argnums,) if isinstance(argnums, int) else argnums
     for i in wanted:
         if not -count <= i < count:

@@ -243,6 +243,7 @@ def _taken(function: Any, key: Hashable) -> Trace | None:
 
 
 def _give(function: Any, key: Hashable, trace: Trace) -> None:
+    """Keep an idle trace for later calls, within the limits."""
     with _lock:
         try:
             kinds = _kept.setdefault(function, OrderedDict())

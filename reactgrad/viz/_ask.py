@@ -52,6 +52,7 @@ def checked(
 
 
 def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
+    """Return the keys of the part that a user asks for (``None``: everything), and its title."""
     if of is None:
         return None, ""
     if isinstance(of, str):

@@ -94,6 +94,7 @@ def scopes(
 
 
 def _node(box: Box, name: str) -> str:
+    """Return the line of a box."""
     shape, fill, style = LOOKS[box.look]
     attributes = {
         "shape": shape,
@@ -115,6 +116,7 @@ def _node(box: Box, name: str) -> str:
 
 
 def _label(box: Box) -> Iterator[str]:
+    """Yield the lines of a box's label."""
     node = box.node
     if node is None:
         yield shown(box.label, MOST_LETTERS)
@@ -143,6 +145,7 @@ def _tooltip(box: Box) -> str:
 
 
 def _edge(line: Line, ids: dict[str, str]) -> str:
+    """Return the line of an edge."""
     attributes: dict[str, str] = {}
     if line.detached:  # no gradient passes
         attributes |= {"style": "dashed", "arrowhead": "tee"}

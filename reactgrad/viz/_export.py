@@ -146,6 +146,7 @@ def _read(name: str) -> str:
 def _recorded(
     graph: Core, log: Recording | None, now: Snapshot
 ) -> tuple[Sequence[Snapshot], Sequence[RunSnapshot]]:
+    """Return the snapshots and runs of a recording; without one, those of the present."""
     if log is None:
         return (now, now), (snapshot_of_run(graph, graph._scheduler.last_run),)
     if not isinstance(log, Recording) or log._graph is not graph:

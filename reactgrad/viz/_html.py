@@ -157,6 +157,7 @@ def _seen(graph: Core, of: Any = None) -> str:
 
 
 def _nodes(nodes: Sequence[NodeSnapshot], total: int) -> str:
+    """Return a table of nodes."""
     rows = [
         (
             shown(node.name, MOST_LETTERS),

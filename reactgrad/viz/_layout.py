@@ -121,6 +121,7 @@ def _fits_across(picture: Picture, index: dict[str, int]) -> bool:
 
 
 def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, Any]:
+    """Return Graphviz's layout of the boxes and of those lines that take part in it."""
     if not picture.boxes:
         return {"bb": "0,0,0,0"}
     children = Counter(line.parent for line in picture.lines)
@@ -150,6 +151,7 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
 
 
 def _described(box: Box) -> dict[str, Any]:
+    """Return a box without its place."""
     return {
         "key": box.key if box.node is not None else key_of_scope(tuple(box.key[:-1].split("/"))),
         "label": shown(box.label, MOST_OF_LABEL),

@@ -175,6 +175,7 @@ def _state(node: NodeSnapshot) -> list[Any]:
 
 
 def _run(run: RunSnapshot) -> Message:
+    """Return a run for the page."""
     return {
         "ran": run.ran,
         "cut_off": run.cut_off,

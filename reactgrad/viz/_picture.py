@@ -171,6 +171,7 @@ def _wanted(
     only: Collection[int] | None,
     layer: Layer,
 ) -> set[int]:
+    """Return the keys of the nodes to show."""
     shown = {node.key for node in nodes}
     if only is not None:
         near = set(only)
@@ -210,6 +211,7 @@ def _compared(snapshot: Snapshot, former: Snapshot) -> tuple[list[NodeSnapshot],
 def _compared_edges(
     snapshot: Snapshot, former: Snapshot
 ) -> tuple[list[EdgeSnapshot], dict[EdgeSnapshot, Mark]]:
+    """Return all edges of both snapshots, and the change of each."""
     now, before = dict.fromkeys(snapshot.edges), dict.fromkeys(former.edges)
     marks: dict[EdgeSnapshot, Mark] = {edge: "added" for edge in now if edge not in before}
     gone = [edge for edge in before if edge not in now]
@@ -347,9 +349,9 @@ def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) 
 
 
 def _seeds(boxes: list[Box]) -> list[str]:
-    """Return the boxes that matter most: changed or not clean.
+    """Return the boxes that matter most.
 
-    Else those that ran; else the last one.
+    These are boxes that changed or are not clean; else those that ran; else the last one.
     """
     for looks in (("error", "running", "stale"), ("ran", "cut_off")):
         found = [box for box in boxes if box.mark or box.look in looks]

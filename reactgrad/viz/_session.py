@@ -128,6 +128,7 @@ class Session:
     # --- the session's thread --------------------------------------------------------------------
 
     def _work(self) -> None:
+        """Handle messages and changes until the session is closed."""
         while True:
             self._due.wait()
             began = time.perf_counter()
@@ -151,6 +152,7 @@ class Session:
             time.sleep(max(FRAME - (time.perf_counter() - began), 0.5 * FRAME))
 
     def _answer(self, ask: Message) -> None:
+        """Handle one message of a page."""
         kind = ask["kind"]
         if kind == "open":
             self._open(ask.get("page"))
@@ -249,6 +251,7 @@ class Session:
         self._show(page)
 
     def _described(self, now: Snapshot, edit: bool = False) -> Message:
+        """Return the message that describes the graph."""
         asked_for = [key_of(self._graph, var) for var in self._asked_for]
         self._targets = asked_for or now.ends
         leaves = [n.key for n in now.nodes if n.kind in ("input", "param") and not n.gradient]
