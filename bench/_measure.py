@@ -20,7 +20,7 @@ from pytest_benchmark.stats import Stats
 from bench._case import Contest, Side, Step
 
 CHECKS = 3  # the number of steps that are compared before anything is timed
-# The number of steps before the clock starts: plans are cached, buffers allocated, code compiled
+# The number of steps before the clock starts: plans are cached, buffers allocated, code compiled.
 WARM = 4
 
 

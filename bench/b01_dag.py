@@ -184,7 +184,7 @@ class ByHand:
     def _backward_lines(self) -> list[str]:
         last = INPUTS + self.dag.nodes - 1
         lines = [f"reduce(v{last}, None, None, total)"]
-        # The name of the array with the adjoint of a value so far
+        # The name of the array with the adjoint of a value so far.
         known: dict[int, str] = {last: "ones"}
         self.names["ones"] = np.ones(self.batch)
         times = "multiply" if self.batch == 1 else "dot"

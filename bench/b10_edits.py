@@ -67,7 +67,7 @@ class Ours:
                 operands.reverse()
             self.values.append(operands[0] + operands[1])
             self.index[self.values[i]] = i
-        # The operand that edits replace
+        # The operand that edits replace.
         self.fixed, self.open = (1, 0) if edges.swapped else (0, 1)
 
     def split(self, look: Look = unseen) -> Step:

@@ -29,7 +29,7 @@ class Following(Sweep):
     def observe(self, slot: int, shape: tuple[int, ...]) -> None:
         """Record a shape that only the value of this node shows, and that the program depends on."""
         graph = self._graph
-        # Its own shapes follow from those of others
+        # Its own shapes follow from those of others.
         own = graph._host.owners.get(slot) == self.number
         # An entry that is there stays: what was built for that shape and not rebuilt now still
         # depends on it.
@@ -39,7 +39,7 @@ class Following(Sweep):
 
     def _moved(self, among: Iterable[int]) -> set[int]:
         """Return which of these nodes have another shape than was recorded; computes them."""
-        # A copy: computing them may build nodes
+        # A copy: computing them may build nodes.
         graph, observed = self._graph, self.observed.copy()
         return {slot for slot in list(among) if handle(graph, slot).value_shape() != observed[slot]}
 
@@ -296,7 +296,7 @@ class Following(Sweep):
         for slot, given in self.seeds.items():
             var = handle(self._graph, slot)
             shape, seed = known_shape(var), known_shape(given)
-            # Otherwise values may be from before the change
+            # Otherwise values may be from before the change.
             following = self._graph._programs.following
             if shape is None and following and not self._graph._scheduler.is_stale(slot):
                 shape = var.value_shape()

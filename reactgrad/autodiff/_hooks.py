@@ -69,7 +69,7 @@ class GradientHook(Lifted):
         result = self.hook(gradient)
         if result is None:
             return gradient
-        # It computed with Vars: reading the value makes the node depend on them
+        # It computed with Vars: reading the value makes the node depend on them.
         if isinstance(result, Handle):
             result = result.value  # type: ignore[attr-defined]
         return self._fitting(result, read_value(gradient, "a gradient")[0])

@@ -55,7 +55,7 @@ class Program(Following):
 
     def _open(self, output: Any, seeds: dict[int, Any]) -> None:
         self._belong_to(output, seeds)
-        # All tuples made here stay, so the collector would scan them in vain
+        # All tuples made here stay, so the collector would scan them in vain.
         with CollectorPause():
             self._start()
         self.number = self._graph._programs.add(self)
@@ -95,7 +95,7 @@ class Program(Following):
         """Release adjoints of nodes that are gone from those that the output's handle keeps."""
         for slot in [slot for slot, var in held.items() if self.given(slot) is not var]:
             del held[slot]
-        # Doubled, so that the cost stays proportional to the requests
+        # Doubled, so that the cost stays proportional to the requests.
         self._room = 2 * len(held) + 8
 
     def adjoint_or_zeros(self, wanted: int) -> Any:

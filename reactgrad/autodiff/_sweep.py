@@ -44,7 +44,7 @@ class Sweep(Rules):
         """Return the Var that callers get for a node whose derivative is zero everywhere."""
         try:
             return zeros_like(self._graph, handle(self._graph, slot))
-        # The node belongs to a former rule, so its shape will never be known
+        # The node belongs to a former rule, so its shape will never be known.
         except OutdatedRuleError:
             programs = self._graph._programs
             if programs.reshaping or programs.changing:

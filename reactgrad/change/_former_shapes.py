@@ -141,7 +141,7 @@ class Shapes:
         if not self._still_so(graph):
             self.clear(graph)
             return False
-        # Strong references, so that none dies meanwhile
+        # Strong references, so that none dies meanwhile.
         programs = [ref() for ref in self._programs.values()]
         form = self._forms.get(self._key(graph, sources))
         if form is None or not sources.keys() <= set(self._leaves):
@@ -211,7 +211,7 @@ class Shapes:
                 scheduler.staleness.put(slot, STALE)
             scheduler.staleness.push(changed)
         self._unbind_beside(graph, form, now, [slot for slot, _ in moving])
-        # Only once all nodes have their values and operands: steps are bound to where these lie
+        # Only once all nodes have their values and operands: steps are bound to where these lie.
         for slot, spec in moving:
             _, bound = self._found[slot].pop(spec, _NOTHING)
             if bound is not None:
@@ -272,7 +272,7 @@ class Shapes:
         ):
             self.clear(graph)
             return
-        # No serial equals it: an interrupt before the last line voids all forms
+        # No serial equals it: an interrupt before the last line voids all forms.
         self._next_serial = -1
         former = self.now or Form(0)
         forms = [former, *[form for form in self._forms.values() if form is not former]]
@@ -400,7 +400,7 @@ def _kept(graph: Core, programs: Iterable[Program]) -> tuple[list[Any], frozense
 def _settle(graph: Core, slot: int, spec: Any, found: Found) -> None:
     """Give a node a spec, and the value that it had when it last had that spec."""
     host, staleness = graph._host, graph._scheduler.staleness
-    # First: after an interrupt the former spec must not stand without a value
+    # First: after an interrupt the former spec must not stand without a value.
     host.specs[slot] = spec
     host.give_back(slot, found)
     host.grads.pop(slot, None)

@@ -35,7 +35,7 @@ def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
     host, scheduler = graph._host, graph._scheduler
     if scheduler.notes or scheduler.computing or graph._observers.calling is not None:
         return False
-    # First, so that the handle of a dead node is not mistaken for a new one at the same address
+    # First, so that the handle of a dead node is not mistaken for a new one at the same address.
     tidy(graph)
     first, given = next(iter(values)), list(values.values())
     together = host.together.get(id(first))

@@ -137,7 +137,7 @@ class _Looking(Block):
         """Make nodes that raised only because of the checks run again when they are read."""
         for slot, stored in list(scheduler.errors.items()):
             if isinstance(stored.error, AnomalyError | MutationError):
-                # By name: a listener must not take it for a touch
+                # By name: a listener must not take it for a touch.
                 Scheduler.invalidate(scheduler, slot)
 
 
@@ -176,7 +176,7 @@ class _Inspector(Through):
         if outcome is not UNCHANGED:
             if self._bad(slot):
                 message = self._message(slot)
-                # A cutoff goes on comparing with the value that readers have
+                # A cutoff goes on comparing with the value that readers have.
                 if slot in host.cutoffs:
                     host.data[slot] = before
                     host.moved(slot)

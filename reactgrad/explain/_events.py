@@ -30,7 +30,7 @@ class EventLog:
         self._host = host
         self.entries: deque[Event] = deque(maxlen=limit)
         self._numbers = count(1)
-        # New nodes with their version; they get their names after they are built
+        # New nodes with their version; they get their names after they are built.
         self._new: list[tuple[int, int]] = []
 
     def limit(self, limit: int) -> None:

@@ -339,7 +339,7 @@ def as_built(
         above, below = [
             unlike(passed.op.call(_beside(operands, beside, way)), read) for way in (1, -1)
         ]
-        # Both ways, since one of them may cross a jump
+        # Both ways, since one of them may cross a jump.
         follows = [name for name in above if name in below]
         if follows:
             places = [i for i, fixed in enumerate(passed.op.layout) if fixed is OPERAND]

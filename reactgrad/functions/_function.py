@@ -269,7 +269,7 @@ class Applied(Lifted):
                 f"{_form_text(self.form)}. Rules are built once: save the same kinds at every run."
             )
         parts += saved
-        # Only `parts` refers to them now, so that results without another owner need no copy
+        # Only `parts` refers to them now, so that results without another owner need no copy.
         del result, saved
         passed = Passed(self.keep_each(parts, arguments))
         passed.attributes = vars(ctx)
@@ -316,7 +316,7 @@ class Applied(Lifted):
                 raise ValueError(f"for {len(self.outputs)} outputs infer returned {result!r:.60}")
             found = each[index]
             if isinstance(found, Spec):
-                # A result is never a weak number
+                # A result is never a weak number.
                 return spec(found.shape, found.dtype, found.device)
             if not isinstance(found, tuple | list) or len(found) != 2:
                 raise TypeError(f"infer returned {type(found).__name__} ({found!r:.60})")

@@ -169,7 +169,7 @@ def _values(graph: Core, slots: list[int]) -> tuple[Any, ...]:
             getattr(graph._host.ops[slot], "outputs", None) is not None
             and slot not in graph._host.pins
         ):
-            # Its outputs hold the values; the function runs again if another output is asked for
+            # Its outputs hold the values; the function runs again if another output is asked for.
             continue
         # A cutoff compares with the old value. Without a cutoff the value of a stale node is not
         # needed.
@@ -231,7 +231,7 @@ def _wanted(graph: Core) -> list[int]:
         holders.update(map(id, pin.parents))
     for slot in host.branches:
         holders.update(map(id, host.ops[slot].branches))
-    # Clear these variables, whose references would count as the user's
+    # Clear these variables, whose references would count as the user's.
     program = programs = seed = held = None
     wanted: list[int] = []
     slots = topology.slots()

@@ -122,7 +122,7 @@ class RecurrentNetwork:
         }
         for key in self._now:
             held = np.asarray(self._held.get(key, 0.0))
-            # A neuron that no input leads to is the same in all samples
+            # A neuron that no input leads to is the same in all samples.
             if held.shape not in ((), (samples,)):
                 raise rg.ShapeError(
                     f"the network is in the middle of {held.size} sequences and was given {samples} "

@@ -65,7 +65,7 @@ def _call(graph: Core, problems: list[Exception]) -> None:
             # Taken from the list before the call: after an interrupt the rest is called the next
             # time.
             observer, arguments = calls.pop()
-            # Otherwise another observer has cancelled it
+            # Otherwise another observer has cancelled it.
             if observer.active or observer.kind == "removed":
                 observers.calling = observer
                 try:

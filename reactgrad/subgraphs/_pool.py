@@ -183,10 +183,8 @@ class Instances:
                 instances.append(instance)
                 if differing is None:
                     differing = instance.differing(graph, arguments)
-                with (
-                    graph._scheduler.notes.aside()
-                    # Not noted by a transaction, as for a new instance: nothing saw its former feeds
-                ):
+                # Not noted by a transaction, as for a new instance: nothing saw its former feeds.
+                with graph._scheduler.notes.aside():
                     instance.feed(graph, differing)
                 return instance
         return None

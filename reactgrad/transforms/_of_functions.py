@@ -220,7 +220,7 @@ def _follows(fn: Callable[..., Any], x: Any, y: Any, args: Sequence[Any], kwargs
         instead = x._graph.const(nearby(x.value, way))
         other: Any = fn(*[instead if arg is x else arg for arg in args], **kwargs)
         other = getattr(other, "value", other)
-        # Both ways must differ: one may cross a jump
+        # Both ways must differ: one may cross a jump.
         if np.array_equal(y.value, other, equal_nan=True):
             return False
     return True
