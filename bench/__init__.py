@@ -1,12 +1,15 @@
-"""Benchmarks: every workload with its peers beside us, measured in turns.
+"""Benchmarks: every workload with its peers beside reactgrad, measured in turns.
 
-- ``b01_...`` to ``b14_...``  one workload a file: ours, the peers, what both must compute
-- ``_case``                   what a workload is made of
-- ``_workloads``              the list of all workloads
-- ``_measure``, ``_apart``    interleaved timing; sides that need a process of their own
-- ``_goal``, ``_table``       what a figure should be; the printed table
-- ``_machine``, ``_peers``    where figures were taken; packages that may be absent
-- ``conftest``                the same workloads for ``pytest bench``, with pytest-benchmark
+- ``b01_...`` to ``b17_...``: one workload a file: ours, the peers, and the result that all must
+  compute.
+- ``_case``: the parts of a workload.
+- ``_workloads``: the list of all workloads.
+- ``_measure``, ``_apart``: timing in turns; sides that need a process of their own.
+- ``_run``: runs the cases of a workload and makes lines of the table.
+- ``_goal``, ``_table``, ``_spread``: bounds for figures; the printed table; several tables as one.
+- ``_calls``: counts calls of functions.
+- ``_machine``, ``_peers``: the machine that figures come from; packages that may be absent.
+- ``conftest``: the same workloads for ``pytest bench``, with pytest-benchmark.
 
 ``python -m bench`` prints the table; ``README.md`` says what bounds each figure.
 """

@@ -15,12 +15,15 @@ from bench._machine import describe, fix_threads
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; 1 if outputs differ or a workload fails, whatever the figures; 2 where it cannot begin."""
+    """Print the table.
+
+    Return 1 if outputs differ or a workload fails, whatever the figures; 2 where it cannot begin.
+    """
     fix_threads()
     warnings.filterwarnings("ignore", module=r"(torch|jax|loman|pandas)\b")
     from bench._peers import installed
 
-    if not installed("pytest_benchmark"):  # which the next ones import
+    if not installed("pytest_benchmark"):  # the modules below import it
         print('python -m bench needs the bench extra: pip install -e ".[bench]"', file=sys.stderr)
         return 2
     from bench._case import Setting
@@ -113,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
             content["permuted"] = [line.as_dict() for line in variants]
         options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False))
     failed = [line for line in (*found, *variants) if line.failed]
-    for line in failed:  # again, where whoever reads only the end sees it
+    for line in failed:  # again, for readers of the end only
         print(f"{line.number} {line.case}: {line.note}")
     return 1 if failed else 0
 

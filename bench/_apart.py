@@ -1,7 +1,7 @@
-"""A side in a process of its own, where others would fight with ours for threads, or be in its way.
+"""A side in a process of its own, where other sides would compete for threads or disturb it.
 
-The processes work in turns, never at the same time: one waits for its next order while another one is
-being timed.
+The processes work in turns, never at the same time: one waits for its next order while another one
+is being timed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from bench._case import Contest, Setting
 
 
 class Apart:
-    """A side of a contest, found again by its names in the process that runs it.
+    """A side of a contest in another process, which finds it by module and position.
 
     Parameters
     ----------
     module
         The module of the workload.
     case, side
-        Which of its cases, and which side of that.
+        The positions of the case and of its side.
     """
 
     def __init__(

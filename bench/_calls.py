@@ -1,4 +1,4 @@
-"""Counts the calls of functions; what is timed counts nothing."""
+"""Counters for calls of functions; timed code counts nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Calls:
-    """Wraps functions, and knows how often all of them were called.
+    """Wraps functions and counts all their calls together.
 
     Examples
     --------
@@ -29,5 +29,5 @@ class Calls:
 
 
 def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """In place of ``Calls`` where time is measured."""
+    """Return the function itself; takes the place of ``Calls`` where time is measured."""
     return function

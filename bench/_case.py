@@ -1,8 +1,8 @@
-"""What a workload is made of.
+"""The parts of a workload.
 
-A `Workload` is one row of the list of goals. It has *cases*: a `Contest` times the same work done by
-several *sides*, ours and its peers; a `Count` compares numbers that are counted and not timed; `Later`
-names what cannot be measured yet.
+A `Workload` is one row of the list of goals. It has *cases*: a `Contest` times the same work done
+by several *sides*, ours and its peers; a `Count` compares numbers that are counted and not timed;
+`Later` names what cannot be measured yet.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ def same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Setting:
-    """Which variant of a workload to make.
+    """A variant of a workload.
 
     Attributes
     ----------
     small
-        Sizes that take no time, to show that all works; figures mean nothing then.
+        True for sizes that take no time, to show that all works; figures mean nothing then.
     permuted
-        Another topology seed, op order or shape: nothing may be tuned to one graph.
+        True for another topology seed, op order or shape: nothing may be tuned to one graph.
     """
 
     small: bool = False
     permuted: bool = False
 
     def size(self, full: int, small: int) -> int:
-        """The size for this setting."""
+        """Return the size for this setting."""
         return small if self.small else full
 
 
@@ -50,7 +50,7 @@ class Side:
     Attributes
     ----------
     build
-        Makes what is there before the first step, and returns the step: from inputs to outputs.
+        Prepares everything before the first step, and returns the step: from inputs to outputs.
     take
         Brings drawn inputs into the form this side wants; not timed.
     show
@@ -58,10 +58,10 @@ class Side:
     needs
         The package that must be installed, if it is not one of ours.
     apart
-        Whether it runs in a process of its own, since its threads would disturb the others', or what
+        True if it runs in a process of its own, since its threads would disturb the others', or what
         the others have loaded would disturb it.
     reports
-        Whether its step returns the seconds that count, instead of being timed.
+        True if its step returns the seconds that count, instead of being timed.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Peer:
-    """A side to be measured against; without a goal, for information."""
+    """A side to be compared with; without a goal, for information only."""
 
     side: Side
     goal: Goal | None = None
@@ -92,16 +92,16 @@ class Contest:
     goal
         For ours alone.
     unit, per
-        What a figure is the time of, and how many of them one step does.
+        The unit whose time a figure is, and the number of them in one step.
     keep
-        Whether the caller still holds the outputs of a step while the next one runs.
+        True if the caller still holds the outputs of a step while the next one runs.
     rtol, atol
-        How far outputs may differ.
+        The allowed difference of outputs.
     constant
-        Whether the outputs are the same for all inputs; else they must differ, or to compare them
+        True if the outputs are the same for all inputs; else they must differ, or to compare them
         would say nothing.
     alike
-        Whether all sides compute the same; not where one graph is measured beside a larger one.
+        True if all sides compute the same; false where one graph is measured beside a larger one.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Contest:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Ours first."""
+        """All sides, ours first."""
         return (self.ours, *[peer.side for peer in self.peers])
 
 
@@ -130,7 +130,7 @@ class Count:
     Attributes
     ----------
     measure
-        Returns ours and the other one (``None``: there is no other one).
+        Returns our number and the other one (``None`` if there is none).
     """
 
     name: str
@@ -142,7 +142,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Later:
-    """What cannot be measured yet, and which work it belongs to."""
+    """A case that cannot be measured yet, and the work that it waits for."""
 
     name: str
     reason: str

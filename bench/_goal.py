@@ -1,4 +1,4 @@
-"""What a figure should be."""
+"""Bounds that figures should keep."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Goal:
     kind: str
 
     def met(self, ours: float, peer: float | None) -> bool:
-        """Whether the medians `ours` and `peer` (or the paired ratio and 1) reach the goal.
+        """Return whether the medians `ours` and `peer` (or the paired ratio and 1) reach the goal.
 
         Examples
         --------
@@ -40,20 +40,20 @@ class Goal:
 
 
 def at_most(limit: float) -> Goal:
-    """At most `limit` times the peer's figure."""
+    """Return the goal of at most `limit` times the peer's figure."""
     return Goal(limit, "at most")
 
 
 def faster(limit: float) -> Goal:
-    """At least `limit` times faster (or fewer) than the peer."""
+    """Return the goal of being at least `limit` times faster (or fewer) than the peer."""
     return Goal(limit, "faster")
 
 
 def within(limit: float) -> Goal:
-    """At most `limit`, whatever others need."""
+    """Return the goal of at most `limit`, whatever the peers need."""
     return Goal(limit, "within")
 
 
 def exactly() -> Goal:
-    """The same number as the peer's: for counts."""
+    """Return the goal of the same number as the peer's, for counts."""
     return Goal(1.0, "exactly")

@@ -1,4 +1,4 @@
-"""Where figures were taken: machine, threads, versions."""
+"""The machine that figures come from: processor, threads, versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench._peers import THREADS
 
 PACKAGES = ("numpy", "torch", "jax", "reaktiv", "loman", "numexpr", "networkx")
 
-# Read when the libraries are loaded, so set before: the same threads for all.
+# The libraries read these when they are loaded, so they are set before: the same threads for all.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": str(THREADS),
     "OPENBLAS_NUM_THREADS": str(THREADS),
@@ -26,12 +26,15 @@ ENVIRONMENT = {
 
 
 def fix_threads() -> None:
-    """Give this process and those it starts the same number of threads; before NumPy is imported."""
+    """Give this process and those it starts the same number of threads.
+
+    Call it before NumPy is imported.
+    """
     os.environ.update(ENVIRONMENT)
 
 
 def describe() -> dict[str, str]:
-    """Machine, threads and versions, by name."""
+    """Return machine, threads and versions, by name."""
     found = {
         "cpu": _cpu(),
         "cores": str(os.cpu_count()),
@@ -45,7 +48,9 @@ def describe() -> dict[str, str]:
 
 
 def _yardstick() -> float:
-    """Nanoseconds that the shortest NumPy call takes here and now: what absolute figures lean on."""
+    """Return the nanoseconds of the shortest NumPy call on this machine now, to which absolute
+    figures relate.
+    """
     import numpy as np
 
     one, out = np.ones(1), np.empty(1)

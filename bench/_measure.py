@@ -1,8 +1,8 @@
-"""Measures the sides of a contest in turns, after checking that their outputs are equal.
+"""Measures the sides of a contest in turns, after a check that their outputs are equal.
 
-All sides do a stretch of steps each, then all do the next one, in the other order, and so on: what
-else runs on the machine hits all of them alike. A ratio is the median over the rounds of ours / theirs
-within one round.
+All sides do a stretch of steps each, then all do the next one in the opposite order, and so on:
+disturbances on the machine hit all of them alike. A ratio is the median over the rounds of ours /
+theirs within one round.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from pytest_benchmark.stats import Stats
 
 from bench._case import Contest, Side, Step
 
-CHECKS = 3  # so many steps are compared before anything is timed
-WARM = 4  # so many steps go before the clock: plans are cached, buffers allocated, code compiled
+CHECKS = 3  # the number of steps that are compared before anything is timed
+# The number of steps before the clock starts: plans are cached, buffers allocated, code compiled.
+WARM = 4
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to measure.
+    """The length of measurements.
 
     Attributes
     ----------
     stretch
-        Seconds that the steps of one side take at least before it is the next one's turn.
+        The least seconds of one side's steps before the next side's turn.
     budget
         Seconds for a contest, once it has had its least number of rounds.
     least, most
         Bounds of the number of rounds.
     cpu
-        Whether CPU seconds of all threads count instead of elapsed ones. On a busy machine these
-        vary less; they are unfair to who uses several threads.
+        True if CPU seconds of all threads count instead of elapsed ones. On a busy machine these
+        vary less; they are unfair to sides that use several threads.
     """
 
     stretch: float
@@ -63,11 +64,11 @@ class Runner(Protocol):
         ...
 
     def seconds(self, seed: int, count: int) -> float:
-        """Do so many steps on new inputs, and return what one of them took."""
+        """Do `count` steps on new inputs, and return the seconds of one of them."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         ...
 
 
@@ -79,7 +80,7 @@ class Here:
         self._side = side
         self._clock = process_time if cpu else perf_counter
         self._step: Step = side.build()
-        self._former: list[Any] = []  # inputs that a side may hold still
+        self._former: list[Any] = []  # inputs that the side may still hold
 
     def _inputs(self, seed: int, count: int) -> list[Any]:
         rng = np.random.default_rng(seed)
@@ -94,7 +95,7 @@ class Here:
         if self._side.reports:
             return sum(self._step(one) for one in inputs) / count
         took = timed(self._step, inputs, self._contest.keep, self._clock)
-        self._former = inputs  # to free the ones before is no part of a step, whoever was the last
+        self._former = inputs  # kept, so that freeing them is not timed in a later step of any side
         return took / count
 
     def close(self) -> None:
@@ -102,7 +103,7 @@ class Here:
 
 
 def timed(step: Step, inputs: Sequence[Any], keep: bool, clock: Callable[[], float]) -> float:
-    """Seconds that `step` takes for all of `inputs`."""
+    """Return the seconds that `step` takes for all of `inputs`."""
     if not keep:
         began = clock()
         for one in inputs:
@@ -113,12 +114,12 @@ def timed(step: Step, inputs: Sequence[Any], keep: bool, clock: Callable[[], flo
     for one in inputs:
         result = step(one)
     ended = clock()
-    del result  # to free what was built is no part of building it
+    del result  # after the clock: freeing is no part of building
     return ended - began
 
 
 def flat(outputs: Any) -> list[Any]:
-    """Nested sequences of numbers and arrays as a list of arrays.
+    """Return nested sequences of numbers and arrays as a list of arrays.
 
     Examples
     --------
@@ -165,7 +166,7 @@ def check(contest: Contest, runners: Sequence[tuple[str, Runner]]) -> None:
 
 
 def agree(contest: Contest, ours: list[Any], theirs: list[Any]) -> bool:
-    """Whether the outputs count as equal."""
+    """Return whether the outputs count as equal."""
     try:
         compare(contest, "", ours, theirs)
     except DifferentOutputs:
@@ -175,17 +176,17 @@ def agree(contest: Contest, ours: list[Any], theirs: list[Any]) -> bool:
 
 @dataclass
 class Laps:
-    """What the sides of a contest took, round by round, in seconds a unit."""
+    """The times of the sides of a contest, round by round, in seconds a unit."""
 
     sides: list[str]
     rounds: list[list[float]] = field(default_factory=list[list[float]])
 
     def times(self, side: int) -> Stats:
-        """The statistics of one side."""
+        """Return the statistics of one side."""
         return _stats(lap[side] for lap in self.rounds)
 
     def ratios(self, side: int) -> Stats:
-        """The statistics of ours / theirs within each round."""
+        """Return the statistics of ours / theirs within each round."""
         return _stats(lap[0] / lap[side] for lap in self.rounds)
 
 
@@ -201,7 +202,7 @@ def duel(contest: Contest, runners: Sequence[tuple[str, Runner]], pace: Pace) ->
     if contest.alike:
         check(contest, runners)
     gc.collect()
-    gc.freeze()  # so that nobody pays for looking through the other's objects
+    gc.freeze()  # so that no side pays for a collection that scans the other's objects
     try:
         counts = [_count(runner, pace) for _, runner in runners]
         laps = Laps([name for name, _ in runners])
@@ -222,7 +223,7 @@ def duel(contest: Contest, runners: Sequence[tuple[str, Runner]], pace: Pace) ->
 
 
 def _count(runner: Runner, pace: Pace) -> int:
-    """How many steps make a stretch; warms up on the way."""
+    """Return the number of steps that make a stretch; warms up on the way."""
     if not pace.stretch:
         return 1
     best = runner.seconds(10, 1)

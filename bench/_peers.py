@@ -10,7 +10,7 @@ THREADS = 2
 
 
 def installed(package: str) -> bool:
-    """Whether a package can be imported; does not import it.
+    """Return whether a package can be imported, without importing it.
 
     Examples
     --------
@@ -21,7 +21,9 @@ def installed(package: str) -> bool:
 
 
 def load(package: str) -> Any:
-    """Import a peer, set up for a fair comparison: same threads, and 64-bit floats where we have them."""
+    """Import a peer, set up for a fair comparison: the same threads, and 64-bit floats where ours
+    has them.
+    """
     module: Any = import_module(package)
     if package == "torch":
         module.set_num_threads(THREADS)

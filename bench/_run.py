@@ -1,4 +1,4 @@
-"""Runs the cases of a workload, and makes the lines of the table of what they gave."""
+"""Runs the cases of a workload, and makes lines of the table from the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = "peer not installed: pip install .[bench]"
 
 
 def lines(module: str, setting: Setting, pace: Pace) -> Iterator[Line]:
-    """Measure all cases of the workload in `module`."""
+    """Measure all cases of the workload in `module`, and yield their lines."""
     workload = workload_of(module)
     for index, case in enumerate(workload.cases(setting)):
         name = f"{workload.title}: {case.name}"
@@ -124,11 +124,11 @@ def _peer_failed(error: Exception) -> str:
 
 
 class PeerError(Exception):
-    """A peer raised; its name, and what it raised."""
+    """A peer raised. Arguments: its name, and its error."""
 
 
 class OfPeer:
-    """A peer's runner, which says whose errors its errors are."""
+    """A peer's runner, which marks its errors as those of the peer."""
 
     def __init__(self, name: str, runner: Runner) -> None:
         self._name = name
@@ -151,7 +151,7 @@ class OfPeer:
 def _built(
     contest: Contest, side: Side, module: str, setting: Setting, index: int, at: int, cpu: bool
 ) -> Runner:
-    # At small sizes no thread pool has anything to do, and starting processes takes long.
+    # At small sizes thread pools have nothing to do, and starting processes takes long.
     if side.apart and not setting.small:
         return Apart(module, setting, index, at, cpu=cpu)
     return Here(contest, side, cpu=cpu)

@@ -16,7 +16,7 @@ HEAD = ("", "case", "ours", "peer", "beside", "ratio", "goal", "met")
 
 
 def spread(files: Sequence[Path]) -> str:
-    """A table in Markdown of what ``python -m bench --json`` wrote into these files.
+    """Return a table in Markdown of several files written by ``python -m bench --json``.
 
     Raises
     ------

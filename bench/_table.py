@@ -8,7 +8,8 @@ from typing import Any
 from bench._goal import Goal
 
 HEADER = ("", "case", "ours", "peer", "", "ours : peer", "goal", "")
-# A permuted variant may be so much of the figure that it varies: else that is tuned to its graph.
+# The largest allowed ratio of a permuted variant to its figure; more means that the figure is tuned
+# to its graph.
 PERMUTED = 1.2
 
 WIDTHS = (4, 66, 10, 10, 22, 28, 8, 7)
@@ -16,7 +17,7 @@ WIDTHS = (4, 66, 10, 10, 22, 28, 8, 7)
 
 @dataclass(frozen=True)
 class Figure:
-    """A median with the quartiles around it, of so many rounds."""
+    """A median with the quartiles around it, and the number of rounds."""
 
     median: float
     low: float
@@ -25,12 +26,12 @@ class Figure:
 
     @classmethod
     def of(cls, stats: Any) -> Figure:
-        """The figure of what pytest-benchmark collects."""
+        """Return the figure for the statistics that pytest-benchmark collects."""
         return cls(stats.median, stats.q1, stats.q3, stats.rounds)
 
     @classmethod
     def exact(cls, number: float) -> Figure:
-        """A number that was counted."""
+        """Return the figure for a number that was counted."""
         return cls(number, number, number, 1)
 
 
@@ -48,13 +49,13 @@ class Line:
     ratio: Figure | None = None  # ours / peer
     goal: Goal | None = None
     note: str = ""
-    verdict: bool = True  # whether figures may be judged: not at small sizes
+    verdict: bool = True  # False at small sizes, where figures must not be judged
     failed: bool = False
-    permuted: float | None = None  # of a permuted variant: what it is of the figure that it varies
+    permuted: float | None = None  # of a permuted variant: its ratio to the figure
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; ``None`` where there is none or nothing to judge."""
+        """True if the goal is met, ``None`` where there is none or nothing to judge."""
         if self.goal is None or self.ours is None or not self.verdict:
             return None
         if self.goal.kind == "within":
@@ -66,12 +67,12 @@ class Line:
         return self.goal.met(self.ratio.median, 1.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the line for JSON."""
         return asdict(self) | {"met": self.met}
 
 
 def beside(line: Line, figure: Line) -> Line:
-    """The line of a permuted variant, with what it is of the figure that it varies."""
+    """Return the line of a permuted variant, with its ratio to the figure that it varies."""
     factor = None
     if line.ratio is not None and figure.ratio is not None:
         factor = line.ratio.median / figure.ratio.median if figure.ratio.median else None
@@ -84,12 +85,12 @@ def beside(line: Line, figure: Line) -> Line:
 
 
 def header() -> str:
-    """The head of the table."""
+    """Return the head of the table."""
     return _row(HEADER) + "\n" + "-" * (sum(WIDTHS) + len(WIDTHS) - 1)
 
 
 def cells(line: Line) -> tuple[str, ...]:
-    """What stands in the columns of the table."""
+    """Return the columns of a line."""
     met = line.met
     return (
         line.number,
@@ -104,7 +105,7 @@ def cells(line: Line) -> tuple[str, ...]:
 
 
 def printed(line: Line) -> str:
-    """A line of the table as text."""
+    """Return a line of the table as text."""
     text = _row(cells(line))
     return f"{text}  {line.note}".rstrip() if line.note else text.rstrip()
 
@@ -118,12 +119,12 @@ def _amount(figure: Figure | None, seconds: bool) -> str:
         return "–"
     if seconds:
         return in_time(figure.median)
-    whole = figure.median == int(figure.median)  # what was counted is said to its last figure
+    whole = figure.median == int(figure.median)  # counts are shown in full
     return f"{figure.median:,.0f}" if whole else _figures(figure.median)
 
 
 def in_time(seconds: float) -> str:
-    """Seconds in a unit that a person reads.
+    """Return seconds in a readable unit.
 
     Examples
     --------
@@ -145,7 +146,7 @@ def _ratio(line: Line) -> str:
     if (line.goal is None or line.goal.kind == "faster") and median not in (0, 1):
         if median > 1:
             word = " slower" if line.seconds else " more"
-        else:  # said from the side that is ahead
+        else:  # as a factor by which ours is ahead
             word = " faster" if line.seconds else " fewer"
             median, low, high = 1 / median, 1 / (high or median), 1 / (low or median)
     spread = f" ({_figures(low)}–{_figures(high)})" if figure.rounds > 1 else ""
@@ -153,7 +154,7 @@ def _ratio(line: Line) -> str:
 
 
 def _figures(number: float) -> str:
-    """Three of its figures, or all before the point.
+    """Return a number with three significant digits, or all before the point.
 
     Examples
     --------

@@ -8,24 +8,24 @@ from pkgutil import iter_modules
 import bench
 from bench._case import Workload
 
-# Named, so that nobody thinks they were forgotten.
+# Listed here to show that they are planned.
 LATER = {
     "B15": "on a GPU: belongs to the work on CuPy",
 }
 
 
 def modules() -> list[str]:
-    """The modules that hold a workload each."""
+    """Return the names of the modules that hold a workload each."""
     names = sorted(found.name for found in iter_modules(bench.__path__))
     return [f"bench.{name}" for name in names if name[0] == "b" and name[1:3].isdecimal()]
 
 
 def workload_of(module: str) -> Workload:
-    """The workload that a module holds."""
+    """Return the workload that a module holds."""
     return import_module(module).WORKLOAD
 
 
 def numbers() -> list[str]:
-    """All numbers of the table, those to come included."""
+    """Return all numbers of the table, planned ones included."""
     found = {workload_of(module).number for module in modules()} | set(LATER)
     return sorted(found, key=lambda number: int(number[1:]))

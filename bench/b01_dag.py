@@ -17,8 +17,8 @@ from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import at_most
 
 INPUTS = 8
-WIDTH = 32  # how many values wait for a consumer
-WINDOW = 64  # how far back a node looks
+WIDTH = 32  # the number of values that wait for a consumer
+WINDOW = 64  # the distance to a node's earliest operand
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Dag:
     """Nodes as pairs of earlier values; values are counted from the inputs on."""
 
     pairs: list[tuple[int, int]]
-    swapped: bool  # whether the second product comes first
+    swapped: bool  # True if the second product comes first
 
     @property
     def nodes(self) -> int:
@@ -34,7 +34,7 @@ class Dag:
 
 
 def random_dag(setting: Setting) -> Dag:
-    """A DAG in which every value is used and all lead to the last node."""
+    """Return a DAG in which every value is used and all lead to the last node."""
     pick = Random(5 if setting.permuted else 1)
     nodes = setting.size(1000, 20)
     unused = list(range(INPUTS))
@@ -42,7 +42,7 @@ def random_dag(setting: Setting) -> Dag:
     for i in range(nodes):
         last = INPUTS + i
         left = nodes - i
-        if len(unused) > left:  # time to come together
+        if len(unused) > left:  # join the open ends
             a, b = pick.sample(unused, 2)
         else:
             waiting = len(unused) >= min(WIDTH, left)
@@ -59,7 +59,7 @@ def _recent(pick: Random, last: int) -> int:
 
 
 def first_weights(dag: Dag) -> np.ndarray:
-    """The weights at the start, one row a node."""
+    """Return the weights at the start, one row a node."""
     return np.random.default_rng(7).normal(0.0, 0.8, (dag.nodes, 2))
 
 
@@ -96,7 +96,7 @@ class Model:
         return step
 
     def gradient(self) -> Step:
-        """Gradients lie where the graph keeps them, as those by hand do."""
+        """Return a step whose gradients stay where the graph keeps them, as those by hand do."""
         total = self.output.sum()
         gradients = rg.grad(total, self.flat_weights)
         forward = self.graph.forward
@@ -109,7 +109,7 @@ class Model:
         return step
 
     def gradient_kept(self) -> Step:
-        """Each gradient is handed out, and stays as it is."""
+        """Return a step that hands out each gradient, which then stays as it is."""
         step = self.gradient()
 
         def kept(rows: Any) -> Any:
@@ -120,7 +120,7 @@ class Model:
 
 
 def built(dag: Dag, inputs: Any, weights: Any, tanh: Callable[[Any], Any]) -> Any:
-    """The last node of the DAG, in any library whose values know ``*`` and ``+``."""
+    """Return the last node of the DAG, in any library whose values support ``*`` and ``+``."""
     values = list(inputs)
     for (a, b), (w1, w2) in zip(dag.pairs, weights, strict=True):
         if dag.swapped:
@@ -131,18 +131,18 @@ def built(dag: Dag, inputs: Any, weights: Any, tanh: Callable[[Any], Any]) -> An
 
 
 def read(outputs: Any) -> Any:
-    """The values of a total and its gradients."""
+    """Return the values of a total and its gradients."""
     total, gradients = outputs
     return total.value, np.array([gradient.value for gradient in gradients])
 
 
 class ByHand:
-    """The same calls on arrays that are there already, one statement each.
+    """The same calls on existing arrays, one statement each.
 
-    As fast as NumPy can be called: straight-line code, every result in an array of its own or in
-    a scratch array that is not an operand (``out=`` over an operand is slower), numbers without an axis
-    beside arrays (which broadcast at a third of the cost of those with one), one copy for all inputs and
-    one for all weights, dot products where a gradient is summed over the batch.
+    As fast as NumPy can be called: straight-line code, every result in an array of its own or in a
+    scratch array that is not an operand (``out=`` over an operand is slower), numbers without an
+    axis beside arrays (which broadcast at a third of the cost of those with one), one copy for all
+    inputs and one for all weights, dot products where a gradient is summed over the batch.
     """
 
     def __init__(self, dag: Dag, batch: int) -> None:
@@ -184,7 +184,8 @@ class ByHand:
     def _backward_lines(self) -> list[str]:
         last = INPUTS + self.dag.nodes - 1
         lines = [f"reduce(v{last}, None, None, total)"]
-        known: dict[int, str] = {last: "ones"}  # where the adjoint of a value lies so far
+        # The name of the array with the adjoint of a value so far.
+        known: dict[int, str] = {last: "ones"}
         self.names["ones"] = np.ones(self.batch)
         times = "multiply" if self.batch == 1 else "dot"
         for i in reversed(range(self.dag.nodes)):
@@ -254,11 +255,12 @@ class ByHand:
 
 
 def draw_inputs(batch: int) -> Callable[[np.random.Generator], Any]:
-    """New values for the inputs, one row each."""
+    """Return a function that draws new values for the inputs, one row each."""
     return lambda rng: rng.normal(size=(INPUTS, batch))
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     dag = random_dag(setting)
     found: list[Case] = []
     for batch in (1, 30 if setting.permuted else 32):
@@ -317,4 +319,5 @@ WORKLOAD = Workload("B1", "random DAG", cases)
 
 
 def test_b01(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,5 +1,7 @@
-"""B2: the random DAG of B1 beside PyTorch eager; also by the register machine, and defined anew at
-every step, as PyTorch does. Values and gradients are handed out one by one, as PyTorch's are.
+"""B2: the random DAG of B1 beside PyTorch eager.
+
+Also by the register machine, and defined anew at every step, as PyTorch does. Values and gradients
+are handed out one by one, as PyTorch's are.
 """
 
 from __future__ import annotations
@@ -49,19 +51,19 @@ class Torch:
 
 
 def tensors(rows: Any) -> Any:
-    """The inputs as tensors of their own."""
+    """Return the inputs as separate tensors."""
     torch = load("torch")
     return [torch.tensor(row) for row in rows]
 
 
 def read_torch(outputs: Any) -> Any:
-    """A total and its gradients, for comparing."""
+    """Return a total and its gradients, for comparing."""
     total, gradients = outputs
     return total.item(), [gradient.item() for gradient in gradients]
 
 
 def redefined(dag: Dag, batch: int) -> Step:
-    """The model of B1 written anew at every step, from the same leaves."""
+    """Return a step that writes the model of B1 anew, from the same leaves."""
     model = Model(dag, batch)
     reuse = model.graph.reuse
 
@@ -78,6 +80,7 @@ def redefined(dag: Dag, batch: int) -> Step:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     dag = random_dag(setting)
     found: list[Case] = []
     for batch in (1, 30 if setting.permuted else 32):
@@ -131,4 +134,5 @@ WORKLOAD = Workload("B2", "random DAG", cases)
 
 
 def test_b02(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

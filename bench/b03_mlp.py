@@ -1,8 +1,8 @@
 """B3: one training step of a small network, beside NumPy by hand and PyTorch eager.
 
-Two layers with relu between, softmax cross entropy, plain gradient descent, float32. A step takes a new
-batch and its labels, and gives the loss; the params follow. Also with batches of three lengths, as of an
-epoch, its end and an evaluation.
+Two layers with relu between, softmax cross entropy, plain gradient descent, float32. A step takes a
+new batch and its labels, and returns the loss; the params follow. Also with batches of three
+lengths, as of an epoch, its end and an evaluation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench._goal import at_most, faster
 from bench._peers import load
 
 RATE = 0.01
-# Larger arrays are adopted by `set`, smaller ones copied: binding anew costs more than a small copy.
+# `set` adopts larger arrays and copies smaller ones: binding again costs more than a small copy.
 ADOPTED = 1 << 17
 
 Sizes = tuple[int, int, int, int]
@@ -34,7 +34,7 @@ LENGTHS = (32, 7, 100)
 
 
 def first_params(sizes: Sizes) -> list[np.ndarray]:
-    """Weights and biases at the start."""
+    """Return weights and biases at the start."""
     _, inputs, hidden, outputs = sizes
     rng = np.random.default_rng(3)
     return [
@@ -46,13 +46,15 @@ def first_params(sizes: Sizes) -> list[np.ndarray]:
 
 
 def moved(sizes: Sizes) -> Callable[[Any], Any]:
-    """The loss, and how far each param has gone from where it started, for comparing."""
+    """Return a function that returns the loss, and the distance of each param from its start, for
+    comparing.
+    """
     start = first_params(sizes)
     return lambda found: (found[0], [(w - at) / RATE for w, at in zip(found[1], start)])
 
 
 def drawn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
-    """A new batch: samples, and the number of each one's class."""
+    """Return a function that draws a new batch: samples, and the number of each one's class."""
     batch, inputs, _, outputs = sizes
     return lambda rng: (
         rng.standard_normal((batch, inputs), dtype="f4"),
@@ -61,19 +63,20 @@ def drawn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
 
 
 def drawn_in_turn(sizes: Sizes) -> Callable[[np.random.Generator], Any]:
-    """A new batch of one of three lengths."""
+    """Return a function that draws a new batch of one of three lengths."""
     _, inputs, hidden, outputs = sizes
     draws = [drawn((length, inputs, hidden, outputs)) for length in LENGTHS]
     return lambda rng: draws[rng.integers(len(LENGTHS))](rng)
 
 
 def one_hot(sizes: Sizes) -> Callable[[Any], Any]:
-    """Labels as rows of zeros and a one, as arrays want them."""
+    """Return a function that turns labels into rows of zeros and a one, as arrays need them."""
     rows = np.eye(sizes[3], dtype="f4")
     return lambda batch: (batch[0], rows[batch[1]])
 
 
 def ours(sizes: Sizes) -> Step:
+    """Return a step of one graph."""
     batch, inputs, _, outputs = sizes
     g = rg.Graph()
     x = g.input(np.zeros((batch, inputs), "f4"))
@@ -103,7 +106,7 @@ def ours(sizes: Sizes) -> Step:
 
 
 def ours_in_turn(sizes: Sizes) -> Step:
-    """One graph whose inputs take batches of any length."""
+    """Return a step of one graph whose inputs take batches of any length."""
     _, inputs, _, outputs = sizes
     g = rg.Graph()
     x = g.input(shape=(None, inputs), dtype="f4")
@@ -128,7 +131,9 @@ def ours_in_turn(sizes: Sizes) -> Step:
 
 
 def by_hand(sizes: Sizes) -> Step:
-    """Every result in an array that is there already; the closed form of the loss's gradient."""
+    """Return a step by NumPy: every result in an existing array, the loss's gradient by its closed
+    form.
+    """
     batch, _, hidden, outputs = sizes
     w1, b1, w2, b2 = first_params(sizes)
     z1, a1, h, dh, dz1 = (np.empty((batch, hidden), "f4") for _ in range(5))
@@ -137,13 +142,13 @@ def by_hand(sizes: Sizes) -> Step:
     sum_of_logs, picked, loss = (np.empty((), "f4") for _ in range(3))
     positive = np.empty((batch, hidden), bool)
     dw1, db1, dw2, db2 = (np.empty_like(w) for w in (w1, b1, w2, b2))
-    # Without an axis: so they broadcast at a third of the cost.
+    # Without an axis they broadcast at a third of the cost.
     zero, share, rate = np.zeros((), "f4"), np.full((), 1 / batch, "f4"), np.full((), RATE, "f4")
     w2_t, h_t = w2.T, h.T
-    # Of matrices the same product as `np.matmul`, with less around it.
+    # For matrices the same product as `np.matmul`, with less overhead.
     matmul, add, multiply, subtract = np.dot, np.add, np.multiply, np.subtract
     maximum, exp, log, greater, divide = np.maximum, np.exp, np.log, np.greater, np.divide
-    # NumPy's stubs know these two with keywords only.
+    # NumPy's stubs have these two with keywords only.
     reduce_max: Any = np.maximum.reduce
     reduce: Any = np.add.reduce
     flat_shifted = shifted.reshape(-1)
@@ -184,6 +189,7 @@ def by_hand(sizes: Sizes) -> Step:
 
 
 def in_torch(sizes: Sizes) -> Step:
+    """Return a step by PyTorch."""
     torch = load("torch")
     functional = torch.nn.functional
     params = [torch.from_numpy(first).requires_grad_() for first in first_params(sizes)]
@@ -204,11 +210,13 @@ def in_torch(sizes: Sizes) -> Step:
 
 
 def tensors(batch: Any) -> Any:
+    """Return a batch as tensors."""
     torch = load("torch")
     return torch.from_numpy(batch[0]), torch.from_numpy(batch[1])
 
 
 def torch_side(sizes: Sizes) -> Side:
+    """Return PyTorch's side of a contest."""
     return Side(
         "PyTorch eager",
         lambda: in_torch(sizes),
@@ -220,7 +228,7 @@ def torch_side(sizes: Sizes) -> Side:
 
 
 def in_turn(setting: Setting) -> Contest:
-    """Batches of several lengths, in any order."""
+    """Return the contest with batches of several lengths, in any order."""
     sizes = (1, 72, 56, 11) if setting.permuted else (1, 64, 64, 10)
     if setting.small:
         sizes = (1, 5, 6, 3)
@@ -235,9 +243,10 @@ def in_turn(setting: Setting) -> Contest:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     found: list[Case] = []
     for sizes, hand_goal, torch_goal in TABLE:
-        if setting.permuted:  # wider where it was narrow, and as many weights
+        if setting.permuted:  # wider where it was narrow, with as many weights
             batch, inputs, hidden, outputs = sizes
             sizes = (batch, inputs + inputs // 7, hidden - hidden // 8, outputs + 1)
         if setting.small:
@@ -279,4 +288,5 @@ WORKLOAD = Workload("B3", "MLP", cases)
 
 
 def test_b03(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

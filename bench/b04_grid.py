@@ -1,8 +1,9 @@
 """B4: a grid of Python functions; one input changes, all outputs are read.
 
-Node (l, i) is a function of (l - 1, i - 1), (l - 1, i), (l - 1, i + 1), round the edges: a weighted mean, so
-that the last layer still shows the inputs. Where cutoffs compare it is one of integers, in which no change is
-ever lost: a mean would be rounded to what it was on the way, and less would run than beside.
+Node (l, i) is a function of (l - 1, i - 1), (l - 1, i), (l - 1, i + 1), around the edges: a
+weighted mean, so that the last layer still shows the inputs. Where cutoffs compare, it is one of
+integers, in which no change is ever lost: a mean would be rounded to its former value on the way,
+and fewer nodes would run than in the peer.
 """
 
 from __future__ import annotations
@@ -17,31 +18,38 @@ from bench._case import Case, Contest, Count, Peer, Setting, Side, Step, Workloa
 from bench._goal import exactly, faster
 from bench._peers import load
 
-# After so many sets of an input the plan for it is there.
+# After this number of sets of an input its plan is cached.
 SETS = 3
 
-# Of the integers, as the masks below keep it.
+# The range of the integers, as the masks below keep it.
 RANGE = 0xFFFFFF + 1
 
 
 def mixed(a: float, b: float, c: float) -> float:
+    """Return a weighted mean."""
     return 0.25 * a + 0.5 * b + 0.25 * c
 
 
 def mixed_otherwise(a: float, b: float, c: float) -> float:
+    """Return a weighted mean in another order."""
     return 0.5 * c + a * 0.25 + 0.25 * b
 
 
 def whole(a: int, b: int, c: int) -> int:
+    """Return a function of integers that loses no change."""
     return (3 * a + 5 * b + 7 * c) & 0xFFFFFF
 
 
 def whole_otherwise(a: int, b: int, c: int) -> int:
+    """Return another such function."""
     return (c * 9 - a * 5 - 7 * b) & 0xFFFFFF
 
 
 class Grid:
-    """Its shape, and what its nodes compute; with `cutoff`, of integers, compared after each run."""
+    """The shape of a grid and the function of its nodes.
+
+    With `cutoff` it is one of integers, compared after each run.
+    """
 
     def __init__(self, side: int, setting: Setting, cutoff: str | None = None) -> None:
         layers = setting.size(side, 4)
@@ -53,18 +61,18 @@ class Grid:
 
     @property
     def stale(self) -> int:
-        """How many nodes one input reaches."""
+        """The number of nodes that one input reaches."""
         return sum(min(2 * layer + 1, self.width) for layer in range(1, self.layers + 1))
 
     def around(self, i: int) -> tuple[int, int, int]:
         return (i - 1) % self.width, i, (i + 1) % self.width
 
     def start(self, i: int) -> float:
-        """What an input holds at first."""
+        """Return the first value of an input."""
         return i if self.cutoff else float(i)
 
     def draw_one(self, rng: np.random.Generator) -> tuple[int, float]:
-        """Always the same input, another value."""
+        """Draw a new value for always the same input."""
         return self.width // 3, self.drawn(rng)
 
     def draw_any(self, rng: np.random.Generator) -> tuple[int, float]:
@@ -74,7 +82,7 @@ class Grid:
         return int(rng.integers(RANGE)) if self.cutoff else float(rng.normal())
 
     def ours(self, *, sets: int = 0, count: Any = uncounted) -> Step:
-        """The step, after each input was set so often, at last to what it was."""
+        """Return the step, after each input was set `sets` times, the last time to its first value."""
         g = rg.Graph()
         inputs = row = [g.input(self.start(i)) for i in range(self.width)]
         node = rg.lift(count(self.function), cutoff=self.cutoff)
@@ -94,7 +102,7 @@ class Grid:
         return step
 
     def counted(self) -> tuple[float, float]:
-        """Calls of the function for one change; and one for each stale node."""
+        """Return the calls of the function for one change, and the number of stale nodes."""
         calls, steps = Calls(), 3
         step = self.ours(count=calls)
         step((0, 0))
@@ -143,6 +151,7 @@ class Grid:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     large, small, cut = Grid(100, setting), Grid(20, setting), Grid(100, setting, "equal")
 
     def reaktiv(grid: Grid, goal: float | None = None) -> Peer:
@@ -190,4 +199,5 @@ WORKLOAD = Workload("B4", "reactive grid", cases)
 
 
 def test_b04(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

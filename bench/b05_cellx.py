@@ -1,7 +1,9 @@
-"""B5: the cellx suite, beside reaktiv: four properties a layer, made of those of the layer before.
+"""B5: the cellx suite, beside reaktiv: four properties a layer, computed from those of the layer
+before.
 
-The suite observes every property. In reaktiv a set then costs as much as there are paths (seconds at 20
-layers), so what is timed observes nothing and reads the last layer; what is counted observes all.
+The suite observes every property. In reaktiv a set then costs as much as there are paths (seconds
+at 20 layers), so the timed case observes nothing and reads the last layer; the counted case
+observes all.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from bench._goal import exactly, faster
 from bench._measure import DifferentOutputs
 from bench._peers import load
 
-# What the suite publishes for the last layer, before and after the signals are set to 4, 3, 2, 1.
+# The suite's published values of the last layer, before and after the signals are set to 4, 3, 2,
+# 1.
 PUBLISHED = {
     1000: ([-3, -6, -2, 2], [-2, -4, 2, 3]),
     2500: ([-3, -6, -2, 2], [-2, -4, 2, 3]),
@@ -28,7 +31,7 @@ PUBLISHED = {
 
 
 def ours(layers: int, tally: Calls | None = None) -> Step:
-    """The layers; with a tally, every property is observed and every call counted."""
+    """Return the step. With a tally, every property is observed and every call counted."""
     g = rg.Graph()
     signals = [g.input(i) for i in (1, 2, 3, 4)]
     first, second, third, fourth = (
@@ -54,6 +57,7 @@ def ours(layers: int, tally: Calls | None = None) -> Step:
 
 
 def in_reaktiv(layers: int) -> Step:
+    """Return the step by reaktiv."""
     reaktiv = load("reaktiv")
     signals = [reaktiv.Signal(i) for i in (1, 2, 3, 4)]
     layer: list[Any] = signals
@@ -77,7 +81,7 @@ def in_reaktiv(layers: int) -> Step:
 
 
 def deeply(build: Callable[[], Step]) -> Step:
-    """A step that may nest as deeply as the layers are, on a stack of its own."""
+    """Return a step that may nest as deeply as there are layers, on a stack of its own."""
     sys.setrecursionlimit(1_000_000)
     former = threading.stack_size(1 << 29)
     try:
@@ -115,7 +119,7 @@ def deeply(build: Callable[[], Step]) -> Step:
 
 
 def counted(layers: int) -> tuple[float, float]:
-    """The calls that a change of all signals makes, and how many there must be."""
+    """Return the calls that a change of all signals makes, and the number that it must make."""
     calls = Calls()
     step = ours(layers, calls)
     before = step((1, 2, 3, 4))
@@ -127,10 +131,12 @@ def counted(layers: int) -> tuple[float, float]:
 
 
 def draw(rng: np.random.Generator) -> Any:
+    """Draw four new values."""
     return rng.integers(0, 1000, 4).tolist()
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     found: list[Case] = []
     for layers in (10, 20) if setting.small else (1000, 2500):
         if setting.permuted:
@@ -166,4 +172,5 @@ WORKLOAD = Workload("B5", "cellx", cases)
 
 
 def test_b05_cellx(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,8 +1,9 @@
 """B5: the dynamic suite (milomg's js-reactivity-benchmark, of reactively), beside reaktiv.
 
 A rectangle of sums of sources; a *dynamic* node leaves one source out when the first one is odd. An
-iteration writes one source and reads some nodes of the last layer. As in the suite once it has warmed up,
-all sources are even, and nobody leaves out anything: reaktiv needs exponential time for that.
+iteration writes one source and reads some nodes of the last layer. As in the suite once it has
+warmed up, all sources are even, and no node leaves anything out: reaktiv needs exponential time for
+that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bench._peers import load
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the published table; ``tried`` of its iterations are run for the counts."""
+    """A row of the published table; the counts run ``tried`` of its iterations."""
 
     width: int
     layers: int
@@ -38,14 +39,14 @@ class Row:
     seed: int = 0
 
     def dynamic(self) -> list[list[bool]]:
-        """Which nodes of each layer are dynamic."""
+        """Return for each node of each layer whether it is dynamic."""
         pick = Random(self.seed)
         return [
             [pick.random() >= self.static for _ in range(self.width)] for _ in range(1, self.layers)
         ]
 
     def draw(self, rng: np.random.Generator) -> tuple[int, Any]:
-        """Which source, and an even number for it, as the suite writes then."""
+        """Draw a source, and an even number for it, as the suite then writes."""
         return int(rng.integers(self.width)), self.number(2 * int(rng.integers(1 << 20)))
 
 
@@ -88,10 +89,10 @@ class Ours:
         return step
 
     def counted(self) -> tuple[float, float]:
-        """Runs of nodes in ``tried`` iterations, and how many the published count makes of them."""
+        """Return the runs of nodes in ``tried`` iterations, and the published count for as many."""
         row = self.row
         step = self.step()
-        for i in range(row.width):  # as the suite leaves its sources when it has warmed up
+        for i in range(row.width):  # the state of the suite's sources after its warm-up
             self.inputs[i].set(row.number(_last(row, i)))
         self.graph.forward(*self.leaves)
         before = self.graph.stats().ran
@@ -110,7 +111,7 @@ class Ours:
 
 
 def _last(row: Row, i: int) -> int:
-    """What the suite wrote to source i in its last iterations."""
+    """Return the value that the suite wrote to source i in its last iterations."""
     at = (row.iterations - 1 - i) // row.width * row.width + i
     return at + i
 
@@ -123,11 +124,12 @@ def _reads(row: Row, above: list[Any], flags: list[bool]) -> list[tuple[list[Any
 
 
 def summed(*values: Any) -> Any:
+    """Return the sum of the values."""
     return sum(values)
 
 
 def dropping(first: Any, *rest: Any) -> Any:
-    """A node that leaves one of its sources out when the first one is odd."""
+    """Return a node that leaves one of its sources out when the first one is odd."""
 
     def drop(value: Any) -> Any:
         left_out = value % len(rest) if value % 2 else None
@@ -140,6 +142,7 @@ def dropping(first: Any, *rest: Any) -> Any:
 
 
 def in_reaktiv(row: Row) -> Step:
+    """Return the step by reaktiv."""
     reaktiv = load("reaktiv")
     inputs = above = [reaktiv.Signal(row.number(2 * i)) for i in range(row.width)]
 
@@ -172,6 +175,7 @@ def in_reaktiv(row: Row) -> Step:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     found: list[Case] = []
     for row in TABLE:
         if setting.small and row.width * row.layers > 200:
@@ -209,4 +213,5 @@ WORKLOAD = Workload("B5", "dynamic", cases)
 
 
 def test_b05_dynamic(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,7 +1,7 @@
 """B5: the kairo suite (by the shape in milomg's js-reactivity-benchmark), beside reaktiv.
 
-Each suite is written in each library's own way, with effects at its end; one step writes one value. The
-functions that each side calls are counted: every count must be the one of the suite.
+Each suite is written in each library's own style, with effects at its end; one step writes one
+value. The functions that each side calls are counted: every count must be that of the suite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench._peers import load
 
 
 class Ours:
-    """The words of the suites, said with reactgrad: functions get their sources as arguments."""
+    """The vocabulary of the suites in reactgrad: functions get their sources as arguments."""
 
     def __init__(self, tally: Callable[..., Any] = uncounted) -> None:
         self.graph = rg.Graph()
@@ -51,9 +51,9 @@ class Ours:
 
 
 class Reaktiv:
-    """The same words, said with reaktiv: functions read their sources.
+    """The same vocabulary in reaktiv: functions read their sources.
 
-    Each arity has its own function, as a user would write it: no call more than needed.
+    Each arity has its own function, as a user would write it, without extra calls.
     """
 
     def __init__(self, tally: Callable[..., Any] = uncounted) -> None:
@@ -65,7 +65,7 @@ class Reaktiv:
         return self._reaktiv.Signal(value)
 
     def computed(self, function: Callable[..., Any], *sources: Any, equal: bool = False) -> Any:
-        # Its cutoff is always on: results that are the same object, as small integers are.
+        # Its cutoff is always on, for results that are the same object, such as small integers.
         function = self.tally(function)
         if len(sources) == 1:
             (source,) = sources
@@ -91,14 +91,14 @@ class Reaktiv:
 
 @dataclass(frozen=True)
 class Suite:
-    """A shape, and how many calls one write makes.
+    """A shape, and the number of calls that one write makes.
 
     Attributes
     ----------
     build
         Builds the shape and returns (signals, the nodes to be compared).
     calls
-        Of computed functions, when signal i gets a value that it did not have.
+        The number of calls of computed functions in a graph of size n, for one new value.
     """
 
     name: str
@@ -108,6 +108,7 @@ class Suite:
 
 
 def avoidable(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build a chain in which a constant near the start makes the rest unnecessary."""
     head = api.signal(0)
     first = api.computed(lambda v: v, head, equal=True)
     constant = api.computed(lambda v: 0, first, equal=True)
@@ -119,6 +120,7 @@ def avoidable(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def broad(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build many short chains from one signal."""
     head = api.signal(0)
     ends = []
     for i in range(size):
@@ -129,6 +131,7 @@ def broad(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def deep(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build one long chain."""
     head = node = api.signal(0)
     for _ in range(size):
         node = api.computed(lambda v: v + 1, node)
@@ -137,6 +140,7 @@ def deep(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def diamond(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build several nodes of one signal that are joined again."""
     head = api.signal(0)
     sides = [api.computed(lambda v: v + 1, head) for _ in range(size)]
     join = api.computed(lambda *values: sum(values), *sides)
@@ -145,6 +149,7 @@ def diamond(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def mux(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build a node that joins many signals, and is split again."""
     heads = [api.signal(0) for _ in range(size)]
     joined = api.computed(lambda *values: dict(enumerate(values)), *heads, equal=True)
     ends = []
@@ -156,6 +161,7 @@ def mux(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def repeated(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build a node that has the same signal as an operand many times."""
     head = api.signal(0)
     node = api.computed(lambda *values: sum(values), *[head] * size)
     api.effect(node)
@@ -163,6 +169,7 @@ def repeated(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def triangle(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build a chain all of whose nodes are summed."""
     head = node = api.signal(0)
     rungs = []
     for _ in range(size):
@@ -174,6 +181,7 @@ def triangle(api: Any, size: int) -> tuple[list[Any], list[Any]]:
 
 
 def unstable(api: Any, size: int) -> tuple[list[Any], list[Any]]:
+    """Build a node that reads one of two others, depending on the signal."""
     head = api.signal(0)
     double = api.computed(lambda v: v * 2, head)
     inverse = api.computed(lambda v: -v, head)
@@ -195,9 +203,10 @@ SUITES = [
 
 
 def play(api: Any, suite: Suite, size: int) -> Step:
+    """Build a suite and return its step."""
     signals, nodes = suite.build(api, size)
     write, read = api.write, api.read
-    for signal in signals:  # whatever comes later is another value
+    for signal in signals:  # so that every later value differs
         write(signal, -1)
 
     def step(change: tuple[float, int]) -> Any:
@@ -209,7 +218,7 @@ def play(api: Any, suite: Suite, size: int) -> Step:
 
 
 def counted(suite: Suite, size: int) -> tuple[float, float]:
-    """The calls of a hundred writes, and how many there must be."""
+    """Return the calls of a hundred writes, and the number that they must make."""
     calls = Calls()
     step = play(Ours(calls), suite, size)
     step((0.0, -2))
@@ -220,11 +229,12 @@ def counted(suite: Suite, size: int) -> tuple[float, float]:
 
 
 def draw(rng: np.random.Generator) -> tuple[float, int]:
-    """Which signal, and a new value for it."""
+    """Draw a signal, and a new value for it."""
     return float(rng.random()), int(rng.integers(1000, 2**40))
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     found: list[Case] = []
     for suite in SUITES:
         size = min(suite.size, 5) if setting.small else suite.size
@@ -264,4 +274,5 @@ WORKLOAD = Workload("B5", "kairo", cases)
 
 
 def test_b05_kairo(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,6 +1,6 @@
 """B6: clean reads, unrelated sets and small cones, in graphs of three sizes.
 
-Chains of ten nodes, joined by a tree of sums that nobody reads, so that the graph is one piece.
+Chains of ten nodes, joined by a tree of sums that is never read, so that the graph is one piece.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def _chain(x: Any) -> Any:
 
 
 def _fan(x: Any) -> Any:
-    """The same number of nodes, less deep."""
+    """Return a shape with the same number of nodes, less deep."""
     parts = [x * 0.5, rg.tanh(x), x + 1.0, rg.sin(x)]
     return rg.tanh(((parts[0] * parts[1]) + (parts[2] - parts[3])) * parts[0]) + parts[1]
 
 
 class Pieces:
-    """The graphs of all sizes, built when asked for: building takes longer than measuring."""
+    """The graphs of all sizes, built on demand: building takes longer than measuring."""
 
     def __init__(self, permuted: bool) -> None:
         self._permuted = permuted
@@ -67,6 +67,7 @@ class Pieces:
 
 
 def clean_reads(piece: Piece) -> Step:
+    """Return a step that reads a clean node many times."""
     end = piece.end
 
     def step(_: Any) -> Any:
@@ -78,6 +79,7 @@ def clean_reads(piece: Piece) -> Step:
 
 
 def unrelated_set(piece: Piece) -> Step:
+    """Return a step that sets a leaf and reads a node that does not depend on it."""
     change, end = piece.other.set, piece.end
 
     def step(value: float) -> Any:
@@ -88,6 +90,7 @@ def unrelated_set(piece: Piece) -> Step:
 
 
 def own_cone(piece: Piece) -> Step:
+    """Return a step that sets a leaf and reads the end of its chain."""
     change, end = piece.leaf.set, piece.end
 
     def step(value: float) -> Any:
@@ -98,10 +101,12 @@ def own_cone(piece: Piece) -> Step:
 
 
 def draw(rng: np.random.Generator) -> float:
+    """Draw a number."""
     return float(rng.normal())
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     sizes = (100, 200, 400) if setting.small else SIZES
     pieces = Pieces(setting.permuted)
     found: list[Case] = []
@@ -142,4 +147,5 @@ WORKLOAD = Workload("B6", "size", cases)
 
 
 def test_b06(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

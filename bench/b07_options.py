@@ -1,7 +1,7 @@
 """B7: the Black-Scholes value of 1,000,000 calls, float64, and all first Greeks.
 
-All five inputs of every option are new at each step; nobody copies them. By NumPy's kernels, and with the
-distribution function as a compiled loop (``jit``).
+All five inputs of every option are new at each step, and no side copies them. By NumPy's kernels,
+and with the distribution function as a compiled loop (``jit``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench._peers import load
 def call_value(
     spot: Any, strike: Any, years: Any, volatility: Any, rate: Any, xp: Any, cdf: Any
 ) -> Any:
-    """The value of European calls, in any library that has NumPy's functions."""
+    """Return the value of European calls, in any library that has NumPy's functions."""
     deviation = volatility * xp.sqrt(years)
     d1 = (xp.log(spot / strike) + rate * years) / deviation + 0.5 * deviation
     return spot * cdf(d1) - strike * xp.exp(-rate * years) * cdf(d1 - deviation)
@@ -29,7 +29,7 @@ def call_value(
 def call_value_permuted(
     spot: Any, strike: Any, years: Any, volatility: Any, rate: Any, xp: Any, cdf: Any
 ) -> Any:
-    """The same value, computed in another order."""
+    """Return the same value, computed in another order."""
     discounted = xp.exp(-(years * rate)) * strike
     deviation = xp.sqrt(volatility * volatility * years)
     d2 = xp.log(spot / discounted) / deviation - deviation * 0.5
@@ -37,7 +37,7 @@ def call_value_permuted(
 
 
 class Options:
-    """How many, and by which formula."""
+    """The number of options, and the formula."""
 
     def __init__(self, setting: Setting) -> None:
         self.count = setting.size(1_000_000, 64)
@@ -46,7 +46,7 @@ class Options:
             self.formula, self.count = call_value_permuted, self.count - self.count // 16
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Spots, strikes, years, volatilities, rates."""
+        """Draw spots, strikes, years, volatilities, rates."""
         bounds = ((80, 120), (80, 120), (0.2, 2.0), (0.15, 0.6), (0.0, 0.05))
         return [rng.uniform(low, high, self.count) for low, high in bounds]
 
@@ -106,16 +106,19 @@ class Options:
 
 
 def tensors(arrays: Any) -> Any:
+    """Return the arrays as tensors."""
     torch = load("torch")
     return [torch.from_numpy(array) for array in arrays]
 
 
 def on_device(arrays: Any) -> Any:
+    """Return the arrays as JAX arrays."""
     jax = load("jax")
     return [jax.numpy.asarray(array).block_until_ready() for array in arrays]
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     options = Options(setting)
     found: list[Case] = []
     for greeks, jax_goal in ((False, at_most(1.5)), (True, None)):
@@ -157,4 +160,5 @@ WORKLOAD = Workload("B7", "Black-Scholes", cases)
 
 
 def test_b07(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

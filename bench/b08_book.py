@@ -1,9 +1,9 @@
 """B8: a book of 10,000 options on 500 underlyings; one quote moves, its value and Greeks are read.
 
-Deltas and vegas of every underlying, and one rho. Sums over underlyings are trees of additions, as someone
-writes them who wants one quote to reach few nodes. The book has been open for a while: each quote has moved
-before. What a first and a second move cost, which no plan is kept for yet, is a row of its own. Values
-that a step has changed are handed out; the others are as they were.
+Deltas and vegas of every underlying, and one rho. Sums over underlyings are trees of additions, so
+that one quote reaches few nodes. The book has been open for a while: each quote has moved before.
+The cost of a first and a second move, for which no plan is cached yet, is a row of its own. Values
+that a step has changed are handed out; the others stay as they were.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench._goal import faster
 from bench._peers import load
 from bench.b07_options import call_value, call_value_permuted
 
-# After so many moves of a quote the plan for it is there.
+# After this number of moves of a quote its plan is cached.
 MOVES = 3
 
 
@@ -43,13 +43,13 @@ class Terms:
         self.formula: Callable[..., Any] = call_value_permuted if setting.permuted else call_value
 
     def draw(self, rng: np.random.Generator) -> tuple[int, float]:
-        """Which underlying, and its new quote."""
+        """Draw an underlying, and its new quote."""
         u = int(rng.integers(self.underlyings))
         return u, float(self.spots[u] * rng.uniform(0.95, 1.05))
 
 
 def summed(nodes: Sequence[Any]) -> Any:
-    """The sum as a tree: each node reaches the top in few steps."""
+    """Return the sum as a tree, in which each node reaches the top in few steps."""
     while len(nodes) > 1:
         pairs = [a + b for a, b in zip(nodes[::2], nodes[1::2])]
         nodes = pairs + list(nodes[len(pairs) * 2 :])
@@ -75,7 +75,7 @@ class Ours:
         self.present = terms.spots.tolist()
 
     def one_quote(self, moves: int = MOVES) -> Step:
-        """The step, after each quote has moved so often."""
+        """Return the step, after each quote has moved `moves` times."""
         quotes, wanted, forward = self.quotes, self.wanted, self.graph.forward
         deltas, vegas = wanted[1 : len(quotes) + 1], wanted[len(quotes) + 1 : -1]
         value, rho = wanted[0], wanted[-1]
@@ -93,7 +93,7 @@ class Ours:
         return step
 
     def all_quotes(self) -> Step:
-        """The same result, as if every quote had moved."""
+        """Return a step with the same result that sets all quotes."""
         wanted, forward, change = self.wanted, self.graph.forward, self.graph.set
 
         def step(move: tuple[int, float]) -> Any:
@@ -108,7 +108,7 @@ class Ours:
 
 
 def timed(step: Step) -> Step:
-    """The same step, which tells the seconds that it takes."""
+    """Return the same step, but returning the seconds that it takes."""
 
     def reporting(move: Any) -> float:
         began = perf_counter()
@@ -119,7 +119,10 @@ def timed(step: Step) -> Step:
 
 
 def first_moves(terms: Terms, book: Callable[[], Ours]) -> Step:
-    """Steps in which a quote moves for the first or second time, each timed; books open as needed."""
+    """Return a step in which a quote moves for the first or second time.
+
+    Each is timed; books are opened as needed.
+    """
     left: list[int] = []
     step: Step | None = None
 
@@ -136,6 +139,7 @@ def first_moves(terms: Terms, book: Callable[[], Ours]) -> Step:
 
 
 def values(found: Any) -> Any:
+    """Return the wanted values as an array."""
     wanted, _ = found
     return np.array([one.value for one in wanted])
 
@@ -198,11 +202,13 @@ class Torch:
 
 
 def in_order(found: Any) -> Any:
+    """Return PyTorch's total and gradients as one array."""
     total, gradients = found
     return np.concatenate([np.atleast_1d(one.detach().numpy()) for one in (total, *gradients)])
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     terms = Terms(setting)
 
     def torch_side(name: str, build: Callable[[], Step]) -> Side:
@@ -259,4 +265,5 @@ WORKLOAD = Workload("B8", "book", cases)
 
 
 def test_b08(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,4 +1,6 @@
-"""B9: incremental backward: the last layers' params change, or one of two branches, beside all gradients."""
+"""B9: incremental backward: the params of the last layers or of one of two branches change; beside
+all gradients.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ class Chain:
 
     def __init__(self, setting: Setting) -> None:
         self.width = 32
-        self.swapped = setting.permuted  # the params come first
+        self.swapped = setting.permuted  # True if the params come first
         self.layers = setting.size(200, 12)
 
     def built(self) -> tuple[rg.Graph, list[Any], list[Any]]:
-        """A graph, its params, their gradients."""
+        """Return a graph, its params, and their gradients."""
         g = rg.Graph()
         h = g.input(np.random.default_rng(2).normal(size=(self.width, self.width)))
         params = [g.param(matrix) for matrix in self.draw_all(np.random.default_rng(3))]
@@ -35,14 +37,16 @@ class Chain:
         return [self._matrix(rng) for _ in range(self.layers)]
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """New params for the last layers."""
+        """Draw new params for the last layers."""
         return [self._matrix(rng) for _ in range(CHANGED)]
 
     def _matrix(self, rng: np.random.Generator) -> np.ndarray:
         return rng.normal(size=(self.width, self.width)) / self.width**0.5
 
     def changing(self, *, all_gradients: bool) -> Step:
-        """The last layers' params set; their gradients read, or first those of all params."""
+        """Return a step that sets the last layers' params and reads their gradients, or those of
+        all params.
+        """
         g, params, gradients = self.built()
         changed, last = params[-CHANGED:], gradients[-CHANGED:]
         wanted = gradients if all_gradients else last
@@ -55,7 +59,9 @@ class Chain:
         return step
 
     def counted(self) -> tuple[float, float]:
-        """Nodes that the last layers make run for their own gradients, and for those of all params."""
+        """Return the nodes that the last layers make run for their own gradients, and for those of
+        all params.
+        """
         g, params, gradients = self.built()
         g.forward(*gradients)
         rng = np.random.default_rng(4)
@@ -67,7 +73,8 @@ class Chain:
 
 
 def branches(setting: Setting) -> tuple[float, float]:
-    """Nodes that run when all params of one of two branches change; beside those of the branch.
+    """Return the nodes that run when all params of one of two branches change, and half of those
+    for both.
 
     The branches are added, so that neither one's gradients depend on the other's values.
     """
@@ -75,7 +82,7 @@ def branches(setting: Setting) -> tuple[float, float]:
     g = rg.Graph()
     x = g.input(np.random.default_rng(2).normal(size=(chain.width, chain.width)))
     ends, params = [], []
-    of_branch: dict[Any, int] = {}  # forward nodes; they live on here, so none of them is another
+    of_branch: dict[Any, int] = {}  # forward nodes, kept alive so that none is taken for another
     for branch in range(2):
         h, own = x, []
         for _ in range(chain.layers // 4):
@@ -101,6 +108,7 @@ def branches(setting: Setting) -> tuple[float, float]:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     chain = Chain(setting)
     return [
         Count(
@@ -134,4 +142,5 @@ WORKLOAD = Workload("B9", "incremental backward", cases)
 
 
 def test_b09(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,7 +1,8 @@
-"""B10: edits of the topology, beside networkx, which checks and sorts anew.
+"""B10: edits of the topology, beside networkx, which checks and sorts again after each edit.
 
-A step makes an edit and takes it back: an edge split by a new node, then whole again; an operand that was a
-constant taken from another node (an edge added), then the constant again (the edge removed).
+A step makes an edit and undoes it: an edge is split by a new node, then restored; an operand that
+was a constant is taken from another node (an edge added), then from the constant again (the edge
+removed).
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from bench._case import Case, Contest, Peer, Setting, Side, Step, Workload
 from bench._goal import Goal, at_most, faster, within
 
 SIZES = (1_000, 10_000, 100_000)
-EVERY = 4  # one node in so many has a free operand
-EDITS = 2  # in a step
-NEW = 1_000_000  # more than there are nodes
+EVERY = 4  # one node in this number has a free operand
+EDITS = 2  # edits in a step
+NEW = 1_000_000  # more than the number of nodes
 
 
 class Edges:
@@ -31,7 +32,7 @@ class Edges:
         window = 48 if permuted else 64
         self.nodes = nodes
         self.window = window
-        self.swapped = permuted  # the constant comes first
+        self.swapped = permuted  # True if the constant comes first
         self.pairs: list[tuple[int, int | None]] = []
         for i in range(1, nodes):
             first = pick.randrange(max(0, i - window), i)
@@ -40,7 +41,7 @@ class Edges:
         self.free = [i for i, (_, second) in enumerate(self.pairs, 1) if second is None]
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
-        """A node with a free operand, anywhere, and an earlier one."""
+        """Draw a node with a free operand, anywhere, and an earlier node."""
         child = self.free[int(rng.integers(len(self.free)))]
         return child, child - 1 - int(rng.integers(min(child, self.window)))
 
@@ -49,7 +50,7 @@ Look = Callable[[int], object]
 
 
 def unseen(child: int) -> None:
-    """Nobody looks between an edit and the one that takes it back."""
+    """Do nothing between an edit and the one that undoes it."""
 
 
 class Ours:
@@ -66,7 +67,8 @@ class Ours:
                 operands.reverse()
             self.values.append(operands[0] + operands[1])
             self.index[self.values[i]] = i
-        self.fixed, self.open = (1, 0) if edges.swapped else (0, 1)  # which operand edits replace
+        # The operand that edits replace.
+        self.fixed, self.open = (1, 0) if edges.swapped else (0, 1)
 
     def split(self, look: Look = unseen) -> Step:
         values, at = self.values, self.fixed
@@ -95,7 +97,9 @@ class Ours:
         return step
 
     def add_with_adjoints(self) -> Step:
-        """The same while the gradient of the last node by the first is alive and was read."""
+        """Return the same step while the gradient of the last node by the first is alive and was
+        read.
+        """
         gradient = rg.grad(self.values[-1].sum(), self.values[0])
         self.graph.forward(gradient)
         step = self.add()
@@ -116,7 +120,7 @@ class Ours:
 
 
 class InNetworkx:
-    """The same edges; after each edit they are checked for cycles and sorted anew."""
+    """The same edges; after each edit they are checked for cycles and sorted again."""
 
     def __init__(self, edges: Edges) -> None:
         self.graph: Any = networkx.DiGraph()
@@ -167,9 +171,9 @@ class InNetworkx:
 
 
 def seen(graph: Ours | InNetworkx, how: str, drawn: tuple[int, int]) -> Any:
-    """Which nodes an edited one adds, in the middle of the same step and after it.
+    """Return the nodes that an edited one adds, in the middle of the same step and after it.
 
-    A new node counts as the one before it, and ``NEW``.
+    A new node counts as the one before it, plus ``NEW``.
     """
     found: list[set[int]] = []
     step = graph.split if how == "split" else graph.add
@@ -179,6 +183,7 @@ def seen(graph: Ours | InNetworkx, how: str, drawn: tuple[int, int]) -> Any:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     sizes = (40, 60, 80) if setting.small else SIZES
     found: list[Case] = []
 
@@ -210,7 +215,7 @@ def cases(setting: Setting) -> list[Case]:
             goal = faster(500.0) if nodes == middle else None
             peer = Peer(make(nodes, InNetworkx, how, "networkx"), goal)
             contest(f"{what}, {nodes:,} nodes", nodes, how, peer)
-        # The same draws reach both graphs: those of the smaller one.
+        # The same draws fit both graphs: those of the smaller one.
         itself = Peer(make(few, Ours, how, f"itself at {few:,}"), at_most(2.5))
         found.append(
             Contest(
@@ -237,4 +242,5 @@ WORKLOAD = Workload("B10", "edits", cases)
 
 
 def test_b10(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,4 +1,5 @@
-"""B11: a NEAT network of 1,000 neurons and 4,000 connections, beside neat-python and a PyTorch loop.
+"""B11: a NEAT network of 1,000 neurons and 4,000 connections, beside neat-python and a PyTorch
+loop.
 
 New samples at every step, one or a batch of them. neat-python computes one sample at a time, and no
 gradients. The PyTorch loop is the usual one: a neuron after the other, its sources stacked.
@@ -26,7 +27,7 @@ LINKS = 4  # connections to a neuron, on average
 
 @cache
 def settings() -> Any:
-    """The config of all genomes."""
+    """Return the config of all genomes."""
     return neat_config(num_inputs=INPUTS, num_outputs=OUTPUTS)
 
 
@@ -35,7 +36,7 @@ USUAL, OTHERS = ("sigmoid",), ("tanh", "sin", "gauss", "softplus", "clamped")
 
 
 def random_genome(setting: Setting, neurons: int, functions: Sequence[str]) -> Any:
-    """A feed-forward genome of neat-python all of whose neurons lead to an output."""
+    """Return a feed-forward genome of neat-python, all of whose neurons lead to an output."""
     genes: Any = load("neat").genes
     pick = Random(5 if setting.permuted else 1)
     genome = load("neat").DefaultGenome(1)
@@ -95,7 +96,7 @@ class Ours:
 
 
 def by_neat_python(genome: Any) -> Step:
-    """neat-python's network, sample by sample."""
+    """Return a step of neat-python's network, sample by sample."""
     net = load("neat").nn.FeedForwardNetwork.create(genome, settings())
 
     def step(samples: Any) -> Any:
@@ -156,12 +157,12 @@ class Torch:
 
 
 def tensors(samples: Any) -> Any:
-    """The inputs as tensors."""
+    """Return the inputs as tensors."""
     return list(load("torch").tensor(samples.T))
 
 
 def read_torch(outputs: Any) -> Any:
-    """A total and its gradients, a neuron's as one array, for comparing."""
+    """Return a total and its gradients, a neuron's as one array, for comparing."""
     total, slopes = outputs
     parts = [slope.reshape(-1).numpy() for slope in slopes]
     joined = [np.concatenate(parts[i : i + 3]) for i in range(0, len(parts), 3)]
@@ -169,6 +170,7 @@ def read_torch(outputs: Any) -> Any:
 
 
 def in_neat_python(genome: Callable[[], Any]) -> Side:
+    """Return neat-python's side of a contest."""
     return Side(
         "neat-python",
         lambda: by_neat_python(genome()),
@@ -179,6 +181,7 @@ def in_neat_python(genome: Callable[[], Any]) -> Side:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     neurons = setting.size(1000, 20)
 
     @cache
@@ -254,4 +257,5 @@ WORKLOAD = Workload("B11", "NEAT network", cases)
 
 
 def test_b11(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

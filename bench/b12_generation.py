@@ -1,8 +1,9 @@
-"""B12: a generation of 150 children, each some mutations away from one parent, on 1,000 fixed samples.
+"""B12: a generation of 150 children, each some mutations away from one parent, on 1,000 fixed
+samples.
 
-Each step gets new children. Ours has evaluated the parent, and computes what is new in the children; beside
-it each child computed anew by the same engine, and by neat-python, which takes as long for each sample
-as for any other: it is timed on a tenth of them.
+Each step gets new children. Ours has evaluated the parent, and computes what is new in the
+children. The peers are the same engine computing each child from scratch, and neat-python, which
+takes equally long for every sample and so is timed on a tenth of them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Children:
         self.next_key = len(self.parent.nodes)
 
     def draw(self, rng: np.random.Generator) -> list[Any]:
-        """A generation: 1 to 3 mutations a child, of all kinds that neat-python has."""
+        """Draw a generation: 1 to 3 mutations a child, of all kinds that neat-python has."""
         pick = Random(int(rng.integers(2**32)))
         kinds = [self.add_node, self.add_connection, self.toggle, self.weigh, self.bias]
         children = []
@@ -81,7 +82,7 @@ class Children:
 
 
 def together(made: Children) -> Step:
-    """Ours: what all children compute alike, or as their parent does, is there."""
+    """Return our step: what children compute alike, or as their parent does, is not computed again."""
     evaluator = neat.Evaluator(made.samples, settings())
     evaluator([made.parent])
 
@@ -92,7 +93,7 @@ def together(made: Children) -> Step:
 
 
 def anew(made: Children) -> Step:
-    """Each child as a network of its own."""
+    """Return a step that computes each child as a network of its own."""
 
     def step(children: list[Any]) -> Any:
         return [neat.Network.create(one, settings()).activate(made.samples) for one in children]
@@ -119,12 +120,12 @@ class ByNeatPython:
 
 
 def first_samples(outputs: Any) -> Any:
-    """Those that neat-python computes."""
+    """Return the outputs for the samples that neat-python computes."""
     return [one[: len(one) // TENTH] for one in outputs]
 
 
 def counted(made: Children) -> tuple[float, float]:
-    """How many neurons run in a generation, and how many there are."""
+    """Return the number of neurons that run in a generation, and the number of neurons in all."""
     evaluator = neat.Evaluator(made.samples, settings())
     evaluator([made.parent])
     found = evaluator(made.draw(np.random.default_rng(1)))
@@ -132,6 +133,8 @@ def counted(made: Children) -> tuple[float, float]:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
+
     @cache
     def made() -> Children:
         return Children(setting)
@@ -172,4 +175,5 @@ WORKLOAD = Workload("B12", "NEAT generation", cases)
 
 
 def test_b12(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -31,7 +31,7 @@ class Tape:
         ]
 
     def run(self, first: Any, second: Any, tanh: Callable[[Any], Any]) -> list[Any]:
-        """All values: a third sums of two, a third halves, a third of one function."""
+        """Return all values: a third sums of two, a third halves, a third of one function."""
         values = [first, second]
         for i, (a, b) in enumerate(self.pairs):
             if i % 3 == 0:
@@ -54,10 +54,13 @@ class Built:
 
 
 def build(tape: Tape) -> Step:
+    """Return a step that builds the graph."""
     return lambda numbers: Built(tape, numbers)
 
 
 def build_and_read(tape: Tape) -> Step:
+    """Return a step that builds the graph and reads all nodes."""
+
     def step(numbers: Any) -> Any:
         built = Built(tape, numbers)
         built.graph.forward(*built.values)
@@ -67,6 +70,7 @@ def build_and_read(tape: Tape) -> Step:
 
 
 def in_torch(tape: Tape) -> Step:
+    """Return a step that records PyTorch's tape."""
     torch = load("torch")
 
     def step(numbers: Any) -> Any:
@@ -77,11 +81,14 @@ def in_torch(tape: Tape) -> Step:
 
 
 def last_of(values: Any) -> Any:
+    """Return the last values, for comparing."""
     return [value.item() for value in values[-WINDOW:]]
 
 
 def importing(package: str) -> Step:
-    """The seconds that the import statement takes in a fresh interpreter, as that one reports."""
+    """Return a step that returns the seconds of an import statement, as a fresh interpreter reports
+    them.
+    """
     code = f"from time import perf_counter as t; b = t(); import {package}; print(repr(t() - b))"
 
     def step(_: Any) -> float:
@@ -94,7 +101,10 @@ def importing(package: str) -> Step:
 
 
 def bytes_a_node(tape: Tape, *, read: bool) -> tuple[float, None]:
-    """What a node takes, by tracemalloc; with ``read``, also values, marks and bound steps."""
+    """Return the memory of a node, by tracemalloc.
+
+    With ``read``, also of values, marks and bound steps.
+    """
     nodes = len(tape.pairs)
     gc.collect()
     tracemalloc.start()
@@ -110,7 +120,7 @@ def bytes_a_node(tape: Tape, *, read: bool) -> tuple[float, None]:
 
 
 def change_and_read(tape: Tape) -> Step:
-    """One leaf set, all that depends on it read again."""
+    """Return a step that sets one leaf and reads all that depends on it."""
     built = Built(tape, (0.5, 0.25))
     graph, first, wanted = built.graph, built.first, built.values[-WINDOW:]
     graph.forward(*wanted)
@@ -124,6 +134,7 @@ def change_and_read(tape: Tape) -> Step:
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     nodes = setting.size(100_000, 200)
     tape = Tape(nodes, setting.permuted)
 
@@ -178,7 +189,7 @@ def cases(setting: Setting) -> list[Case]:
     ):
 
         def side(called: str, size: int, make: Any = make) -> Side:
-            # Apart: the more objects others have loaded, the later the collector passes over ours.
+            # Apart: the more objects other sides have loaded, the later the collector scans ours.
             return Side(called, lambda: make(Tape(size, setting.permuted)), apart=True)
 
         found += [
@@ -186,7 +197,7 @@ def cases(setting: Setting) -> list[Case]:
                 f"{name}, {many:,} nodes beside {nodes:,}",
                 numbers,
                 side("reactgrad", many),
-                # Ten times the nodes: linear is ten times the time.
+                # Ten times the nodes: linear means ten times the time.
                 (Peer(side(f"itself at {nodes:,}", nodes), at_most(1.2 * many / nodes)),),
                 alike=False,
             )
@@ -198,4 +209,5 @@ WORKLOAD = Workload("B13", "build", cases)
 
 
 def test_b13(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,7 +1,8 @@
 """B14: single operations on large arrays, beside NumPy by hand and PyTorch.
 
-Twice: results that the caller drops, beside ``out=`` into one array; and results that the caller still
-holds while the next one is computed, beside calls that make new arrays. Inputs are not copied by anyone.
+Twice: with results that the caller drops, beside ``out=`` into one array; and with results that the
+caller still holds while the next one is computed, beside calls that make new arrays. No side copies
+inputs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bench._peers import load
 
 @dataclass(frozen=True)
 class Operation:
-    """One computation on two arrays, said for each library.
+    """One computation on two arrays, written for each library.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class Operation:
     result: Callable[[tuple[int, int]], tuple[int, ...]] = lambda shape: shape
 
 
-HELD = ("x + y", "exp(x)")  # also measured with a caller that holds on to the result
+HELD = ("x + y", "exp(x)")  # also measured with a caller that keeps the result
 OPERATIONS = [
     Operation("x + y", lambda x, y: x + y, np.add, lambda t, x, y: x + y),
     Operation(
@@ -82,7 +83,7 @@ OPERATIONS = [
 
 
 def chain(x: Any, y: Any, xp: Any) -> Any:
-    """A run of elementwise operations."""
+    """Return the result of several elementwise operations."""
     z = x * 0.5 + y
     for _ in range(3):
         z = xp.tanh(z) * x + z * 0.25
@@ -90,7 +91,7 @@ def chain(x: Any, y: Any, xp: Any) -> Any:
 
 
 def chain_by_hand(x: Any, y: Any, out: Any, scratch: Any) -> Any:
-    """The same in two arrays that are there already."""
+    """Compute the same in two existing arrays."""
     np.multiply(x, 0.5, out)
     np.add(out, y, out)
     for _ in range(3):
@@ -106,6 +107,7 @@ def chain_by_hand(x: Any, y: Any, out: Any, scratch: Any) -> Any:
 
 
 def chain_in_numexpr() -> Step:
+    """Return the step by numexpr."""
     numexpr = load("numexpr")
     evaluate = numexpr.evaluate
 
@@ -120,12 +122,14 @@ def chain_in_numexpr() -> Step:
 
 
 def chain_in_jax() -> Step:
+    """Return the step by JAX."""
     jax = load("jax")
     compiled = jax.jit(lambda x, y: chain(x, y, jax.numpy))
     return lambda arrays: compiled(*arrays).block_until_ready()
 
 
 def ours(shape: tuple[int, int], expression: Callable[[Any, Any], Any]) -> Step:
+    """Return our step."""
     g = rg.Graph()
     x, y = g.input(np.zeros(shape)), g.input(np.zeros(shape))
     result = expression(x, y)
@@ -139,33 +143,38 @@ def ours(shape: tuple[int, int], expression: Callable[[Any, Any], Any]) -> Step:
 
 
 def by_hand(operation: Operation, shape: tuple[int, int], *, keep: bool) -> Step:
+    """Return the step by NumPy."""
     hand = operation.hand
     out = None if keep else np.empty(operation.result(shape))
     return lambda arrays: hand(arrays[0], arrays[1], out)
 
 
 def in_torch(expression: Callable[[Any, Any, Any], Any]) -> Step:
+    """Return the step by PyTorch."""
     torch = load("torch")
     return torch.no_grad()(lambda tensors: expression(torch, *tensors))
 
 
 def tensors(arrays: Any) -> Any:
+    """Return the arrays as tensors."""
     torch = load("torch")
     return [torch.from_numpy(array) for array in arrays]
 
 
 def on_device(arrays: Any) -> Any:
+    """Return the arrays as JAX arrays."""
     jax = load("jax")
     return [jax.numpy.asarray(array).block_until_ready() for array in arrays]
 
 
 def torch_peer(expression: Callable[[Any, Any, Any], Any]) -> Peer:
+    """Return PyTorch as a peer."""
     side = Side("PyTorch", lambda: in_torch(expression), take=tensors, needs="torch", apart=True)
     return Peer(side, faster(1.0))
 
 
 def contest(shape: tuple[int, int], operation: Operation, *, keep: bool) -> Contest:
-    """One operation at one size."""
+    """Return the contest of one operation at one size."""
     hand = Side("by hand", lambda: by_hand(operation, shape, keep=keep))
     return Contest(
         f"{operation.name}{', result held' if keep else ''}, {shape[0]} × {shape[1]}",
@@ -177,7 +186,7 @@ def contest(shape: tuple[int, int], operation: Operation, *, keep: bool) -> Cont
 
 
 def chain_contest(shape: tuple[int, int]) -> Contest:
-    """The run of elementwise operations at one size."""
+    """Return the contest of several elementwise operations at one size."""
 
     def hand() -> Step:
         out, scratch = np.empty(shape), np.empty(shape)
@@ -199,11 +208,12 @@ def chain_contest(shape: tuple[int, int]) -> Contest:
 
 
 def drawn(shape: tuple[int, int]) -> Callable[[np.random.Generator], list[np.ndarray]]:
-    """Two new arrays."""
+    """Return a function that draws two new arrays."""
     return lambda rng: [rng.standard_normal(shape), rng.standard_normal(shape)]
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     found: list[Case] = []
     for shape in ((256, 256), (2048, 2048)):
         if setting.permuted:
@@ -220,4 +230,5 @@ WORKLOAD = Workload("B14", "arrays", cases)
 
 
 def test_b14(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

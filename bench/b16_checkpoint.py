@@ -1,4 +1,6 @@
-"""B16: checkpointed layers, beside the same layers without and beside PyTorch's checkpoint; peak memory."""
+"""B16: checkpointed layers, beside the same layers without checkpoints and PyTorch's checkpoint;
+peak memory.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from bench._peers import load
 
 
 class Layers:
-    """Layers of some ``tanh`` and ``sin`` each; one step is a forward and the gradient of the input."""
+    """Layers of some ``tanh`` and ``sin`` each.
+
+    One step is a forward and the gradient of the input.
+    """
 
     def __init__(self, setting: Setting, width: int) -> None:
         self.width = width
@@ -68,7 +73,9 @@ class Layers:
         return step
 
     def peaks(self) -> tuple[float, float]:
-        """Most memory of a first step, in arrays of one layer: with checkpoints, and without."""
+        """Return the peak memory of a first step, in arrays of one layer: with checkpoints, and
+        without.
+        """
         values = self.draw(np.random.default_rng(1))
         found: list[float] = []
         for checkpointed in (True, False):
@@ -83,14 +90,17 @@ class Layers:
 
 
 def read(gradient: Any) -> Any:
+    """Return the gradient's value."""
     return gradient.value
 
 
 def to_torch(values: Any) -> Any:
+    """Return the values as a tensor."""
     return load("torch").from_numpy(values)
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     found: list[Case] = []
     for width in (16, setting.size(100_000, 64)):
         layers = Layers(setting, width)
@@ -113,4 +123,5 @@ WORKLOAD = Workload("B16", "checkpoints", cases)
 
 
 def test_b16(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

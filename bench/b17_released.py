@@ -1,4 +1,6 @@
-"""B17: training steps that let go of their values, beside keeping them and PyTorch; memory and page faults."""
+"""B17: training steps that release their values, beside keeping them and PyTorch; memory and page
+faults.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ class Network:
         return step
 
     def peaks(self) -> tuple[float, float]:
-        """Most memory of some steps, in arrays of one layer: values let go, and kept."""
+        """Return the peak memory of some steps, in arrays of one layer: values released, and kept."""
         values = [self.draw(np.random.default_rng(i)) for i in range(5)]
         found: list[float] = []
         for build in (self.released, self.kept):
@@ -80,7 +82,7 @@ class Network:
         return found[0], found[1]
 
     def faults(self) -> tuple[float, None]:
-        """Pages that the system clears in a step of a loop."""
+        """Return the number of pages that the system clears in a step of a loop."""
         from resource import RUSAGE_SELF, getrusage
 
         step = self.released()
@@ -94,10 +96,12 @@ class Network:
 
 
 def to_torch(values: Any) -> Any:
+    """Return the values as a tensor."""
     return load("torch").from_numpy(values)
 
 
 def cases(setting: Setting) -> list[Case]:
+    """Return the cases of this workload."""
     network = Network(setting)
     peers = (
         Peer(Side("values kept", network.kept), at_most(1.2)),
@@ -108,7 +112,7 @@ def cases(setting: Setting) -> list[Case]:
         Contest(name, network.draw, Side("reactgrad", network.released), peers, keep=False),
         Count("peak memory", "arrays", network.peaks, "values kept", at_most(0.6)),
     ]
-    if not setting.small:  # such arrays lie in pages that the process keeps anyway
+    if not setting.small:  # small arrays lie in pages that the process keeps anyway
         found.append(Count("page faults of a step", "pages", network.faults))
     return found
 
@@ -117,4 +121,5 @@ WORKLOAD = Workload("B17", "values let go", cases)
 
 
 def test_b17(benchmark: Any, race: Any) -> None:
+    """Time one side of one contest."""
     race(benchmark)

@@ -1,7 +1,8 @@
-"""``pytest bench/b04_grid.py``: each side of each contest through pytest-benchmark, grouped by contest.
+"""``pytest bench/b04_grid.py``: each side of each contest through pytest-benchmark, grouped by
+contest.
 
-For a look at one side's distribution, or at one machine over time (``--benchmark-compare``). Ratios are
-better taken from ``python -m bench``, which measures in turns. ``--small`` takes small sizes.
+Use it for one side's distribution, or for one machine over time (``--benchmark-compare``). Ratios
+are better taken from ``python -m bench``, which measures in turns. ``--small`` takes small sizes.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ ROUNDS = 21
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for small sizes."""
     parser.addoption("--small", action="store_true", help="benchmarks at small sizes")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test for each side of each contest of a workload."""
     if "race" not in metafunc.fixturenames:
         return
     workload: Workload = vars(metafunc.module)["WORKLOAD"]
@@ -42,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def race(request: pytest.FixtureRequest) -> Callable[[Any], None]:
-    """Checks one side against ours, then times it."""
+    """Return a function that checks one side against ours, then times it."""
     contest: Contest
     contest, at = request.param
     side: Side = contest.sides[at]

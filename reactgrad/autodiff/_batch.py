@@ -1,12 +1,12 @@
-"""A linear computation for many seeds at once: along a new last axis.
+"""A linear computation for many seeds at once, along a new last axis.
 
-A derivative is linear in its seed. Built for one seed it is a pattern, which is never computed;
-built once more with an axis of seeds behind all others it gives the derivatives for all of them in
-one pass, as ordinary nodes. Last, and not first: broadcasting, indices and axes counted from the
-front stay what they are.
+A derivative is linear in its seed. Built for one seed it is a pattern, which is never computed.
+Built again with an axis of seeds behind all others it gives the derivatives for all seeds in one
+pass, as ordinary nodes. The axis is the last and not the first one, so that broadcasting, indices
+and axes counted from the front keep their meaning.
 
-What an op does with the axis stands in a table, one line an op; an op that is not listed there, or
-whose shapes are only known when it has run, computes seed by seed.
+A table says for each op, in one line, how it treats the axis. An op that is not listed, or whose
+shapes are only known once it has run, computes seed by seed.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from reactgrad.ops import (
 
 
 def batch(seed: Any, result: Any, seeds: Any) -> Any:
-    """`result`, which is linear in `seed`, for all `seeds`.
+    """Return `result`, which is linear in `seed`, for all `seeds`.
 
     Parameters
     ----------
     seed, result : Var
         The pattern.
     seeds : Var
-        Of the shape of `seed` with one axis more, the last one, as long as there are seeds.
+        All seeds: the shape of `seed` and a last axis, as long as there are seeds.
 
     Returns
     -------
     Var
-        Of the shape of `result` with that axis.
+        The shape of `result` and that axis.
     """
     graph, length = seed._graph, seeds.shape[-1]
     wide = {seed._slot: seeds}
@@ -72,7 +72,7 @@ def batch(seed: Any, result: Any, seeds: Any) -> Any:
 
 
 def _between(graph: Any, start: int, end: int) -> list[int]:
-    """The nodes from behind `start` to `end`, in topological order."""
+    """Return the nodes after `start` up to `end`, in topological order."""
     topology, users = graph._scheduler.topology, graph._host.branch_users
     found, stack = {start}, [start]
     while stack:
@@ -89,7 +89,7 @@ def _between(graph: Any, start: int, end: int) -> list[int]:
 
 
 def _repeated(x: Any, length: int) -> Any:
-    """`x` with a last axis along which it does not change."""
+    """Return `x` with a last axis along which it does not change."""
     return spread_to(expand_dims(x, -1), (*x.shape, length))
 
 
@@ -99,14 +99,17 @@ class _Part:
 
     op: Any
     attrs: tuple[Any, ...]
-    shape: Any  # of its result; None: not known
+    shape: Any  # of its result; None where not known
     operands: tuple[Any, ...]
     wides: list[Any]  # the operands that have the axis, None for the others
     length: int
     _thin: dict[Any, Any]  # operands that were given an axis of length 1 before
 
     def built(self) -> Any:
-        """The node with the axis; of a function with several outputs these, for each seed."""
+        """Return the node with the axis.
+
+        For a function with several outputs, return its outputs for each seed.
+        """
         if isinstance(self.op, Output):
             return stack([self._output(outputs) for outputs in self.wides[0]], axis=-1)
         found = None
@@ -116,7 +119,7 @@ class _Part:
         return self.one_by_one() if found is None else found
 
     def one_by_one(self) -> Any:
-        """The node for each seed by itself."""
+        """Return the results for the seeds, each computed by itself, along the axis."""
         parts: list[Any] = []
         for i in range(self.length):
             operands = [
@@ -135,11 +138,11 @@ class _Part:
 
     @property
     def only_first(self) -> bool:
-        """Whether the first operand has the axis and no other one."""
+        """True where the first operand has the axis and no other one has."""
         return self.wides[0] is not None and all(wide is None for wide in self.wides[1:])
 
     def thin(self, i: int) -> Any:
-        """Operand `i` so that it broadcasts along the axis."""
+        """Return operand `i` in a shape that broadcasts along the axis."""
         operand = self.operands[i]
         if self.wides[i] is not None:
             return self.wides[i]
@@ -152,11 +155,11 @@ class _Part:
         return found
 
     def full(self, i: int) -> Any:
-        """Operand `i` with the whole axis."""
+        """Return operand `i` with the whole axis."""
         return _repeated(self.operands[i], self.length) if self.wides[i] is None else self.wides[i]
 
     def on_first(self, attrs: tuple[Any, ...]) -> Any:
-        """The op on its first operand with the axis, with other attributes."""
+        """Return the op applied to its first operand with the axis, with other attributes."""
         return apply(self.op, (self.wides[0], *self.operands[1:]), attrs)
 
 
@@ -197,7 +200,7 @@ def _reduce(part: _Part) -> Any:
 
 
 def _rows(part: _Part) -> Any:
-    """Gradients of what lies along axes, such as softmax's: each seed has rows of its own."""
+    """Batch a gradient of an op along axes, such as softmax's: each seed has its own rows."""
     axis, *rest = part.attrs
     if part.shape is None:
         return None
@@ -208,7 +211,7 @@ def _rows(part: _Part) -> Any:
 
 
 def _numbered(part: _Part) -> Any:
-    """What chooses from each row by a number."""
+    """Batch an op that chooses from each row by a number."""
     shapes = [known_shape(operand) for operand in part.operands]
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes):
@@ -239,9 +242,9 @@ def _join(part: _Part) -> Any:
 
 
 def _with_all(index: Index | None) -> Index | None:
-    """An index that leaves a new last axis as it is."""
+    """Return an index that keeps a new last axis whole."""
     if index is None or not any(one is Ellipsis for one in index.parts):
-        return index  # what it does not name stays behind what it does
+        return index  # axes that it does not name stay behind those it does
     return Index((*index.parts, slice(None)))
 
 
@@ -258,7 +261,9 @@ def _accumulate(part: _Part) -> Any:
 
 
 def _matmul(part: _Part) -> Any:
-    """The axis joins the columns of the second matrix: products with the other one stay whole."""
+    """Batch a product: the axis joins the columns of the second matrix, so that it stays one
+    product.
+    """
     (a, b), (wide_a, wide_b) = part.operands, part.wides
     shape_a, shape_b = known_shape(a), known_shape(b)
     if shape_a is None or shape_b is None or part.shape is None:
@@ -283,7 +288,7 @@ def _swapped(x: Any) -> Any:
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-# By the name of the op.
+# How each op treats the axis, by the op's name.
 RULES: Final[dict[str, Rule]] = {
     "accumulate": _accumulate,
     "alias": lambda part: part.wides[0],

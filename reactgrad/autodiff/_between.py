@@ -1,4 +1,4 @@
-"""Which nodes lie between the output and what is wanted, over edges that gradients pass."""
+"""The nodes between the output and what is asked for, over edges that gradients may pass."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from collections.abc import Iterable
 from reactgrad.autodiff._edges import open_edges, sources, way_to
 from reactgrad.autodiff._tables import Tables
 
-# Nodes with more operands than this are indexed by them while a program is built.
+# For nodes with more operands than this an index by operand is made while a program is built.
 WIDE = 8
 
 
 class Between(Tables):
-    """The nodes between what is wanted and the output."""
+    """The part of a program that knows which nodes lie between the output and what is asked for."""
 
     __slots__ = ()
 
     def _start(self) -> None:
-        """Begin anew, with the output alone."""
+        """Begin again, with the output alone."""
         self._clear()
         self._read(seed._slot for seed in self.seeds.values())
         self._reach([self._output])
 
     def between(self, root: int) -> set[int]:
-        """The nodes of which `root` has gradients, and those that compute them, but for `root`."""
+        """Return the nodes that gradients of `root` belong to and those that compute them, without
+        `root`.
+        """
         found = set(self.adjoint)
         found.update(
             [slot for slot, number in self._graph._host.owners.items() if number == self.number]
@@ -32,32 +34,40 @@ class Between(Tables):
         return found
 
     def depends_on(self, slot: int) -> bool:
-        """Whether the output depends on this node over edges that derivatives pass."""
+        """Return whether the output depends on this node over edges that derivatives may pass."""
         return slot in self._edges
 
     def _open_edges(self, slot: int) -> tuple[tuple[int, int], ...]:
         refusal = getattr(self._graph._host.ops[slot], "refusal", None)
-        if refusal is not None:  # what is derived from a gradient that raises raises, too
+        if refusal is not None:  # derivatives of a gradient that raises raise, too
             raise refusal.with_traceback(None)
+        # A tuple, since forks share the table.
         return tuple(open_edges(self._graph, slot))
 
     def _ways_from(self, slot: int) -> list[tuple[int, int]]:
-        """The operands of a node to which gradients may pass, each behind its position."""
+        """Return the operands to which gradients may pass, each behind its position."""
         return open_edges(self._graph, slot)
 
     def _consumers(self, slot: int) -> Iterable[int]:
-        """All nodes that use this one, also as a branch that they may choose; copies none of many."""
+        """Return all nodes that use this one, also as a branch that they may choose.
+
+        Without such branches this is the graph's own collection, not a copy: a node may have many
+        children.
+        """
         graph = self._graph
         children = graph._scheduler.topology.children[slot]
         users = graph._host.branch_users.get(slot)
         return dict.fromkeys([*children, *users]) if users else children
 
     def _positions(self, slot: int, source: int) -> list[int]:
-        """Where among the operands of a node between another one is that gradients may pass to."""
+        """Return the positions of `source` among the operands of `slot` that gradients may pass to."""
         return [i for i, other in self._edges.get(slot, ()) if other == source]
 
     def _reach(self, slots: Iterable[int]) -> list[int]:
-        """Take in these nodes and all that they depend on over edges that gradients may pass."""
+        """Add these nodes and all that they depend on over open edges.
+
+        Return those that are new.
+        """
         edges, graph = self._edges, self._graph
         reached: list[int] = []
         stack = list(slots)
@@ -73,9 +83,11 @@ class Between(Tables):
         return reached
 
     def _check_cycle(self, reached: Iterable[int]) -> None:
-        """Raise ``CycleError`` if the output depends now on what is derived from it: that has no end.
+        """Raise ``CycleError`` if the output now depends on its own derivative, which would never
+        end.
 
-        On any node of such a program: what one node is computed from may be another one after an edit.
+        Any node of a program that derives from this output counts: after an edit another one of its
+        nodes may be the one that matters.
         """
         owners, number = self._graph._host.owners, self.number
         known: dict[int, bool] = {}
@@ -95,14 +107,16 @@ class Between(Tables):
                 raise error
 
     def _stands_on(self, number: int) -> set[int]:
-        """The number of a program, with those of all that it derives derivatives of now."""
+        """Return the number of a program, and the numbers of all programs whose results it derives
+        now.
+        """
         programs, owners = self._graph._programs, self._graph._host.owners
         found, stack = {number}, [number]
         while stack:
             program = programs.of_number(stack.pop())
             if program is None:
                 continue
-            # Its tables may not have followed yet what is being edited.
+            # From the graph, not from its tables: these may not have followed the present edit yet.
             for slot in program._nodes_now():
                 owner = owners.get(slot)
                 if owner is not None and owner not in found:
@@ -111,7 +125,9 @@ class Between(Tables):
         return found
 
     def _nodes_now(self) -> set[int]:
-        """The nodes that the output depends on over edges that gradients may pass, as these are now."""
+        """Return the nodes that the output depends on over open edges, read from the graph and not
+        from tables.
+        """
         found, stack = {self._output}, [self._output]
         while stack:
             for _, source in self._ways_from(stack.pop()):
@@ -121,7 +137,7 @@ class Between(Tables):
         return found
 
     def _leads_on(self, slot: int) -> bool:
-        """Whether a consumer of this node takes a gradient from the output to it."""
+        """Return whether a consumer of this node passes a gradient to it."""
         edges = self._edges
         for child in self._consumers(slot):
             for _, source in edges.get(child, ()):
@@ -130,15 +146,18 @@ class Between(Tables):
         return False
 
     def _is_end(self, slot: int) -> bool:
-        """Whether this node is one of those up to which derivatives go from the output."""
+        """Return whether the derivative of this node was asked for."""
         return self._shown(slot) is not None
 
     def _leading_to(self, wanted: Iterable[int]) -> set[int]:
-        """The nodes that still need adjoints for these to have theirs."""
+        """Return the nodes that still need adjoints before these can have theirs."""
         return self._needed(wanted)
 
     def _needed(self, wanted: Iterable[int]) -> set[int]:
-        """These nodes and those between them and the output that have no adjoint; costs those."""
+        """Return these nodes and the nodes between them and the output that have no adjoint.
+
+        The cost is proportional to their number.
+        """
         edges = self._edges
         needed: set[int] = set()
         wide: dict[int, set[int]] = {}  # the operands of nodes that have many

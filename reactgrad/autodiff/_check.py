@@ -1,4 +1,4 @@
-"""Derivative rules against finite differences."""
+"""Derivative rules compared with finite differences."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check_grads(
 
 @dataclass
 class _Check:
-    """What stays the same while derivatives of derivatives are checked."""
+    """The settings of a check, which stay the same for derivatives of derivatives."""
 
     graph: Any
     leaves: Sequence[Any]
@@ -86,7 +86,9 @@ class _Check:
     step: float
 
     def follow(self, output: Any, path: tuple[str, ...]) -> None:
-        """Check the derivatives of `output`, which was reached by these modes, and theirs."""
+        """Check the derivatives of `output`, which was reached by the modes of `path`, and their
+        derivatives.
+        """
         if len(path) == self.order:
             return
         rng = np.random.default_rng(len(path))
@@ -108,7 +110,7 @@ class _Check:
 
 
 def _reverse(output: Any, leaves: Sequence[Any], directions: Sequence[Any]) -> Any:
-    """The derivative along the directions, from the gradient."""
+    """Return the derivative along the directions, computed from the gradient."""
     slope = output._graph.const(0.0)
     gradients = grad(output, leaves, allow_unused=True)
     for gradient, direction in zip(gradients, directions, strict=True):
@@ -131,7 +133,9 @@ SLOPES: Final = {"forward": _forward, "reverse": _reverse}
 def _difference(
     graph: Any, output: Any, leaves: Sequence[Any], directions: Sequence[Any], step: float
 ) -> float:
-    """The slope of `output` along `directions`: central differences, extrapolated (Richardson)."""
+    """Return the slope of `output` along `directions` by central differences with Richardson
+    extrapolation.
+    """
     start = [leaf.numpy() for leaf in leaves]
 
     def at(t: float) -> float:
@@ -142,4 +146,5 @@ def _difference(
         slopes = [(at(h) - at(-h)) / (2 * h) for h in (step * 10, step * 5)]
     finally:
         graph.set(dict(zip(leaves, start, strict=True)))
+    # The errors are proportional to h squared: this combination cancels them.
     return (4 * slopes[1] - slopes[0]) / 3

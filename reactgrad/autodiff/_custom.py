@@ -1,4 +1,4 @@
-"""Derivatives from rules of users, held against the values that they belong to."""
+"""Derivatives by rules of the user, checked against the values that they belong to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reactgrad.ops import Share, astype, no_shares, shares
 def custom_gradients(
     program: Any, slot: int, g: Any, operands: tuple[Any, ...], edges: Sequence[int]
 ) -> dict[int, Any]:
-    """What the rule of a Python function contributes to its operands at these positions."""
+    """Return what the rule of a Python function contributes to its operands at these positions."""
     graph = program._graph
     op = graph._host.ops[slot]
     arguments, places = op.arguments(operands)
@@ -44,9 +44,9 @@ def custom_gradients(
 def custom_tangents(
     program: Any, slot: int, operands: tuple[Any, ...], tangents: dict[int, Any]
 ) -> Iterator[Any]:
-    """What the forward rule of a Python function says: the tangent, or the share of each output.
+    """Yield the result of a function's forward rule: its tangent, or the share of each output.
 
-    `tangents` are those of the operands that move, by position.
+    `tangents` holds the tangents of the operands that move, by position.
     """
     graph = program._graph
     op, node = graph._host.ops[slot], handle(graph, slot)
@@ -73,7 +73,7 @@ def custom_tangents(
 
 
 def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -> Any:
-    """What the rule of a user says, which may not read values."""
+    """Call a user's rule, which may not read values, and return its result."""
     graph = program._graph
     asking, asked = graph._programs.asking, (program, slot)
 
@@ -93,6 +93,7 @@ def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -
         asking.append(asked)
         return asked_before_reads(graph, refuse, rule, *arguments)
     finally:
+        # It is missing if an interrupt came before the append.
         if asking[-1:] == [asked]:
             asking.pop()
 
@@ -100,7 +101,11 @@ def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -
 def asked_before_reads(
     graph: Any, check: Callable[[int], None], function: Callable[..., Any], *arguments: Any
 ) -> Any:
-    """Call a function, and `check` before each value that its thread reads outside of nodes that run."""
+    """Call a function.
+
+    Call `check` before each value that the function reads in this thread, except inside of nodes
+    that run.
+    """
     thread, former = threading.get_ident(), graph._may_read
 
     def may_read(slot: int) -> None:
@@ -109,7 +114,7 @@ def asked_before_reads(
         if former is not None:
             former(slot)
 
-    try:  # all of it in one frame: an interrupt leaves nothing behind
+    try:  # in one frame and one `try`: an interrupt at any line restores both attributes
         graph._may_read = may_read
         graph._handed = _OnlyAsked(graph._host.handed)
         return function(*arguments)
@@ -120,7 +125,10 @@ def asked_before_reads(
 
 
 class _OnlyAsked(dict[int, Any]):
-    """What callers were given: nothing is in it, so that reads ask, who find it then."""
+    """Hides the values that were handed out, so that each read takes the slow path.
+
+    The slow path calls the check, and finds the values through ``get``.
+    """
 
     __slots__ = ("_handed",)
 
@@ -136,7 +144,7 @@ class _OnlyAsked(dict[int, Any]):
 
 
 def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:
-    """The gradients of all outputs, ``None`` for those that nothing depends on."""
+    """Return the gradients of all outputs, ``None`` for those that nothing depends on."""
     given = shares(g)
     count = len(op.outputs)
     check_outputs(graph, slot, max(given))
@@ -144,7 +152,9 @@ def _of_outputs(graph: Any, slot: int, op: Any, g: Any) -> tuple[Any, ...]:
 
 
 def check_outputs(graph: Any, slot: int, which: int) -> None:
-    """Raise ``GradientError`` if this is no output of a function, but what it has saved."""
+    """Raise ``GradientError`` if position `which` is not an output but something that ``forward``
+    has saved.
+    """
     if which >= len(graph._host.ops[slot].outputs):
         raise GradientError(
             f"the derivative of node {graph._host.name(slot)!r} uses an array that its forward has "
@@ -156,6 +166,9 @@ def check_outputs(graph: Any, slot: int, which: int) -> None:
 
 
 def _one_for_each(op: Any, name: str, parts: Any, count: int) -> Sequence[Any]:
+    """Return what a rule returned as one gradient for each operand; raise if there are more or
+    fewer.
+    """
     if count == 1 and not isinstance(parts, tuple | list):
         return (parts,)
     if not isinstance(parts, tuple | list) or len(parts) != count:
@@ -167,14 +180,16 @@ def _one_for_each(op: Any, name: str, parts: Any, count: int) -> Sequence[Any]:
     return parts
 
 
-# What a derivative is called, and the value whose shape it has.
+# The word for a kind of derivative, and whose shape it must have.
 Kind = tuple[str, str]
 GRADIENT: Kind = ("gradient", "operand's")
 TANGENT: Kind = ("tangent", "result's")
 
 
 def fits(part: Any, var: Any) -> bool:
-    """Whether a derivative that was returned for `var` is a node of the same known shape and dtype."""
+    """Return whether a derivative that was returned for `var` is a node of the same known shape and
+    dtype.
+    """
     graph = var._graph
     if getattr(part, "_graph", None) is not graph:
         return False
@@ -184,9 +199,9 @@ def fits(part: Any, var: Any) -> bool:
 
 
 def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
-    """A derivative that `who` has returned for `var`, in its dtype.
+    """Return a derivative that `who` has returned for `var`, in the dtype of `var`.
 
-    What shows only when it is computed is checked then, each time.
+    Shapes and dtypes that are only known once it is computed are checked then, each time.
 
     Raises
     ------
@@ -215,6 +230,7 @@ def checked(part: Any, var: Any, who: str, kind: Kind = GRADIENT) -> Any:
 
 
 def _check(given: Spec, wanted: Spec, who: str, kind: Kind) -> None:
+    """Raise if a derivative of one spec cannot belong to a value of the other."""
     word, owner = kind
     if len(given.shape) != len(wanted.shape) or any(
         m != n and m is not None and n is not None
@@ -234,26 +250,27 @@ def _check(given: Spec, wanted: Spec, who: str, kind: Kind) -> None:
 
 
 def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    """Return the spec of a checked derivative: its shape, in the dtype of its value."""
     given, wanted = specs
     _check(given, wanted, *attrs)
     return spec(given.shape, wanted.dtype, wanted.device)
 
 
-# The first operand, if it is a derivative for the second one.
+# Returns the first operand, after a check that it is a derivative for the second one.
 CHECKED = Op("checked", _infer, (lambda g, ans, part, var, who, kind: g, None), (LINEAR, None))
 
 
 class MissingRuleError(GradientError):
     """A node on the way has no derivative rule for the mode that was asked for."""
 
-    __module__, __qualname__ = "reactgrad", "GradientError"  # as which users know it
+    __module__, __qualname__ = "reactgrad", "GradientError"  # users know it by that name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GradientError, self.args
 
 
 def no_rule(graph: Any, slot: int) -> MissingRuleError:
-    """What a node says that no gradient passes."""
+    """Return the error for a node that no gradient passes."""
     host = graph._host
     op = host.ops[slot]
     return MissingRuleError(

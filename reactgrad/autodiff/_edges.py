@@ -12,7 +12,10 @@ from reactgrad.nodes._leaf import PARAM
 
 
 def sources(graph: Any, slot: int) -> tuple[int, ...]:
-    """The operands of a node for gradients: of a choice both branches, also the one not taken."""
+    """Return the operands of a node for gradients.
+
+    For a choice these include both branches, also the one not taken.
+    """
     branches = graph._host.branches
     if branches and slot in branches and slot not in graph._host.pins:
         return branches[slot]
@@ -20,7 +23,7 @@ def sources(graph: Any, slot: int) -> tuple[int, ...]:
 
 
 def open_edges(graph: Any, slot: int) -> list[tuple[int, int]]:
-    """The operands of `slot` to which gradients may pass, each behind its position."""
+    """Return the operands of `slot` to which gradients may pass, each behind its position."""
     host = graph._host
     parents = sources(graph, slot)
     if not parents:
@@ -39,7 +42,7 @@ def open_edges(graph: Any, slot: int) -> list[tuple[int, int]]:
 
 
 def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
-    """The operands as they were written: detached where the edge is."""
+    """Return the operands as they were written, detached where the edge is."""
     found = list(map(partial(handle, graph), sources(graph, slot)))
     for i in graph._host.closed.get(slot) or ():
         found[i] = found[i].detach()
@@ -47,9 +50,10 @@ def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
 
 
 def wanted_leaves(graph: Any, slot: int) -> list[int]:
-    """The trainable leaves that `slot` depends on over open edges, in order of creation."""
+    """Return the trainable leaves that `slot` depends on over open edges, in order of creation."""
     host, topology = graph._host, graph._scheduler.topology
     program = graph._programs.find(slot, None)
+    # The program of `backward` knows its params: no walk.
     if program is not None and not program.unsure:
         frozen = host.frozen
         return [at for at in program.params() if at not in frozen]
@@ -70,7 +74,7 @@ def wanted_leaves(graph: Any, slot: int) -> list[int]:
 
 
 def way_to(output: int, slot: int, edges: Mapping[int, Sequence[tuple[int, int]]]) -> list[int]:
-    """A shortest way along the data from a node to the output, over these edges, which have one."""
+    """Return a shortest path along the data from `slot` to the output. `edges` must contain one."""
     users: dict[int, int] = {}
     queue = deque([output])
     while slot not in users:

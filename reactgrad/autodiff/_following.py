@@ -1,4 +1,4 @@
-"""Gradients follow what they were built for: edits, shapes, values that rules have read."""
+"""Updates of gradients after edits, new shapes, and new values that rules have read."""
 
 from __future__ import annotations
 
@@ -22,29 +22,36 @@ from reactgrad.scheduler import CollectorPause
 
 
 class Following(Sweep):
-    """How gradients follow changes of the graph and of shapes."""
+    """The part of a program that updates it after changes of the graph."""
 
     __slots__ = ()
 
     def observe(self, slot: int, shape: tuple[int, ...]) -> None:
-        """It goes with this shape of a node, which only its value shows."""
+        """Record a shape that only the value of this node shows, and that the program depends on."""
         graph = self._graph
-        own = graph._host.owners.get(slot) == self.number  # which follows from those of others
-        # What was built for a former shape, and is not built anew just now, still goes with that.
+        # Its own shapes follow from those of others.
+        own = graph._host.owners.get(slot) == self.number
+        # An entry that is there stays: what was built for that shape and not rebuilt now still
+        # depends on it.
         if not own and slot not in self.observed:
             self._put(self.observed, slot, shape)
             graph._programs.observing = True
 
     def _moved(self, among: Iterable[int]) -> set[int]:
-        """Which of these nodes have another shape than it goes with; computes them."""
-        graph, observed = self._graph, self.observed.copy()  # to compute them may build
+        """Return which of these nodes have another shape than was recorded; computes them."""
+        # A copy: computing them may build nodes.
+        graph, observed = self._graph, self.observed.copy()
         return {slot for slot in list(among) if handle(graph, slot).value_shape() != observed[slot]}
 
     def follow_values(self, among: Collection[int]) -> bool:
-        """Follow the shapes that values have, and those that these nodes will have; whether one moved."""
+        """Update the program where nodes have, or `among` will have, other shapes than it was built
+        for.
+
+        Return whether any had.
+        """
         graph = self._graph
         is_stale, programs = graph._scheduler.is_stale, graph._programs
-        if self.number in programs.looking:  # such a value is computed from what it has given out
+        if self.number in programs.looking:  # the value is computed from gradients of this program
             return False
         moved: set[int] = set()
         before, programs.looking = programs.looking, (*programs.looking, self.number)
@@ -55,7 +62,7 @@ class Following(Sweep):
                         moved |= self._moved([slot])
                     except Cancelled:
                         raise
-                    except Exception:  # who needs it will raise that
+                    except Exception:  # raised again where it is needed
                         continue
         finally:
             programs.looking = before
@@ -64,7 +71,9 @@ class Following(Sweep):
         return bool(moved)
 
     def follow_below(self, above: frozenset[int] = frozenset()) -> None:
-        """Let gradients that this one is built on follow first: while it builds it stands on them."""
+        """Update the gradients that this program is built on, before it builds nodes that rely on
+        them.
+        """
         programs, owners = self._graph._programs, self._graph._host.owners
         if not programs.observing or programs.under_way:
             return
@@ -78,18 +87,18 @@ class Following(Sweep):
     def update(
         self, changed: set[int], respecced: set[int], redefine: Redefine, changes: Changes
     ) -> None:
-        """Follow a change of these nodes; Vars that were given out stay what they are.
+        """Update the program after a change of these nodes. Vars that were given out stay valid.
 
         Parameters
         ----------
         changed
-            Nodes that are computed otherwise or have another shape.
+            Nodes that have another definition or another shape.
         respecced
             Those of them that have another shape.
         redefine
-            Lets a node of the program be this op of these operands, with these attributes.
+            Gives a node of the program another op, operands and attributes.
         changes
-            Takes in what ``take_back`` needs.
+            Receives what ``take_back`` needs.
         """
         broken = self.refusal is not None
         if respecced or broken:
@@ -112,18 +121,22 @@ class Following(Sweep):
                 self._held.clear()
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
+        """Update the tables by what has changed: edges, contributions, sums, then what was given
+        out.
+        """
         specs = self._graph._host.specs
         if respecced and any(
             seed._slot in respecced and specs[seed._slot] is None for seed in self.seeds.values()
         ):
-            self._restart(redefine)  # nothing that was built knows its shape any more
+            self._restart(redefine)  # the shape is unknown now, so nothing built on it can stay
             return
+        # 1. The edges of changed nodes. Contributions over edges that are gone are dropped.
         edges = self._edges
         anew = changed & edges.keys()
         for slot in respecced:
             self._drop(self.observed, slot)
             anew.update(child for child in self._consumers(slot) if child in edges)
-        totals = respecced & edges.keys()  # which are added up in their shape
+        totals = respecced & edges.keys()  # their sums have their shape
         gone: set[int] = set()
         reached: list[int] = []
         for slot in anew:
@@ -137,12 +150,13 @@ class Following(Sweep):
                     self._drop(self._parts, (slot, i))
                     gone.add(source)
                 reached += self._reach([source for _, source in after])
+        # 2. Nodes that the output has left, and those that it newly depends on.
         totals |= gone
         left = self._leave(gone, totals) if gone else []
         if reached and not self._graph._host.owners.keys().isdisjoint(reached):
             self._check_cycle([slot for slot in reached if slot in edges])
         known = self.known
-        # What newly leads to something that was asked for.
+        # Nodes that newly lead to something that was asked for.
         starts = [slot for slot in reached if self._is_end(slot) and slot in edges]
         wanted = set(starts)
         starts += [
@@ -152,6 +166,7 @@ class Following(Sweep):
             and any(known(s) is not None or s in wanted for _, s in edges.get(slot, ()))
         ]
         needed = self._needed(starts) if starts else set[int]()
+        # 3. Rules and sums, where anything changed.
         self._check_rules(anew | needed, needed)
         moved = self._sweep(
             needed | {slot for slot in totals if known(slot) is not None},
@@ -163,14 +178,14 @@ class Following(Sweep):
         self._show({*moved, *needed, *left, *zeros, *outgrown}, redefine)
 
     def _restart(self, redefine: Redefine) -> None:
-        """Build everything anew that was asked for."""
+        """Build everything again that was asked for."""
         for name in (*TABLES, "refusal"):
             self._note(self, name, getattr(self, name))
         reads = self.reads
         try:
             self._start()
             self._check_cycle(self._edges)
-        finally:  # also where it is refused: what comes back was built for these
+        finally:  # also where it is refused: after the undo the former nodes count again
             self.reads = reads | self.reads
         self.refusal = None
         wanted = [slot for slot in self._given if self._shown(slot) is not None]
@@ -178,7 +193,9 @@ class Following(Sweep):
         self._show(wanted, redefine)
 
     def break_down(self, refusal: Any, redefine: Redefine) -> None:
-        """Let all that was given out raise what the node `refusal` raises, until the next change."""
+        """Make everything that was given out raise the error of the node `refusal`, until the next
+        change.
+        """
         self.refusal = refusal
         for slot in self._given:
             given = self._shown(slot)
@@ -186,7 +203,7 @@ class Following(Sweep):
                 redefine(given, ALIAS, (refusal._slot,), ())
 
     def _show(self, slots: Iterable[int], redefine: Redefine) -> None:
-        """Let what was given out for these nodes show their adjoints."""
+        """Make what was given out for these nodes show their present adjoints."""
         for slot in slots:
             given = self._shown(slot)
             if given is None:
@@ -198,8 +215,10 @@ class Following(Sweep):
                 redefine(given, ALIAS, (adjoint,), ())
 
     def _outgrown(self) -> list[int]:
-        """For which nodes something was given out that has a former shape: that of a seed, which is none of
-        the program's nodes and does not follow with them."""
+        """Return the nodes for which something was given out that has a former shape.
+
+        Only a seed can be that: it is not a node of the program and does not follow with them.
+        """
         specs = self._graph._host.specs
         both = {slot: (self._shown(slot), self.known(slot)) for slot in self._given}
         return [
@@ -211,19 +230,21 @@ class Following(Sweep):
         ]
 
     def rerun_hooks(self) -> None:
-        """Let the next read call the hooks that it passes, whatever versions say (rule D12)."""
+        """Make the next read call the hooks that it passes, whatever versions say (rule D12 of the
+        design).
+        """
         scheduler, ops = self._graph._scheduler, self._graph._host.ops
         for slot, hooks in self._hooks.items():
             at = self.known(slot)
             if at is not None:
                 for _ in hooks:
-                    while ops[at] is ALIAS:  # what an adjoint becomes when it changes
+                    while ops[at] is ALIAS:  # an adjoint that changed is an alias
                         (at,) = scheduler.operands(at)
                     scheduler.invalidate(at)
                     (at,) = scheduler.operands(at)
 
     def _leave(self, slots: Iterable[int], totals: set[int]) -> list[int]:
-        """Let go of those of these nodes that the output does not depend on any more."""
+        """Forget those of these nodes that the output no longer depends on. Return them."""
         edges = self._edges
         left: list[int] = []
         stack = list(slots)
@@ -252,7 +273,7 @@ class Following(Sweep):
         return left
 
     def _check_seed(self) -> None:
-        """Raise if the output's new shape does not go with the gradient it was given."""
+        """Raise if the output's new shape does not fit the gradient that it was given."""
         for var, shape, seed in self._misfits():
             raise SeedError(
                 f"{var.name!r} would get the shape {shape}, and gradients of it exist that were "
@@ -262,18 +283,21 @@ class Following(Sweep):
             )
 
     def _watch_seeds(self) -> None:
-        """Go with the shapes of what is given, where only values will show whether the nodes have them."""
+        """Record the shapes of seeds, where only values will show whether the nodes have these
+        shapes.
+        """
         for slot, given in self.seeds.items():
             shape: Any = known_shape(given)
             if self._graph._host.specs[slot] is None and shape is not None and None not in shape:
                 self.observe(slot, shape)
 
     def _misfits(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Nodes whose shape is not that of the derivative they were given, with both shapes."""
+        """Yield nodes whose shape is not that of their given derivative, with both shapes."""
         for slot, given in self.seeds.items():
             var = handle(self._graph, slot)
             shape, seed = known_shape(var), known_shape(given)
-            following = self._graph._programs.following  # else values may be of before the change
+            # Otherwise values may be from before the change.
+            following = self._graph._programs.following
             if shape is None and following and not self._graph._scheduler.is_stale(slot):
                 shape = var.value_shape()
             if shape is None or seed is None:
@@ -286,7 +310,7 @@ class Following(Sweep):
 
 @contextmanager
 def building(graph: Any, number: int) -> Iterator[None]:
-    """Build nodes for a program: differentiable ones, whatever the mode of the caller."""
+    """Build differentiable nodes for a program, whatever the gradient mode of the caller."""
     programs = graph._programs
     if number in programs.under_way:
         raise GradientError(
@@ -305,9 +329,9 @@ def building(graph: Any, number: int) -> Iterator[None]:
 
 
 def update_program(graph: Core, program: Following, slots: set[int]) -> None:
-    """Build gradients anew whose operands' shapes show only in values."""
+    """Build gradients again whose operands show their shapes only in values."""
     programs = graph._programs
-    # But in the midst of an edit rules may look at values: nothing else changes.
+    # Rules may read values now, except in the middle of an edit: nothing else changes here.
     following, programs.following = programs.following, not programs.changing
     try:
         with Change(graph) as change:

@@ -1,9 +1,9 @@
 """Tangents: forward mode, as nodes of the same graph.
 
-The tangent of a node is how its value moves when some nodes move along given directions: the sum
-of what each operand's tangent contributes by the op's own forward rule. A forward program is a
-program that goes the other way: from the sources to the output, over the same edges, only through
-nodes that lie between them.
+The tangent of a node says how its value moves when some nodes move along given directions. It is
+the sum of what each operand's tangent contributes by the op's forward rule. A forward program runs
+from the sources to the output, over the same edges as adjoints do, and only through nodes that lie
+between them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Tangents(Program):
 
     ``adjoint`` holds tangents here. A source that depends on another one moves along its own
     direction and with what it depends on. Unlike adjoints, tangents of nodes before the output stay
-    while the program lives, also where nothing uses them: only so does an edit know which nodes move.
+    while the program lives, even where nothing uses them: an edit learns from them which nodes
+    move.
     """
 
     __slots__ = ()
@@ -39,7 +40,7 @@ class Tangents(Program):
         self._open(output, {x._slot: t for x, t in zip(xs, directions, strict=True)})
 
     def tangent(self) -> Any:
-        """The Var of the output's tangent."""
+        """Return the Var of the output's tangent."""
         return self.adjoint_or_zeros(self._output)
 
     def _is_last(self, slot: int) -> bool:
@@ -54,8 +55,12 @@ class Tangents(Program):
     def _sweep(
         self, totals: set[int], anew: set[int], redefine: Redefine | None
     ) -> dict[int, None]:
-        """From the sources on: give nodes that have none their tangent, and these anew."""
+        """Walk from the sources to the output, and give tangents to nodes.
+
+        Nodes of `totals` that have none get one, nodes of `anew` get another one if theirs changes.
+        """
         rank = self._graph._scheduler.topology.rank
+        # By rank: operands before what is computed from them.
         queue = [(rank[slot], slot) for slot in totals | anew]
         heapify(queue)
         anew, moved, last = set(anew), dict[int, None](), -1
@@ -73,7 +78,7 @@ class Tangents(Program):
         return moved
 
     def _push(self, slot: int, redefine: Redefine | None) -> bool:
-        """Give a node its tangent; returns whether that is another node than before."""
+        """Give a node its tangent. Return whether that is another node than before."""
         graph, topology, before = self._graph, self._graph._scheduler.topology, self.known(slot)
         first = topology.next_serial
         parts = [self._direction(slot)] if slot in self.seeds else []
@@ -86,7 +91,7 @@ class Tangents(Program):
         alone = several = False
         if len(parts) == 1 and not isinstance(parts[0], Placed | Share):
             adjoint = parts[0]._slot
-            # The rule of a function may return a node that it also uses elsewhere.
+            # A function's rule may return a node that it also uses elsewhere.
             alone = isinstance(op, Op) and topology.serial[adjoint] >= first
         elif parts:
             several = isinstance(parts[0], Share)
@@ -96,13 +101,13 @@ class Tangents(Program):
         if adjoint == before:
             return False
         own = before is not None and slot in self._own and not several
-        # That of the output lives as long as it is given out, and the program as long as that.
+        # The tangent of the output lives while it is given out, and the program as long as that.
         hold = adjoint is not ZERO and slot != self._output
         moved = self._enter(slot, adjoint, alone, own, hold, redefine)
         return moved and (before is not None or adjoint is not ZERO)
 
     def _direction(self, slot: int) -> Any:
-        """The direction in which a source moves, in its dtype."""
+        """Return the direction in which a source moves, in its dtype."""
         return self._in_dtype(slot, self.seeds[slot])
 
     def _in_dtype(self, slot: int, part: Any) -> Any:
@@ -113,7 +118,9 @@ class Tangents(Program):
         return astype(part, found.dtype)
 
     def _contributions_of(self, slot: int, moving: dict[int, int]) -> Iterator[Any]:
-        """What the tangents of the operands at these positions contribute to that of this node."""
+        """Yield what the tangents of the operands at these positions contribute to that of this
+        node.
+        """
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
         tangents = {i: handle(graph, tangent) for i, tangent in moving.items()}
@@ -134,22 +141,23 @@ class Tangents(Program):
                     yield self._like_result(slot, part, op.broadcasts)
 
     def _like_result(self, slot: int, part: Any, broadcasts: bool) -> Any:
-        """A contribution in the shape and dtype of the node that it belongs to."""
+        """Return a contribution in the shape and dtype of the node that it belongs to."""
         if isinstance(part, Placed):
             part.gradient = self._in_dtype(slot, part.gradient)
             return part
-        # Of several operands one may be smaller than the result.
+        # One of several operands may be smaller than the result.
         if broadcasts and len(self._graph._scheduler.operands(slot)) > 1:
             part = spread(part, handle(self._graph, slot))
         return self._in_dtype(slot, part)
 
     def _check_rules(self, slots: set[int], needed: set[int]) -> None:
-        """Only what moves needs a rule, which shows on the way."""
+        """Check nothing yet: only nodes that move need a rule, and the sweep finds these."""
 
     def _has_rule(self, op: Any) -> bool:
         return op.has_forward_rules
 
     def _no_rule(self, slot: int) -> MissingRuleError:
+        """Return the error for a node that no tangent passes."""
         host = self._graph._host
         op = host.ops[slot]
         how = "rg.extend.defjvp(op, rule)" if isinstance(op, Op) else op.HOW_FORWARD
@@ -169,7 +177,7 @@ class Tangents(Program):
 
 
 def _by_rule(op: Op, i: int, t: Any, ans: Any, operands: Any, attrs: Any) -> Any:
-    """What the tangent of operand `i` contributes."""
+    """Return what the tangent of operand `i` contributes."""
     if op.jvps is None:
         assert op.variadic_jvp is not None
         return op.variadic_jvp(i, t, ans, operands, attrs)

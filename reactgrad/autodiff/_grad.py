@@ -1,4 +1,4 @@
-"""``rg.grad`` and ``backward``: who asks for adjoints, and what becomes of them."""
+"""``rg.grad`` and ``backward``: requests for adjoints, and the sums in ``.grad``."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from reactgrad.reading._value import clean_values
 
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
-    """The program of `output` for a seed (ones, or a Var that holds the gradient).
+    """Return the program of `output` for a seed, and the adjoints that the output's handle keeps
+    alive.
 
-    With it the adjoints that the output's handle keeps alive.
+    The seed is ones, or a Var that holds the gradient.
     """
     graph, slot = output._graph, output._slot
     programs = output._programs_dict()
     if gradient is not None:
-        # Kept by the gradients that were asked for only: another Var, another program.
+        # Kept alive only by the gradients it gave out: another Var means another program.
         key = gradient._graph._scheduler.topology.serial[gradient._slot]
         program = graph._programs.find(slot, key)
         if program is None:
@@ -46,7 +47,7 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
         return program, {}
     found = programs.get(None)
     if found is not None and not _goes_with(found[1], output):
-        programs.pop(None)[1].stay()  # as long as somebody uses what it has given out
+        programs.pop(None)[1].stay()  # it stays while a gradient that it gave out lives
         found = None
     if found is None:
         program = graph._programs.find(slot, None)
@@ -58,7 +59,9 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
 
 
 def _goes_with(program: Program, output: Any) -> bool:
-    """Whether the seed of ones has the shape that the output has, where only a value shows that."""
+    """Return whether the seed of ones has the shape of the output, where only a value shows that
+    shape.
+    """
     known = output._graph._host.specs[output._slot] is not None
     return known or known_shape(program.seed) == output.shape
 
@@ -71,7 +74,7 @@ def _ones(output: Any) -> Any:
 
 
 def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> Any:
-    """Gradient of `y` with respect to `xs`, as live nodes of the same graph; see ``rg.grad``."""
+    """Return gradients of `y` for `xs` as live nodes of the same graph; see ``rg.grad``."""
     single = isinstance(xs, Handle)
     if not single and not hasattr(xs, "__iter__"):
         raise DTypeError(f"rg.grad takes Vars to differentiate for, not {type(xs).__name__}.")
@@ -88,7 +91,8 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
             _check_gradient(y, gradient)
             program, seed = find_program(y, gradient)
         else:
-            # One program for this call, kept by what it returns: another array, other nodes.
+            # A program for this call alone, kept alive by what it returns: the next array needs
+            # other nodes.
             program, seed = Program(y, _seed(graph, y, gradient)), None
         results = program.adjoints([x._slot for x in wanted], seed)
         for x, result in zip(wanted, results, strict=True):
@@ -177,7 +181,7 @@ def backward(
             program, seed = find_program(y, None)
         else:
             program, seed = _seeded(y, gradient)
-        # Also those of intermediate nodes that shall show theirs.
+        # Intermediate nodes whose ``.grad`` was asked for, too.
         shown = [
             slot
             for slot in (program.reads if retain_graph else host.retained & program.reads.keys())
@@ -202,11 +206,11 @@ def backward(
             refresh(graph, tuple(dict.fromkeys([y._slot, *asked.values()])))
             run = read.told()
             values = dict(zip(asked, clean_values(graph, asked.values()), strict=True))
-            for slot in shown:  # whose dtype its value has shown by now
+            for slot in shown:  # by now the value has shown the dtype
                 dtype = getattr(host.data[slot], "dtype", None)
                 if getattr(dtype, "kind", "f") != "f":
                     values.pop(slot, None)
-            graph._scheduler.last_run = run  # not the rebuilding of what it released itself
+            graph._scheduler.last_run = run  # not a run that only rebuilt what this one released
             sums = {
                 slot: _added(host.grads.get(slot), values[slot])
                 for slot in wanted
@@ -230,7 +234,10 @@ def backward(
 
 
 def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
-    """Call what waits for ``.grad``s; an error of one keeps no other from being called."""
+    """Call the hooks that wait for ``.grad``.
+
+    An error of one does not prevent the others from being called.
+    """
     errors: list[Exception] = []
     for var, hook in told:
         try:
@@ -243,11 +250,12 @@ def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
         try:
             raise errors[0]
         finally:
+            # The traceback holds this frame: together with the list that would be a cycle.
             errors.clear()
 
 
 def _seeded(y: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
-    """The program of `y` whose seed is an input that each backward sets."""
+    """Return the program of `y` whose seed is an input that each ``backward`` sets."""
     programs = y._programs_dict()
     if isinstance(gradient, Handle):
         _check_gradient(y, gradient)
@@ -267,6 +275,7 @@ def _seed(graph: Any, y: Any, gradient: Any) -> Any:
 
 
 def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
+    """Return what was given for `y` as an array of its shape, dtype and device."""
     seen, value = read_value(gradient, what)
     if seen is None:
         raise DTypeError(f"{what} is {type(gradient).__name__}; gradients are floats.")
@@ -286,6 +295,7 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
 
 
 def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
+    """Raise if a Var cannot be the gradient of `y`."""
     if gradient._graph is not y._graph:
         raise GradientError(f"{what} is a Var of another graph than {y.name!r}.")
     if gradient.shape != y.shape:
@@ -297,6 +307,7 @@ def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
 
 
 def _check_output(y: Any, what: str) -> None:
+    """Raise if `y` cannot be differentiated."""
     if not isinstance(y, Handle):
         raise DTypeError(f"{what} takes a Var, not {type(y).__name__}.")
     if not hasattr(y, "_programs_dict"):
@@ -312,14 +323,14 @@ def _check_output(y: Any, what: str) -> None:
 
 
 def _has_gradient(host: Any, slot: int) -> bool:
-    """Whether there is one number of a gradient for each of a value: not for conditions and tuples."""
+    """Return whether the value has a gradient: false for conditions and tuples."""
     found = host.specs[slot]
     several = getattr(host.ops[slot], "outputs", None) is not None
     return not several and (found is None or found.dtype.kind == "f")
 
 
 def _refuse_tuple(x: Any) -> None:
-    """Raise for the node of a function with several outputs: its value is a tuple."""
+    """Raise for the node of a function with several outputs, since its value is a tuple."""
     if getattr(x._graph._host.ops[x._slot], "outputs", None) is not None:
         raise GradientError(
             f"{x.name!r} computes several outputs at once, and a tuple has no gradient; differentiate "
@@ -328,6 +339,7 @@ def _refuse_tuple(x: Any) -> None:
 
 
 def _check_wanted(graph: Any, x: Any) -> None:
+    """Raise if there is no gradient for `x`."""
     own_slot(graph, x, "the gradient")
     _refuse_tuple(x)
     if x.dtype.kind != "f":
@@ -346,6 +358,7 @@ def _check_scalar(y: Any, how: str) -> None:
 
 
 def _added(old: Any, new: Any) -> Any:
+    """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
     if old is None:
         return new
     total = old + new
@@ -356,7 +369,9 @@ def _added(old: Any, new: Any) -> Any:
 
 
 def retain_between(graph: Core, program: Program, root: int, retain: bool) -> None:
-    """Keep the intermediate values between an output and its leaves, or release them (rule D6)."""
+    """Keep the intermediate values between an output and its leaves, or release them (rule D6 of
+    the design).
+    """
     host = graph._host
     between = program.between(root)
     if retain:

@@ -1,14 +1,13 @@
-"""Functions of the user on the way of gradients: to see or replace them, and after ``backward``.
+"""Functions of the user that see or replace gradients, or are called after ``backward``.
 
-A *gradient hook* is an edit of the adjoint of its node (rule D12): in every program the sum of
-contributions passes through a node that calls the hook with its value, then through one for the next
-hook. What is before in the data sees what comes out. Every ``backward`` calls them again; a gradient
-that is read only where it is stale. A hook that leaves the gradient as it was makes nothing stale.
+A *gradient hook* is an edit of the adjoint of its node (rule D12 of the design). In every program
+the sum of contributions passes through a node that calls the hook with its value, then through one
+for the next hook. Nodes that come before in the data get the result. Every ``backward`` calls the
+hooks again; a read of a gradient calls them only where it is stale. A hook that leaves the gradient
+unchanged makes nothing stale. In gradients of gradients a hook also gets what derivative rules
+contribute that are written with its node's value, as in PyTorch.
 
-In gradients of gradients a hook also sees what derivative rules contribute that are written with its
-node's value, as in PyTorch.
-
-A *post-accumulate hook* is called by ``backward`` after it has left all ``.grad``s, with the leaf.
+A *post-accumulate hook* is called with the leaf by ``backward``, after all ``.grad`` are written.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _WHY = (
 
 
 class GradientHook(Lifted):
-    """The op of a node that a gradient passes on its way, and where a hook may replace it.
+    """The op of a node at which a hook sees, and may replace, a gradient.
 
     Attributes
     ----------
     hook : callable
-        What the user registered.
+        The function that the user registered.
     of : str
-        Name of the node whose gradient it is, for messages.
+        Name of the node that the gradient belongs to, for messages.
     """
 
     __slots__ = ("hook", "of")
@@ -66,15 +65,17 @@ class GradientHook(Lifted):
         self.name = f"hook_{name.strip('<>')}"
 
     def _call(self, gradient: Any) -> Any:
+        """Return the gradient to go on with, for the value of one."""
         result = self.hook(gradient)
         if result is None:
             return gradient
-        if isinstance(result, Handle):  # the hook computed with Vars; what it read is depended on
+        # It computed with Vars: reading the value makes the node depend on them.
+        if isinstance(result, Handle):
             result = result.value  # type: ignore[attr-defined]
         return self._fitting(result, read_value(gradient, "a gradient")[0])
 
     def _fitting(self, result: Any, wanted: Spec | None) -> Any:
-        """What the hook returned, in the dtype of the gradient that it replaces."""
+        """Return the hook's result in the dtype of the gradient that it replaces."""
         assert wanted is not None
         who = f"{self.name} on {self.of!r} returned"
         seen, value = read_value(result, self.name)
@@ -99,7 +100,11 @@ class GradientHook(Lifted):
         return np.asarray(value).astype(wanted.dtype)[()]
 
     def _vjp(self, g: Any, ans: Any, gradient: Any) -> tuple[Any]:
+        """Return the gradient of what the hook makes of a gradient, derived through the ops that it
+        builds.
+        """
         at, result = self._built(gradient)
+        # The hook leaves the gradient as it is.
         if result is None or result is at:
             return (g,)
         if not isinstance(result, type(at)):  # a value, or detached
@@ -108,6 +113,7 @@ class GradientHook(Lifted):
         return (program.adjoints([at._slot])[0],)
 
     def _jvp(self, ts: tuple[Any], ans: Any, gradient: Any) -> Any:
+        """Return the tangent of what the hook makes of a gradient."""
         at, result = self._built(gradient)
         if result is None or result is at:
             return ts[0]
@@ -120,9 +126,12 @@ class GradientHook(Lifted):
         return Tangents(result, [at], [ts[0]]).tangent()
 
     def _built(self, gradient: Any) -> tuple[Any, Any]:
-        """What stands for the gradient, and what the hook makes of it, called with a Var."""
+        """Call the hook with a Var.
+
+        Return the Var that stands for the gradient, and the hook's result.
+        """
         graph = gradient._graph
-        # Without a value while the hook looks at it, so that no value decides what is built.
+        # The Var has no value meanwhile, so that no value decides what is built.
         at = probe(graph, graph._host.specs[gradient._slot], _WHY)
         try:
             result = self.hook(at)
@@ -138,14 +147,17 @@ class GradientHook(Lifted):
 
 
 def _through(hook: Callable[[Any], Any], of: str, gradient: Any, known: bool) -> Any:
-    """The node of a gradient that has passed a hook; whether the shape of what it is for is known."""
+    """Return the node of a gradient that has passed a hook.
+
+    `known` says whether the shape of the gradient is known.
+    """
     graph = gradient._graph
     op = GradientHook(hook, of, graph._host.specs[gradient._slot] if known else None)
     return call_lifted(graph, op, [gradient], equal)
 
 
 class HookHandle:
-    """What takes a hook away again: by ``remove``, or at the end of a ``with`` block.
+    """Removes a hook: by ``remove``, or at the end of a ``with`` block.
 
     Examples
     --------
@@ -170,7 +182,7 @@ class HookHandle:
         self._entry = entry
 
     def remove(self) -> None:
-        """Take the hook away, if it is still there."""
+        """Remove the hook if it is still there."""
         graph, slot = self._graph, self._slot
         with graph._lock:
             if graph._scheduler.topology.serial[slot] == self._serial:
@@ -297,7 +309,7 @@ def _register(var: Handle, table: dict[int, tuple[Any, ...]], entry: Any) -> Hoo
 
 
 def _assign(var: Handle, table: dict[int, tuple[Any, ...]], hooks: tuple[Any, ...]) -> None:
-    """Make these the hooks of a node; nothing has changed if that is refused."""
+    """Replace the hooks of a node; nothing has changed if that is refused."""
     graph, slot = var._graph, var._slot
     graph._scheduler.check_idle()
     tidy(graph)

@@ -28,8 +28,9 @@ Mode = Literal["forward", "reverse"]
 class Jacobian(Program):
     """The derivative of `output` by `x`, along every direction at once.
 
-    The derivative for one direction is built by a program of its own, as a pattern, and let go;
-    ``adjoint`` knows the Jacobian only. A change of what the pattern was built for builds it anew.
+    A program of its own builds the derivative for one direction, as a pattern, and is released.
+    ``adjoint`` holds only the Jacobian. A change of the nodes that the pattern was built for builds
+    it again.
     """
 
     __slots__ = ("_mode", "_x")
@@ -41,19 +42,19 @@ class Jacobian(Program):
         self._anchors.append(output._graph._host.anchor(x._slot))
 
     def _direction(self, output: Any, x: Any) -> dict[int, Any]:
-        """What the pattern is built for: the source of the derivatives, and one direction."""
+        """Return the source of the derivatives with one direction: what the pattern is built for."""
         source = x if self._mode == "forward" else output
         return {source._slot: zeros_like(source._graph, source)}
 
     def twin(self, graph: Any) -> Program:
-        """The same program in a fork of the graph."""
+        """Return the same program in a fork of the graph."""
         program: Any = super().twin(graph)
         program._x, program._mode = self._x, self._mode
         program._anchors.append(graph._host.anchor(self._x))
         return program
 
     def jacobian(self) -> Any:
-        """The Var of the Jacobian."""
+        """Return the Var of the Jacobian."""
         return self.adjoint_or_zeros(self._target)
 
     @property
@@ -71,11 +72,12 @@ class Jacobian(Program):
         return set(wanted)
 
     def _check_seed(self) -> None:
-        """The direction follows the shape of the source."""
+        """Check nothing: the direction is made for the shape of the source."""
 
     def _follow(self, changed: set[int], respecced: set[int], redefine: Redefine) -> None:
-        # Not its own nodes, whose values the output may use, detached; nor what x is computed from; but
-        # what the gradient of x passes does matter.
+        """Build the Jacobian again if anything has changed that it depends on."""
+        # Changes of its own nodes, which the output may use detached, and of nodes that x is
+        # computed from do not matter. Hooks that the gradient of x passes do.
         owners = self._graph._host.owners
         changed = {slot for slot in changed if owners.get(slot) != self.number}
         if not (changed or respecced):
@@ -95,6 +97,7 @@ class Jacobian(Program):
     def _sweep(
         self, totals: set[int], anew: set[int], redefine: Redefine | None
     ) -> dict[int, None]:
+        """Build the pattern and, from it, the Jacobian."""
         y, x = self._ends
         (seed,) = self.seeds.values()
         pattern = Tangents(y, [x], [seed]) if self._mode == "forward" else Program(y, seed)
@@ -105,6 +108,7 @@ class Jacobian(Program):
             setattr(self, name, getattr(pattern, name))
         self.reads |= pattern.reads
         found = None if zero else self._all(seed, one)
+        # The pattern is built again with the Jacobian, so it must not follow changes itself.
         pattern.dismiss()
         if found is None:
             self._enter(self._target, ZERO, False, False, False, None)
@@ -114,7 +118,7 @@ class Jacobian(Program):
         return {self._target: None}
 
     def _all(self, seed: Any, one: Any) -> Any:
-        """The Jacobian, by the pattern for one direction; ``None`` where it has no elements."""
+        """Return the Jacobian, by the pattern for one direction; ``None`` where it has no elements."""
         (source,) = self.seeds
         of = handle(self._graph, source)
         count = prod(seed.shape)
@@ -128,13 +132,13 @@ class Jacobian(Program):
         return self._fitting(found, len(of.shape) != 1)
 
     def _fitting(self, jacobian: Any, folded: bool) -> Any:
-        """The Jacobian in its shape and in the dtype of `x`, as every gradient."""
+        """Return the Jacobian in its final shape and in the dtype of `x`."""
         y, x = self._ends
         if folded:
             jacobian = reshape_to(jacobian, (*y.shape, *x.shape))
         for var in (y, x):
             if known_shape(var) is None:
-                self.observe(var._slot, var.shape)  # it goes with this shape only
+                self.observe(var._slot, var.shape)  # it is built for this shape only
         if known_shape(jacobian) is None or jacobian.dtype != x.dtype:
             jacobian = astype(jacobian, x.dtype)
         return jacobian

@@ -1,4 +1,4 @@
-"""Which node of the forward computation a node of a gradient belongs to: for messages."""
+"""The forward node that a gradient node belongs to, for messages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reactgrad.autodiff._tables import ZERO
 
 
 class Origin(NamedTuple):
-    """A forward node, and for which of its operands its rule was asked; ``None``: its adjoint.
+    """A forward node, and the position of the operand that its rule was asked for.
 
-    Or its `tangent`, in forward mode.
+    ``None`` stands for the node's adjoint, or its tangent in forward mode.
     """
 
     slot: int
@@ -21,7 +21,10 @@ class Origin(NamedTuple):
 
 
 def origin(graph: Any, slot: int) -> Origin | None:
-    """What `slot`, a node that a gradient program has built, computes; ``None`` for other nodes."""
+    """Return the origin of `slot`, a node that a gradient program has built.
+
+    Return ``None`` for other nodes.
+    """
     topology, owners = graph._scheduler.topology, graph._host.owners
     number = owners.get(slot)
     program = next((p for p in graph._programs.in_order() if p.number == number), None)
@@ -35,10 +38,10 @@ def origin(graph: Any, slot: int) -> Origin | None:
     for (node, position), part in program._parts.items():
         if part is not None and topology.serial[part.slot] == part.serial:
             place = Origin(node, next(s for i, s in program._edges[node] if i == position))
-            # What a rule made says more than the sum that it is all of.
+            # The rule that made a contribution says more than the sum that consists of it alone.
             if part.own or part.slot not in places:
                 places[part.slot] = place
-    # A rule may be made of several nodes: follow them to what they contribute.
+    # A rule may build several nodes: follow them to the contribution.
     queue, seen = deque([slot]), {slot}
     while queue:
         at = queue.popleft()

@@ -1,8 +1,8 @@
 """Adjoints of one output, as nodes of the same graph.
 
 The adjoint of a node is the sum of the contributions of all its consumers between it and the
-output. A *program* builds adjoints for one output and one seed (the gradient of the output), only
-for the nodes that lead to what was asked for, once; later questions extend it. It lives as long as
+output. A *program* builds adjoints for one output and one seed (the gradient of the output), once,
+and only for nodes that lead to what was asked for; later requests extend it. It lives as long as
 the output's handle, which keeps the adjoints alive, or one of the nodes that it gave out.
 """
 
@@ -26,25 +26,26 @@ from reactgrad.scheduler import CollectorPause
 class Program(Following):
     """The adjoints of `output` for one seed.
 
-    A change of the graph redoes the rules of the nodes that changed, and the sums that these
-    contribute to. A sum that changes keeps its node, which adds up others then or becomes an alias, so
-    that all below it stays as it is. Programs that derive otherwise are subclasses: see ``_forward`` and
-    ``_jacobian``.
+    A change of the graph calls the rules of the changed nodes again, and rebuilds the sums that
+    these contribute to. A sum that changes keeps its node, which then adds up other nodes or
+    becomes an alias, so that everything computed from it stays. Programs that derive in another way
+    are subclasses: see ``_forward`` and ``_jacobian``.
 
     Attributes
     ----------
     adjoint : dict
-        From the slot of a node to the slot of its adjoint, or to ``ZERO``. Adjoints that nobody
+        From the slot of a node to the slot of its adjoint, or to ``ZERO``. Adjoints that nothing
         needed any more are gone; their slots may belong to others by now, see ``known``.
     seeds : dict
         From the slot of a node whose derivative is given to the Var that holds it.
     broken : bool
-        Whether all that was given out raises, until the next change or question.
+        True while everything that was given out raises, until the next change or request.
     reads : dict
         At least the nodes that the adjoints were built for: slots with their serials.
     seen : dict
-        For nodes whose rules depend on what their function has left: all that was, and what of it
-        they have read; ``None``: they wait for it.
+        For nodes whose rules depend on what their function has left on ``ctx``: all that it left,
+        and
+        the part that the rule has read; ``None`` where the rule waits for the function to run.
     """
 
     __slots__ = ()
@@ -54,15 +55,18 @@ class Program(Following):
 
     def _open(self, output: Any, seeds: dict[int, Any]) -> None:
         self._belong_to(output, seeds)
-        with CollectorPause():  # all tuples that it makes stay
+        # All tuples made here stay, so the collector would scan them in vain.
+        with CollectorPause():
             self._start()
         self.number = self._graph._programs.add(self)
         self._watch_seeds()
 
     def adjoints(self, wanted: Sequence[int], held: dict[int, Any] | None = None) -> list[Any]:
-        """The adjoints of these nodes as Vars; ``None`` for nodes the output does not depend on.
+        """Return the adjoints of these nodes as Vars.
 
-        `held` is what the output's handle keeps of them; what is found is added to it.
+        The entry of a node that the output does not depend on is ``None``.
+
+        `held` holds the adjoints that the output's handle keeps; new ones are added to it.
         """
         graph = self._graph
         if graph._programs.waiting:
@@ -71,13 +75,13 @@ class Program(Following):
         moved = self._moved(self.observed)
         if moved or self.broken:
             update_program(graph, self, moved)
-            if self.broken:  # its tables are of before
+            if self.broken:  # its tables are out of date; reading this raises the reason
                 graph._value(self.refusal._slot)
         found = [self.given(slot) for slot in wanted]
         missing = [slot for slot, var in zip(wanted, found, strict=True) if var is None]
         if not missing:
             return found
-        # Held here: what is new is not yet held by whoever asked.
+        # This variable keeps new Vars alive until the caller does.
         new = self._extend(missing)
         if held is not None:
             held.update(new)
@@ -88,13 +92,17 @@ class Program(Following):
         ]
 
     def _let_go(self, held: dict[int, Any]) -> None:
-        """Of the adjoints that the output's handle keeps, let go of those of nodes that are gone."""
+        """Release adjoints of nodes that are gone from those that the output's handle keeps."""
         for slot in [slot for slot, var in held.items() if self.given(slot) is not var]:
             del held[slot]
-        self._room = 2 * len(held) + 8  # so that all this costs no more than asking
+        # Doubled, so that the cost stays proportional to the requests.
+        self._room = 2 * len(held) + 8
 
     def adjoint_or_zeros(self, wanted: int) -> Any:
-        """The adjoint of a node; where the output does not depend on it, zeros until it does."""
+        """Return the adjoint of a node as a Var.
+
+        While the output does not depend on the node, the Var holds zeros.
+        """
         (found,) = self.adjoints([wanted])
         if found is None:
             self._part_tables()
@@ -103,7 +111,7 @@ class Program(Following):
         return found
 
     def params(self) -> tuple[int, ...]:
-        """The params that the output depends on over open edges, in order of creation."""
+        """Return the params that the output depends on over open edges, in order of creation."""
         if self._params is None:
             ops, serial = self._graph._host.ops, self._graph._scheduler.topology.serial
             found = [slot for slot in self._edges if ops[slot] is PARAM]
@@ -111,18 +119,19 @@ class Program(Following):
         return self._params
 
     def _extend(self, wanted: Iterable[int]) -> dict[int, Any]:
-        """Build the adjoints of more nodes."""
+        """Build the adjoints of more nodes and return their Vars."""
         wanted = [slot for slot in wanted if slot in self._edges]
         graph = self._graph
         self._part_tables()
-        tidy(graph)  # now, and not while nodes are built that nobody holds yet
+        tidy(graph)  # now, not while new nodes are built that nothing holds yet
         held: dict[int, Any] = {}
         with building(graph, self.number):
-            # The first time there is nothing to go back to but the start.
+            # Nothing is noted the first time: there is only the start to go back to.
             self._changes = [] if self.adjoint else None
             try:
                 self._sweep(self._leading_to(wanted), set(), None)
                 for slot in wanted:
+                    # The Vars keep the nodes alive, which nothing else holds yet.
                     held[slot] = self._give_out(slot)
             except BaseException:
                 if self._changes is None:
@@ -136,7 +145,8 @@ class Program(Following):
         return held
 
     def _give_out(self, slot: int) -> Any:
-        """The Var of an adjoint for callers: a node of its own that nobody else was given.
+        """Return the Var of an adjoint for callers: a node of its own that was given to no other
+        request.
 
         The program lives as long as that node, so no other node of the program may use it.
         """
@@ -153,17 +163,17 @@ class Program(Following):
         return var
 
     def stay(self) -> None:
-        """Live as long as what was given out."""
+        """Live as long as the gradients that were given out."""
         for slot in self._given:
             given = self._shown(slot)
             if given is not None:
                 self._graph._host.givers.setdefault(given, set()).add(self)
 
     def dismiss(self) -> None:
-        """Follow nothing any more; what was given out stays what it is."""
+        """Stop following changes; gradients that were given out stay as they are."""
         for _, given, _ in self._given.values():
             self._graph._host.givers.get(given, set()).discard(self)
 
     def _is_last(self, slot: int) -> bool:
-        """Whether no adjoint will ever be computed from that of this node."""
+        """Return whether no adjoint will ever be computed from that of this node."""
         return isinstance(self._graph._host.ops[slot], Leaf)

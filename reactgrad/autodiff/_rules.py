@@ -1,4 +1,4 @@
-"""Rules of Python functions: which values they have read, and when they are asked anew."""
+"""Rules of Python functions: the values that they have read, and when they are asked again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from reactgrad.autodiff._tables import ZERO
 
 
 class Rules(Between):
-    """The rules of functions, and what of their results they have read."""
+    """The part of a program that knows the rules of functions, and which of the functions' results
+    they read.
+    """
 
     __slots__ = ()
 
     def look(self, slot: int, kind: type) -> Any:
-        """The value that a rule has to see to be built; in the middle of a change the last one.
+        """Return the value that a rule needs to be built; in the middle of a change the last one.
 
-        Only where rules are asked anew because functions have run may those run that never have:
-        then there is none of this kind.
+        While an edit is followed nothing runs: the value of a function that never ran is then not
+        of type `kind`. Where rules are built again because functions have run, a function that
+        never ran is run here.
         """
         last = self._graph._host.data[slot]
         if self._graph._programs.changing or (self._updating and isinstance(last, kind)):
@@ -28,25 +31,31 @@ class Rules(Between):
         return self._graph._value_for_rule(slot)
 
     def _forget_seen(self, slot: int) -> None:
-        """The rule of this node is asked anew."""
+        """Forget what the rule of this node has read, since it is asked again."""
         self._drop(self.seen, slot)
         self._drop(self._inner, slot)
 
     def saw(self, slot: int, left: dict[str, Any], read: dict[str, Any]) -> None:
-        """A rule has read this of what its function has left; what was read first counts."""
+        """Record that a rule has read this part of what its function has left.
+
+        An earlier record of the same item counts.
+        """
         before = self.seen.get(slot, ({}, None))[1]
         self._put(self.seen, slot, (left, read | before if before else read))
         self._tell_outer(slot, read)
         self._graph._rule_saw(self)
 
     def postpone(self, slot: int) -> None:
-        """The rule of this node waits until its function has run."""
+        """Record that the rule of this node waits until its function has run."""
         self._put(self.seen, slot, ({}, None))
         self._tell_outer(slot, None)
         self._graph._programs.waiting = True
 
     def _tell_outer(self, slot: int, read: dict[str, Any] | None) -> None:
-        """A rule that builds with this program has to be asked anew, which may be gone by then."""
+        """Record in programs whose rules use this one that they depend on what this rule has read.
+
+        Those rules have to be asked again with this one, and this program may be gone by then.
+        """
         serial = self._graph._scheduler.topology.serial[slot]
         for program, node in self._graph._programs.asking:
             if program is not self:
@@ -54,7 +63,9 @@ class Rules(Between):
                 program._put(program._inner, node, (*inner, (slot, serial, read)))
 
     def outdated(self) -> dict[int, bool]:
-        """Nodes whose rules were built for what is no more so; whether they wait for a run."""
+        """Return the nodes whose rules were built for something that no longer holds, and whether
+        each waits for a run.
+        """
         if self.broken:
             return {self._output: False}
         serial, still_so = self._graph._scheduler.topology.serial, self._still_so
@@ -73,7 +84,9 @@ class Rules(Between):
         return read is not None and host.ops[slot].still_so(read, host.data[slot])
 
     def _check_rules(self, slots: set[int], needed: set[int]) -> None:
-        """Refuse what has no gradient before a rule looks at a value: that may run nodes."""
+        """Refuse nodes without a gradient before any rule reads a value, since reading may run
+        nodes.
+        """
         for slot in slots:
             leading = [
                 (i, source)

@@ -1,4 +1,4 @@
-"""The sweep: from the output down, the rule of each node, and the sums of what they contribute."""
+"""The sweep: from the output down, the rule of each node, and the sums of their contributions."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ Redefine = Callable[[int, Op, tuple[int, ...], Attrs], None]
 
 
 class Sweep(Rules):
-    """The one sweep from the output down that builds adjoints."""
+    """The part of a program that builds adjoints, in one sweep from the output down."""
 
     __slots__ = ()
 
     def _zero(self, slot: int) -> Any:
-        """What callers get of a node whose derivative is zero everywhere."""
+        """Return the Var that callers get for a node whose derivative is zero everywhere."""
         try:
             return zeros_like(self._graph, handle(self._graph, slot))
-        except OutdatedRuleError:  # of a former rule, so that no value will show its shape any more
+        # The node belongs to a former rule, so its shape will never be known.
+        except OutdatedRuleError:
             programs = self._graph._programs
             if programs.reshaping or programs.changing:
                 raise
@@ -53,16 +54,17 @@ class Sweep(Rules):
     def _sweep(
         self, totals: set[int], anew: set[int], redefine: Redefine | None
     ) -> dict[int, None]:
-        """From the output down: add up contributions, and ask for those that are not there.
+        """Walk from the output down: add up contributions, and ask rules for those that are
+        missing.
 
         Parameters
         ----------
         totals
             Nodes whose contributions are to be added up (again).
         anew
-            Nodes whose rules are to be asked again for all that they contribute.
+            Nodes whose rules are to be asked again for all their contributions.
         redefine
-            ``None`` where no adjoint that is there changes.
+            ``None`` where no existing adjoint changes.
 
         Returns
         -------
@@ -72,14 +74,15 @@ class Sweep(Rules):
         Raises
         ------
         CycleError
-            If adjoints depend on each other, by way of branches that no choice takes now.
+            If adjoints depend on each other through branches that no choice takes now.
         """
         rank = self._graph._scheduler.topology.rank
+        # By negated rank: the output first, then its operands.
         queue = [(-rank[slot], slot) for slot in totals | anew]
         heapify(queue)
         rules, moved = set(anew), dict[int, None]()
-        # Whom nodes wait for. Mostly consumers have had their turn, but no rank lies between a choice and
-        # a branch that it does not take.
+        # The consumers that each node waits for. Usually consumers come first by rank, but a branch
+        # that a choice does not take has no rank relative to the choice.
         waiting: dict[int, set[int]] = {}
         wide: dict[int, dict[int, list[int]]] = {}
         while queue:
@@ -88,7 +91,7 @@ class Sweep(Rules):
             if slot in totals:
                 parts, silent = self._gather(slot, wide)
                 if silent and waiting.get(slot) == silent:
-                    continue  # none of them has had its turn
+                    continue  # none of these consumers has been asked since
                 if silent:
                     unknown = self._needed(c for c in silent if self.known(c) is None)
                     totals |= unknown
@@ -121,7 +124,9 @@ class Sweep(Rules):
     def _gather(
         self, slot: int, wide: dict[int, dict[int, list[int]]]
     ) -> tuple[list[tuple[int, int, int, Part]], set[int]]:
-        """What consumers contribute, by their creation and position; and who has not said it."""
+        """Return the contributions to a node, ordered by the consumers' creation and position, and
+        the consumers that were not asked yet.
+        """
         serial = self._graph._scheduler.topology.serial
         if slot == self._output:
             seed = self.seed._slot
@@ -146,12 +151,13 @@ class Sweep(Rules):
                     found.append((serial[child], i, child, part))
                 else:
                     silent.add(child)
+        # A fixed order: the bits of a sum must not depend on the order in which nodes were visited.
         return sorted(found), silent
 
     def _total(
         self, slot: int, found: list[tuple[int, int, int, Part]], redefine: Redefine | None
     ) -> bool:
-        """Add up what a node was given; returns whether its adjoint is another node now."""
+        """Add up the contributions to a node. Return whether its adjoint is another node now."""
         before: Any = self.known(slot)
         own = before is not None and slot in self._own
         hooks = self._hooks_of(slot)
@@ -174,7 +180,7 @@ class Sweep(Rules):
                 zeros = self._background(slot)
                 serial = self._graph._scheduler.topology.serial[zeros._slot]
                 parts.insert(0, Part(zeros._slot, serial, None, None, (), True))
-            # Rules take a tuple apart while they build, so another one is another gradient for them.
+            # Rules take a tuple apart while they build, so another tuple needs another node.
             several = bool(parts) and parts[0].kind is Share
             if own and not several and not hooks and self._sums(slot, before, parts, redefine):
                 return False
@@ -185,10 +191,10 @@ class Sweep(Rules):
         return self._enter(slot, adjoint, alone, own, False, redefine)
 
     def _beside(self, before: Any, own: bool, _: int, i: int, child: int, part: Part) -> Part:
-        """A contribution as one of several."""
+        """Return a contribution as one of several."""
         if part.slot != before or not own:
             return part
-        # It was all there was, and stays as the node of the sum.
+        # It was the only one, and its node stays as the node of the sum: a copy takes its place.
         copy = copy_of(self._graph, before)
         self._held.append(copy)
         serial = self._graph._scheduler.topology.serial[copy._slot]
@@ -197,11 +203,14 @@ class Sweep(Rules):
         return part
 
     def _sums(self, slot: int, adjoint: Any, parts: list[Part], redefine: Redefine | None) -> bool:
-        """Let the adjoint that a node has add up these; or return that it would be of another kind."""
+        """Make the existing adjoint of a node the sum of these parts.
+
+        Return ``False`` where its shape or dtype would change.
+        """
         graph, specs = self._graph, self._graph._host.specs
         first, shape = graph._scheduler.topology.next_serial, self._sum_shape(slot)
         attrs: Attrs
-        if sum([part.kind is None for part in parts]) > FAN_IN:  # they become sums of groups
+        if sum([part.kind is None for part in parts]) > FAN_IN:  # they are added up in groups
             operands, attrs = accumulated(self._contributed(parts), shape)
             self._held += operands
             slots = tuple([operand._slot for operand in operands])
@@ -219,13 +228,16 @@ class Sweep(Rules):
         return True
 
     def _background(self, slot: int) -> Any:
-        """Zeros that places belong to, of a node whose shape only its value shows, so that they follow it."""
+        """Return zeros for contributions to parts of a node whose shape only its value shows.
+
+        They follow that shape.
+        """
         zeros = zeros_like(self._graph, handle(self._graph, slot))
         self._held.append(zeros)
         return zeros
 
     def _contributed(self, parts: list[Part]) -> list[Any]:
-        """Contributions as rules return them."""
+        """Return contributions in the form in which rules return them."""
         at = partial(handle, self._graph)
         return [
             at(part.slot)
@@ -237,16 +249,17 @@ class Sweep(Rules):
     def _enter(
         self, slot: int, adjoint: Any, alone: bool, own: bool, hold: bool, redefine: Redefine | None
     ) -> bool:
-        """Note the adjoint of a node; returns whether it is another node than before.
+        """Record the adjoint of a node. Return whether it is another node than before.
 
         Parameters
         ----------
         alone
-            Whether it is the adjoint of no other node; a constant stays what it is anyway.
+            True if it is the adjoint of no other node; ignored for a constant, which never changes.
         own
-            Whether this was so before, and the node before may stay and be redefined.
+            True if the same held for the former adjoint, so that its node may stay and be
+            redefined.
         hold
-            Whether it must be kept alive.
+            True if an anchor has to keep it alive.
         """
         graph, before, specs = self._graph, self.known(slot), self._graph._host.specs
         if own and before is not None and adjoint is not ZERO and specs[before] is specs[adjoint]:
@@ -269,6 +282,7 @@ class Sweep(Rules):
         return True
 
     def _sum(self, slot: int, parts: list[Part]) -> Any:
+        """Return a new node that adds up contributions."""
         if not parts:
             return zeros_like(self._graph, handle(self._graph, slot))
         first = self._graph._scheduler.topology.next_serial
@@ -278,12 +292,15 @@ class Sweep(Rules):
         return total
 
     def _sum_shape(self, slot: int) -> Any:
-        """The shape of what a node is given in parts; ``None``: that of the first."""
+        """Return the shape of a sum of parts; ``None`` stands for the shape of the first part."""
         found = self._graph._host.specs[slot]
         return None if found is None else found.shape
 
     def _ask(self, slot: int, totals: set[int], anew: bool) -> list[int]:
-        """Ask a node what it contributes; returns the operands to which that is another part now."""
+        """Ask the rule of a node for its contributions.
+
+        Return the operands that get another one now.
+        """
         adjoint = self.known(slot)
         if adjoint is None:
             return []
@@ -310,10 +327,10 @@ class Sweep(Rules):
         return changed
 
     def _made(self, slot: int, edges: Sequence[tuple[int, int]]) -> dict[int, Part]:
-        """What a node contributes to these operands, by their positions."""
+        """Return new contributions of a node to these operands, by position."""
         graph, serial = self._graph, self._graph._scheduler.topology.serial
         ops = graph._host.ops
-        # The rule of a function gives all contributions at once, and they may have nodes in common.
+        # A function's rule makes all contributions at once, and they may share nodes.
         alone = isinstance(ops[slot], Op) or len(self._edges[slot]) == 1
         made: dict[int, Part] = {}
         operands = dict(edges)
@@ -326,7 +343,7 @@ class Sweep(Rules):
                     inside = tuple([operand._slot for operand in part.operands])
             self._held.append(var)
             at = var._slot
-            # Whoever asks for an output is given the one node that it has.
+            # An output is one node for all that ask for it.
             own = alone and serial[at] >= first and not isinstance(ops[at], Output)
             made[i] = Part(at, serial[at], kind, index, inside, own)
             if graph._host.transient:
@@ -337,7 +354,7 @@ class Sweep(Rules):
     def _contributions(
         self, slot: int, g: Any, edges: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[int, Any]]:
-        """What this node contributes to the gradients of these operands, by their positions."""
+        """Yield what this node contributes to the gradients of these operands, by position."""
         graph = self._graph
         op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
         self._check_rule(slot, edges)
@@ -362,9 +379,9 @@ class Sweep(Rules):
                     yield i, custom[i]
 
     def _fitted(self, parent: int, part: Any, broadcasts: bool, since: int | None = None) -> Any:
-        """A contribution in the shape and dtype of the operand it belongs to.
+        """Return a contribution in the shape and dtype of the operand that it belongs to.
 
-        Nodes from the serial `since` on were made for it alone; without it none was.
+        Nodes from the serial `since` on were made for it alone; without `since` none were.
         """
         graph = self._graph
         specs = graph._host.specs
@@ -377,11 +394,12 @@ class Sweep(Rules):
             return part
         if broadcasts or found is None:
             new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
+            # A new product has no other user, so it and its sum may become one op.
             part = (sum_of_product if new else sum_to)(part, handle(graph, parent))
         return part if found is None or _dtype(part) == found.dtype else astype(part, found.dtype)
 
 
 def _dtype(var: Any) -> Any:
-    """The dtype of a node, ``None`` where only its value will show it."""
+    """Return the dtype of a node; ``None`` where only its value will show it."""
     found = var._graph._host.specs[var._slot]
     return None if found is None else found.dtype

@@ -1,4 +1,7 @@
-"""The tables of a program: adjoints, edges and what rules have read, shared with forks until one is written."""
+"""The tables of a program: adjoints, edges, and what rules have read.
+
+Forks share them until one side writes.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from reactgrad.backend import WEAK_SPECS
 from reactgrad.core._handles import handle
 from reactgrad.ops import Placed, Share
 
-# What stands for "the gradient is zero everywhere".
+# Stands for a gradient that is zero everywhere.
 ZERO: Any = object()
 
 ABSENT: Any = object()
 
-# What a program knows; ``reads`` only grows.
+# The tables whose changes are noted. ``reads`` is not among them: it only grows.
 TABLES = (
     "adjoint",
     "_serials",
@@ -29,25 +32,26 @@ TABLES = (
     "_inner",
 )
 
-# Of these, and of other sets and dicts, what refers to no handle: forks share them until one is written.
+# Those of them that refer to no handle, with other sets and dicts: forks share these until one side
+# writes.
 _SHARED = tuple({*TABLES, "reads", "_given"} - {"_holds"})
 
 Changes = list[tuple[Any, Any, Any]]  # tables of a program, with what stood in them
 
 
 class Part(NamedTuple):
-    """What a node contributes to the gradient of one of its operands."""
+    """A contribution of a node to the gradient of one of its operands."""
 
     slot: int
     serial: int
-    kind: type[Placed | Share] | None  # ``None``: it belongs everywhere in the operand
-    index: Any  # else where, and the nodes that stand in that index
+    kind: type[Placed | Share] | None  # ``None``: it covers the whole operand
+    index: Any  # otherwise its place, and the nodes in that index
     operands: tuple[int, ...]
-    own: bool  # whether its node was made for this and nothing else
+    own: bool  # True if its node was made for this alone
 
 
 class Tables:
-    """What a program knows, and how what it has written is taken back."""
+    """The tables of a program, and the undo of what was written into them."""
 
     __slots__ = (
         "__weakref__",
@@ -78,34 +82,34 @@ class Tables:
     )
 
     def _belong_to(self, output: Any, seeds: dict[int, Any]) -> None:
-        """Be of this output, for these seeds, with nothing built yet."""
+        """Initialise the program for this output and these seeds, with nothing built yet."""
         self._graph = output._graph
         self._output: int = output._slot
         self.seeds = seeds
         self._updating = False
-        self.refusal: Any = None  # the node that raises why it is broken
+        self.refusal: Any = None  # the node that raises the reason, if it is broken
         self._changes: Changes | None = None
         self._held: list[Any] = []  # contributions while they are added up
-        # What is built may outlive these handles; their nodes must not go before it.
+        # What is built may outlive these handles, and needs their nodes.
         self._anchors = [self._graph._host.anchor(slot) for slot in {self._output, *seeds}]
-        # For which nodes which were given out, each with its serial behind it.
+        # By node: its serial, the node given out for it, and the serial of that one.
         self._given: dict[int, tuple[int, int, int]] = {}
         # The programs that have the same tables, this one among them.
         self._sharers: weakref.WeakSet[Tables] | None = None
-        # How many adjoints the output's handle may keep before it looks through them.
+        # The number of adjoints that the output's handle may keep before dead ones are removed.
         self._room = 8
 
     def _clear(self) -> None:
         """Begin with empty tables."""
         self.adjoint: dict[int, Any] = {}
-        # Serials of the nodes that adjoints are: their slots may be used again.
+        # The serials of the adjoints: their slots may be used again.
         self._serials: dict[int, int] = {}
-        self._own: dict[int, None] = {}  # whose adjoint is the adjoint of no other node
-        self._hooks: dict[int, tuple[Any, ...]] = {}  # those that adjoints pass (rule D12)
-        self._holds: dict[int, Any] = {}  # anchors of adjoints that no node may use, as of tuples
-        # The nodes between: the positions to which gradients may pass, and who is there.
+        self._own: dict[int, None] = {}  # nodes whose adjoint is the adjoint of no other node
+        self._hooks: dict[int, tuple[Any, ...]] = {}  # the hooks that adjoints pass
+        self._holds: dict[int, Any] = {}  # anchors of adjoints that no node uses, such as tuples
+        # For each node between: the positions to which gradients may pass, with the operands.
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
-        self._params: tuple[int, ...] | None = None  # those among them, once asked for
+        self._params: tuple[int, ...] | None = None  # params among them, on demand
         self._parts: dict[tuple[int, int], Part | None] = {}  # by node and position
         self.observed: dict[int, tuple[int, ...]] = {}  # shapes that only values show
         self.seen: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
@@ -115,7 +119,8 @@ class Tables:
         self.reads: dict[int, int] = {}
 
     def twin(self, graph: Any) -> Any:
-        """The same program in a fork of the graph, with the adjoints that are there already."""
+        """Return the same program in a fork of the graph, with the adjoints that exist already."""
+        # Without `__init__`, which would build adjoints.
         program = type(self).__new__(type(self))
         if self._sharers is None:
             self._sharers = weakref.WeakSet((self,))
@@ -135,18 +140,19 @@ class Tables:
         program._params = self._params
         program._holds = {at: graph._host.anchor(self.adjoint[at]) for at in self._holds}
         program._room = self._room
-        # What was given out stays as long as the fork, and the program with the output's node.
+        # Gradients that were given out stay as long as the fork, the program as long as the
+        # output's node.
         program.number = graph._programs.add(program, self.number)
         return program
 
     def _part_tables(self) -> None:
-        """Let forks keep the tables that are about to be written, and go on with copies."""
+        """Copy shared tables before one is written, so that forks keep the former ones."""
         sharers, self._sharers = self._sharers, None
         if sharers is not None:
             if len(sharers) > 1:
                 for name in _SHARED:
                     setattr(self, name, getattr(self, name).copy())
-            sharers.discard(self)  # last: in another thread one of them may ask who is left
+            sharers.discard(self)  # last: another thread may ask meanwhile which sharers are left
 
     def _read(self, slots: Iterable[int]) -> None:
         host, serial = self._graph._host, self._graph._scheduler.topology.serial
@@ -157,11 +163,11 @@ class Tables:
                 floats.add(slot)
 
     def has_read(self, slot: int) -> bool:
-        """Whether adjoints were built for this node, and not for one that had its slot before."""
+        """Return whether adjoints were built for this node, and not for an earlier one in its slot."""
         return self.reads.get(slot) == self._graph._scheduler.topology.serial[slot]
 
     def has_read_any(self, slots: Iterable[int]) -> bool:
-        """Whether adjoints were built for one of these nodes."""
+        """Return whether adjoints were built for one of these nodes."""
         reads, serial = self.reads, self._graph._scheduler.topology.serial
         return any(reads.get(slot) == serial[slot] for slot in slots)
 
@@ -171,17 +177,17 @@ class Tables:
         return self.seeds[self._output]
 
     def given(self, slot: int) -> Any:
-        """The Var of what was given out for a node and still lives."""
+        """Return the Var that was given out for a node, if both still live."""
         at = self._shown(slot)
         return None if at is None else handle(self._graph, at)
 
     def all_given(self) -> dict[int, Any]:
-        """The Vars of all that was given out and still lives, by the nodes they are for."""
+        """Return all Vars that were given out and still live, by the nodes they are for."""
         found = {slot: self.given(slot) for slot in self._given}
         return {slot: var for slot, var in found.items() if var is not None}
 
     def _shown(self, slot: int) -> int | None:
-        """The node that was given out for a node, if both still live."""
+        """Return the node that was given out for a node, if both still live."""
         serial, removed = self._graph._scheduler.topology.serial, self._graph._host.removed
         since, given, number = self._given.get(slot, (None, 0, 0))
         alive = serial[slot] == since and serial[given] == number and given not in removed
@@ -189,28 +195,31 @@ class Tables:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its tables depend on nothing but the definitions and shapes of nodes."""
+        """True if the tables depend on nothing but the definitions and shapes of nodes."""
         return not (self.broken or self.observed or self.seen or self._inner)
 
     def tables(self) -> dict[str, Any]:
-        """What it knows, in tables that nobody writes any more if others take their places."""
-        self._part_tables()  # a fork that is left alone with them would
+        """Return the tables as they are.
+
+        Nothing writes them any more once others take their places.
+        """
+        self._part_tables()  # a fork that is the last sharer would write them
         return {name: getattr(self, name) for name in TABLES}
 
     def take_tables(self, tables: dict[str, Any]) -> None:
-        """Know what these say, which it has known before."""
+        """Put back tables that were returned by ``tables`` before."""
         for name, table in tables.items():
             setattr(self, name, table)
         self._params = None
 
     def part_from(self) -> dict[str, Any]:
-        """The tables of now, which it does not write any more: it goes on with copies."""
+        """Return the present tables and go on with copies, so that they are not written any more."""
         tables = self.tables()
         self.take_tables({name: table.copy() for name, table in tables.items()})
         return tables
 
     def uses(self) -> set[int]:
-        """The nodes of adjoints and of what these are the sums of."""
+        """Return the nodes of adjoints and of the contributions that these add up."""
         serial = self._graph._scheduler.topology.serial
         found = {slot for slot in map(self.known, self.adjoint) if slot is not None}
         found.discard(ZERO)
@@ -219,22 +228,24 @@ class Tables:
         return found
 
     def shown(self) -> set[int]:
-        """The nodes that were given out and still live."""
+        """Return the nodes that were given out and still live."""
         return {slot for slot in map(self._shown, self._given) if slot is not None}
 
     @property
     def unsure(self) -> bool:
-        """Whether it does not know between which nodes it stands: while it follows a change."""
+        """True while the program is broken or follows a change: the nodes between may be out of
+        date.
+        """
         return self.broken or self._updating
 
     def rest(self) -> None:
-        """It does not follow any change, in whatever line that was interrupted."""
+        """Stop following a change that an interrupt has ended at whatever line."""
         self._changes, self._updating = None, False
         self._held.clear()
 
     @property
     def broken(self) -> bool:
-        """Whether it could not follow, so that it is to be built anew."""
+        """True if the program could not follow a change, so that it has to be built again."""
         return self.refusal is not None
 
     def take_back(self, changes: Changes) -> None:
@@ -263,7 +274,9 @@ class Tables:
             self._note(table, key, table.pop(key))
 
     def known(self, slot: int) -> Any:
-        """The adjoint of a node: a slot, ``ZERO``, or ``None`` where there is none (any more)."""
+        """Return the adjoint of a node: a slot, ``ZERO``, or ``None`` where there is none (any
+        more).
+        """
         adjoint = self.adjoint.get(slot)
         if adjoint is None or adjoint is ZERO:
             return adjoint
@@ -271,5 +284,5 @@ class Tables:
         return adjoint if alive else None
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
-        """What the adjoint of a node passes, in order."""
+        """Return the hooks that the adjoint of a node passes, in order."""
         return self._graph._host.hooks.get(slot, ())

@@ -28,7 +28,7 @@ from reactgrad.ops import sum as total
 
 
 def vjp(y: Any, xs: Any, v: Any, allow_unused: bool = False) -> Any:
-    """The gradients of ``sum(v * y)``: one pass of reverse mode. See ``rg.vjp``."""
+    """Return the gradients of ``sum(v * y)``: one pass of reverse mode. See ``rg.vjp``."""
     _check_output(y, "rg.vjp")
     graph = y._graph
     with graph._lock:
@@ -36,7 +36,10 @@ def vjp(y: Any, xs: Any, v: Any, allow_unused: bool = False) -> Any:
 
 
 def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
-    """How `y` moves when `xs` move along `ts`: one pass of forward mode. See ``rg.jvp``."""
+    """Return the derivative of `y` when `xs` move along `ts`: one pass of forward mode.
+
+    See ``rg.jvp``.
+    """
     _check_output(y, "rg.jvp")
     wanted, single = _wanted_vars(xs, "rg.jvp")
     given: Sequence[Any] = [ts] if single else _several(ts)
@@ -68,7 +71,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
 
 
 def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
-    """The Hessian of `y` times `vs`: reverse mode over forward mode. See ``rg.hvp``."""
+    """Return the Hessian of `y` times `vs`: reverse mode over forward mode. See ``rg.hvp``."""
     _check_output(y, "rg.hvp")
     _check_scalar(y, "(weights * y).sum()")
     wanted, single = _wanted_vars(xs, "rg.hvp")
@@ -82,16 +85,16 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
     with graph._lock:
         stand_ins = [_stand_in(y, v, wanted) for v in given]
         given = [v if one is None else one for v, one in zip(given, stand_ins, strict=True)]
-        if _hooked(y, wanted):  # how the gradient moves that they leave, as in rg.hessian
+        if _hooked(y, wanted):  # the derivative of the gradient after the hooks, as in rg.hessian
             found = tuple(_moved(y, x, wanted, given, allow_unused) for x in wanted)
             return found[0] if single else found
         try:
             slope = jvp(y, wanted, given, allow_unused)
-        except MissingRuleError:  # twice reverse costs more, and needs no forward rules
+        except MissingRuleError:  # reverse mode twice costs more, but needs no forward rules
             slope = _slope(y, wanted, given, allow_unused)
         program = graph._programs.find(slope._slot, "hvp")
         if program is None:
-            # Not that of rg.grad: this one lives as long as the products.
+            # Not the program of rg.grad: this one lives as long as the products.
             program = _Products(slope, _ones(slope), [one for one in stand_ins if one is not None])
             graph._programs.name(slope._slot, "hvp", program)
         found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
@@ -99,7 +102,10 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
 
 
 def _stand_in(y: Any, v: Any, xs: Sequence[Any]) -> Any:
-    """A node of its own for a direction of `y`, where that may depend on `xs`: see ``_Products``."""
+    """Return a separate node for a direction of `y` that may depend on `xs`, else ``None``.
+
+    See ``_Products``.
+    """
     graph = xs[0]._graph
     moves = hasattr(v, "_programs_dict") and (v.parents or any(v is x for x in xs))
     if not moves or v._graph is not graph:
@@ -110,11 +116,14 @@ def _stand_in(y: Any, v: Any, xs: Sequence[Any]) -> Any:
 
 
 class _Products(Program):
-    """Products of a Hessian, as the gradient of the slope: hooks are for gradients of the output.
+    """Products of a Hessian, computed as the gradient of the slope.
 
-    The product is of derivatives of the output alone: the directions do not move with what it is the
-    derivative by. Yet it depends on them, and passes gradients to them, like any other node; so they are
-    told from what the output is computed from by the nodes that stand for them.
+    Hooks are refused: they are for gradients of the output.
+
+    The product consists of derivatives of the output alone: the directions count as constant when
+    the slope is derived. Yet it depends on them, and passes gradients to them like any other node.
+    So nodes of their own stand for the directions, to tell them from what the output is computed
+    from.
     """
 
     __slots__ = ("_directions",)
@@ -125,7 +134,7 @@ class _Products(Program):
         super().__init__(slope, seed)
 
     def twin(self, graph: Any) -> Program:
-        """The same program in a fork of the graph."""
+        """Return the same program in a fork of the graph."""
         program: Any = super().twin(graph)
         program._directions = self._directions
         return program
@@ -140,6 +149,9 @@ class _Products(Program):
         return self._directions.get(slot) == self._graph._scheduler.topology.serial[slot]
 
     def _hooks_of(self, slot: int) -> tuple[Any, ...]:
+        """Return no hooks; raise if there are some, since these would change another gradient than
+        the user's.
+        """
         if super()._hooks_of(slot):
             name = self._graph._host.name(slot)
             raise OutdatedRuleError(
@@ -150,7 +162,7 @@ class _Products(Program):
 
 
 def _hooked(y: Any, xs: Sequence[Any]) -> bool:
-    """Whether a hook lies on a way from one of `xs` to `y`."""
+    """Return whether a node with a hook lies between one of `xs` and `y`."""
     hooks, topology = y._graph._host.hooks, y._graph._scheduler.topology
     if not hooks:
         return False
@@ -159,14 +171,14 @@ def _hooked(y: Any, xs: Sequence[Any]) -> bool:
 
 
 def _moved(y: Any, x: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
-    """How the gradient for `x` moves when all of them do."""
+    """Return the derivative of the gradient for `x` when all `xs` move."""
     (gradient,) = grad(y, [x], allow_unused=allow_unused)
     tangent = None if gradient is None else jvp(gradient, xs, vs, True)
     return zeros_like(x._graph, x) if tangent is None else tangent
 
 
 def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> Any:
-    """The derivative of `y` along `vs`, from its gradient."""
+    """Return the derivative of `y` along `vs`, computed from its gradient."""
     pairs = zip(grad(y, xs, allow_unused=allow_unused), _directions(xs, vs), strict=True)
     used = [(g, v) for g, v in pairs if g is not None]
     parts = [total(multiply(g, v)) for g, v in used]
@@ -174,7 +186,10 @@ def _slope(y: Any, xs: Sequence[Any], vs: Sequence[Any], allow_unused: bool) -> 
 
 
 def jacobian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = False) -> Any:
-    """The derivative of every element of `y` by every element of `xs`. See ``rg.jacobian``."""
+    """Return the derivative of every element of `y` by every element of `xs`.
+
+    See ``rg.jacobian``.
+    """
     _check_output(y, "rg.jacobian")
     wanted, single = _wanted_vars(xs, "rg.jacobian")
     found: list[Any] = []
@@ -188,7 +203,7 @@ def jacobian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = Fal
 
 
 def hessian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = False) -> Any:
-    """The second derivatives of `y`: Jacobians of its gradient. See ``rg.hessian``."""
+    """Return the second derivatives of `y`: Jacobians of its gradient. See ``rg.hessian``."""
     _check_output(y, "rg.hessian")
     _check_scalar(y, "(weights * y).sum()")
     wanted, single = _wanted_vars(xs, "rg.hessian")
@@ -202,14 +217,17 @@ def hessian(y: Any, xs: Any, mode: Mode | None = None, allow_unused: bool = Fals
 
 
 def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
-    """The Jacobian of a gradient for `like`, which may be constant, or zero everywhere."""
+    """Return the Jacobian of a gradient for `like`.
+
+    The gradient may be constant or zero everywhere.
+    """
     if gradient is None:
         return zeros(x._graph, spec((*like.shape, *x.shape), x.dtype, x.device))
     return _jacobian(gradient, x, mode, "rg.hessian")[0]
 
 
 def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
-    """The Jacobian, zeros where `y` does not depend on `x`; and whether it does."""
+    """Return the Jacobian, zeros where `y` does not depend on `x`, and whether it does."""
     _check_wanted(y._graph, x)
     if mode is not None:
         if mode not in ("forward", "reverse"):
@@ -221,8 +239,8 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
     modes: tuple[Mode, Mode] = ("forward", "reverse")
     first, second = modes if _size(x) <= _size(y) else modes[::-1]
     if _hooked(y, [x]):
-        # Hooks change what reverse mode computes, and a shape must not decide whether they count. They
-        # do for a Jacobian; for a Hessian they have had their say in the gradient.
+        # Hooks change what reverse mode computes, and a shape must not decide whether they count.
+        # They do for a Jacobian; for a Hessian the gradient has passed them already.
         first, second = modes if what == "rg.hessian" else modes[::-1]
     try:
         return _by_mode(y, x, first)
@@ -235,6 +253,10 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
 
 
 def _by_mode(y: Any, x: Any, mode: Mode) -> tuple[Any, bool]:
+    """Return the Jacobian by one mode, and whether `y` depends on `x`.
+
+    The program is kept and found again.
+    """
     graph = y._graph
     key = ("jacobian", mode, graph._scheduler.topology.serial[x._slot])
     program = graph._programs.find(y._slot, key)
@@ -251,7 +273,7 @@ def _size(x: Any) -> int:
 
 
 def _wanted_vars(xs: Any, what: str) -> tuple[Sequence[Any], bool]:
-    """The nodes to differentiate for, and whether it is a single one."""
+    """Return the nodes to differentiate for, and whether it is a single one."""
     if isinstance(xs, Handle):
         return [xs], True
     if not isinstance(xs, Iterable):
@@ -264,7 +286,7 @@ def _directions(xs: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
 
 
 def _along(like: Any, given: Any, what: str) -> Any:
-    """What was given for a node, in its shape, as a Var."""
+    """Return what was given for a node as a Var of the node's shape."""
     if not isinstance(given, Handle):
         return like._graph.const(_gradient_array(like, given, what))
     _check_gradient(like, given, what)

@@ -1,8 +1,9 @@
-"""A change of what nodes are computed from, or of their shapes: all of it is made, or nothing.
+"""A change of what nodes are computed from, or of their shapes, made as a whole or not at all.
 
-Each step notes how to take it back exactly; nobody but gradient rules can look in between. Steps:
-the edges, where a cycle is found; the shapes that follow; the gradients that were built for what
-changed, whose own nodes change in the same way. See ``_undo`` for taking back what others have seen.
+Each step notes how to undo it exactly; only gradient rules can see the states in between. The steps
+are: the edges, where a cycle is found; the shapes that follow; the gradients that were built for
+what changed, whose own nodes change in the same way. ``_rollback`` undoes changes that others have
+seen already.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class Change:
-    """One change under way; a ``with`` block, which takes it back if it raises.
+    """One change under way: a ``with`` block that undoes its steps if it raises.
 
     Parameters
     ----------
     lenient
-        Nothing is refused: nodes and gradients that do not fit raise when they are read, and what
-        functions read while they ran gives way to the edges.
+        Refuse nothing: nodes and gradients that do not fit raise when they are read, and an edge
+        takes precedence over what a function read while it ran.
     kind
-        What it is to who listens.
+        The name of the change for listeners of the scheduler; ``None`` where they are not to hear of it.
     departure
-        Where leaves get other shapes, and nothing else changes: takes in what was there before.
+        Given where leaves get other shapes and nothing else changes: records what there was before.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class Change:
         self._lenient = lenient
         self._departure = departure
         self._back: list[Callable[[], object]] = []
-        self._done: list[Any] = []  # what the scheduler shall commit
-        self._held: list[Any] = []  # former parents, which may have to come back
-        # Nodes that changed; whether their shape did; whether they are gradients that raise from now on.
+        self._done: list[Any] = []  # what the scheduler commits at the end
+        self._held: list[Any] = []  # former parents, kept alive for an undo
+        # Nodes that changed; whether their shape did; whether they are gradients that raise from
+        # now on.
         self._log: list[tuple[int, bool, bool]] = []
-        self._breaking = False  # whether what is defined is that
-        self._redefined: dict[int, Definition] = {}  # nodes of gradients that are still to change
-        # Nodes that do not fit, as long as gradients are still to follow: see `check`.
+        self._breaking = False  # True while such gradients are defined
+        self._redefined: dict[int, Definition] = {}  # gradient nodes not yet changed
+        # Nodes that do not fit yet, but may once gradients have followed; see `check`.
         self._doubtful: dict[int, ReactgradError] = {}
 
     def __enter__(self) -> Change:
@@ -76,22 +78,26 @@ class Change:
         else:
             for former in self._done:
                 self._graph._scheduler.commit(former, self._kind)
-        self._back.clear()  # these refer back here, and what is held shall go now
+        self._back.clear()  # the calls refer to this object, and `_held` is not needed any longer
         self._held.clear()
 
     def _recover(self) -> None:
-        """It was interrupted, in whatever line: nothing is being built, and versions are the truth."""
+        """Forget what was under way when an interrupt came."""
+        # An interrupt comes at any line, so marks and programs under way may be half changed.
+        # Versions are always right, and everything else follows from them.
         self._graph._programs.rest()
         self._graph._scheduler.forget()
 
     def back_by(self, back: Callable[[], object]) -> None:
-        """Let a call take back what is done next."""
+        """Register a call that undoes the step that comes next."""
         self._back.append(back)
 
     def define(
         self, definitions: Mapping[int, Definition | Link], specs: Specs | None = None
     ) -> None:
-        """Let nodes be computed otherwise (by a link alone: only from others), and leaves get other shapes.
+        """Change the definitions of nodes and the specs of leaves.
+
+        A bare ``Link`` changes only a node's operands.
 
         Raises
         ------
@@ -119,7 +125,7 @@ class Change:
             lenient=self._lenient,
             doubtful=self._doubtful,
         )
-        if definitions:  # not before all fits, so that what is refused costs no plan
+        if definitions:  # only once everything fits, so that a refused change costs no plan
             scheduler.outdate(former)
         for slot, found in respecced.items():
             self._respec(slot, found)
@@ -127,6 +133,7 @@ class Change:
         self._log += [(slot, slot in respecced, self._breaking) for slot in changed]
 
     def _assign(self, slot: int, new: Definition | Link) -> None:
+        """Give one node its new definition, or only its new operands."""
         host = self._graph._host
         if isinstance(new, Link):
             self._back.append(partial(host.moved, slot))
@@ -134,7 +141,7 @@ class Change:
             self._back.append(partial(self._write, slot, Definition.of(self._graph, slot)))
             write_definition(self._graph, slot, new)
         host.moved(slot)
-        if slot in host._view_of:  # of a parent that it may not have any more
+        if slot in host._view_of:  # the value is a view of a parent that may not be one any longer
             self._back.append(partial(host.give_back, slot, host.found(slot)))
             host.discard(slot)
 
@@ -143,10 +150,11 @@ class Change:
         self._graph._host.moved(slot)
 
     def _respec(self, slot: int, found: Any) -> None:
+        """Give one node another spec. Its value and its ``.grad`` no longer fit and are dropped."""
         host, scheduler = self._graph._host, self._graph._scheduler
         spec, grad = host.specs[slot], host.grads.get(slot)
         leaf, dropped = scheduler.leaf[slot], slot in scheduler.dropped
-        before = host.found(slot)  # of a leaf who set it replaces the value
+        before = host.found(slot)  # the value of a leaf is replaced by the set that came here
         if self._departure is not None:
             self._departure.specs.setdefault(slot, (spec, before))
 
@@ -166,12 +174,15 @@ class Change:
         if not leaf:
             host.discard(slot)
             scheduler.drop([slot])
-            scheduler.plans.clear()  # they may take a view where there is none any more
+            scheduler.plans.clear()  # plans may expect a view where there is none now
         host.specs[slot] = found
         host.moved(slot)
 
     def put(self, slot: int, value: Any) -> None:
-        """Give a node without parents this value, or, if ``MISSING``, take a node's value away."""
+        """Store this value as that of a node without parents.
+
+        ``MISSING`` takes a node's value away.
+        """
         host = self._graph._host
         before = host.found(slot)
         self._back.append(lambda: (host.give_back(slot, before), host.moved(slot)))
@@ -183,21 +194,28 @@ class Change:
             self._graph._scheduler.given(slot)
 
     def enter(self, table: dict[int, Any], slot: int, entry: Any) -> None:
-        """Write down something about a node that gradients follow, or, if it is empty, nothing."""
+        """Write an entry that gradients depend on into a table of the host.
+
+        An empty entry is removed.
+        """
         former = table.get(slot)
         self._back.append(lambda: _put(table, slot, former))
         _put(table, slot, entry)
         self._log.append((slot, False, False))
 
     def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
-        """Let a node of a gradient compute this, together with others where nobody looks before."""
+        """Change what a gradient node computes.
+
+        Such changes are collected and made together, unless something may look at the node in
+        between.
+        """
         graph = self._graph
         self._redefined[slot] = Definition(Link(operands), op, attrs, NOTHING_CLOSED, None, None)
         if (
-            not graph._programs.changing  # else nothing runs in between
+            not graph._programs.changing  # while programs change, nothing runs in between
             or graph._reuse is not None
             or graph._host.transient
-            or graph._host.specs[slot] is None  # which may be a tuple, that rules take apart
+            or graph._host.specs[slot] is None  # it may be a tuple, which rules take apart
         ):
             self._make_redefined()
 
@@ -209,7 +227,7 @@ class Change:
     # --- gradients -----------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Let the gradients follow that were built for what has changed.
+        """Update the gradients that were built for what has changed.
 
         Raises
         ------
@@ -224,11 +242,11 @@ class Change:
         while going:  # a program may change what another one was built for
             going = False
             for program in programs.in_order():
-                if program.number in programs.under_way:  # what it builds just now
+                if program.number in programs.under_way:  # its own new nodes are no news to it
                     continue
                 news = self._log[seen.get(program, 0) :]
                 seen[program] = len(self._log)
-                # To who raises already it is no news that another one begins to.
+                # For a program that raises already it is no news that another one begins to raise.
                 known = program.refusal is not None
                 heard = [slot for slot, _, raises in news if not (known and raises)]
                 if program.has_read_any(heard):
@@ -242,13 +260,15 @@ class Change:
             raise error
 
     def _hold(self) -> None:
-        """Keep former parents, which may have to come back, while gradients are built."""
+        """Keep former parents alive while gradients are built; an undo needs them."""
         for former in self._done:
             for parents in former.parents.values():
                 self._held += map(partial(handle, self._graph), parents)
 
     def update(self, program: Program, changed: Iterable[int], respecced: Iterable[int]) -> None:
-        """Let one program follow."""
+        """Update one program; where that fails in a lenient change, let its gradients raise when
+        they are read.
+        """
         back, log, done = len(self._back), len(self._log), len(self._done)
         changes: list[Any] = []
         if self._departure is not None:
@@ -258,13 +278,14 @@ class Change:
             program.update(set(changed), set(respecced), self.redefine, changes)
             self._make_redefined()
         except ReactgradError as error:
-            # A rule that waits for a function to run refuses no edit: it is asked when it has.
+            # A rule that waits for a function to run does not refuse an edit: it is asked again
+            # when the function has run.
             if not self._lenient and not isinstance(error, OutdatedRuleError):
                 raise
             self._redefined.clear()
             self._take_back(back)
             del self._log[log:], self._done[done:]
-            # Its frames would keep programs alive that were only to be thrown away.
+            # Without its traceback: the frames would keep programs alive that are to be released.
             refusal = self._raising(error.with_traceback(None))
             self._breaking = True
             try:
@@ -274,7 +295,7 @@ class Change:
                 self._breaking = False
 
     def _raising(self, error: Exception) -> Any:
-        """A node that raises `error` when it is read."""
+        """Return a new node that raises `error` when it is read."""
         return call_lifted(self._graph, Refused(error), [], None)
 
     def _take_back(self, start: int) -> None:

@@ -1,7 +1,7 @@
-"""Edits of the topology: collected in a block, checked as a whole, made as a whole.
+"""Edits of the topology: collected in a block, checked and made as a whole when it ends.
 
-A single edit is a block of one. Inside a block nothing has changed yet: reads see the old graph, and
-what later edits start from is what earlier ones have asked for.
+A single edit is a block of one. Inside a block nothing has changed yet: reads see the old graph,
+while later edits start from what earlier ones have asked for.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ if TYPE_CHECKING:
 
 
 class Edits:
-    """A block of edits and what it has collected; one inside another sees what that one has.
+    """A block of edits with what it has collected so far.
 
-    Of two that are open the one opened last has to end first, else neither is made.
+    A block inside another one sees what the outer one has collected.
+
+    Of two open blocks the one opened last has to end first, or else neither is made.
     """
 
     __slots__ = ("_graph", "_outer", "_void", "operands", "removed")
@@ -48,8 +50,8 @@ class Edits:
     def __init__(self, graph: Core) -> None:
         self._graph = graph
         self._outer: Edits | None = None
-        self._void = False  # whether one around it has ended before
-        # With the attributes of the node's op, if they change.
+        self._void = False  # True once a block around this one has ended first
+        # By slot: the node, its new operands, and the new attributes of its op or ``None``.
         self.operands: dict[int, tuple[Handle, list[Operand], Attrs | None]] = {}
         self.removed: dict[int, Handle] = {}
 
@@ -89,13 +91,13 @@ class Edits:
                         _commit(graph, self)
                         announce(graph)
                         settle(graph)
-        finally:  # also where an interrupt comes first
+        finally:  # also where an interrupt came before the lines above were done
             if self._graph._edits is self:
                 self._graph._edits = self._outer
             self._graph._lock.__exit__(kind, error, trace)
 
     def of(self, var: Handle) -> list[Operand]:
-        """The operands of a node as the block has them so far, as a list of its own."""
+        """Return the operands of a node as the block has them so far, as a new list."""
         block: Edits | None = self
         while block is not None:
             if var._slot in block.operands:
@@ -104,7 +106,7 @@ class Edits:
         return _operands(self._graph, var)
 
     def attrs(self, var: Handle) -> Attrs:
-        """The attributes of a node's op as the block has them so far."""
+        """Return the attributes of a node's op as the block has them so far."""
         block: Edits | None = self
         while block is not None:
             if var._slot in block.operands and (attrs := block.operands[var._slot][2]) is not None:
@@ -113,7 +115,7 @@ class Edits:
         return self._graph._host.attrs[var._slot]
 
     def put(self, var: Handle, operands: list[Operand], attrs: Attrs | None = None) -> None:
-        """Let a node have these operands, and its op these attributes if they are given."""
+        """Give a node these operands, and its op these attributes if there are any."""
         if attrs is None and var._slot in self.operands:
             attrs = self.operands[var._slot][2]
         self.operands[var._slot] = var, operands, attrs
@@ -126,7 +128,10 @@ class Edits:
 
 
 def void_inside(graph: Core, ending: Edits | None) -> None:
-    """A block of edits, or ``None``: one around all of them, ends before those inside it, which will raise."""
+    """Mark the blocks inside `ending`, which ends too early, so that they raise when they end.
+
+    ``None`` stands for a block around all of them.
+    """
     block = graph._edits
     while block is not None and block is not ending:
         block._void = True
@@ -137,9 +142,13 @@ def void_inside(graph: Core, ending: Edits | None) -> None:
 
 
 def _commit(graph: Core, edits: Edits) -> None:
+    """Make everything that a block has collected in one change.
+
+    Retry while spare nodes can be released.
+    """
     tried: set[int] = set()
     while True:
-        tidy(graph)  # what nobody holds any more refuses nothing
+        tidy(graph)  # nodes that nothing holds any longer cannot refuse
         notes = graph._scheduler.notes
         before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
         try:
@@ -161,7 +170,7 @@ def _commit(graph: Core, edits: Edits) -> None:
 
 
 def _operands(graph: Core, var: Handle) -> list[Operand]:
-    """The operands of a node as they were written."""
+    """Return the operands of a node as they were written, detached ones detached."""
     host, slot = graph._host, var._slot
     op = host.ops[slot]
     if isinstance(op, Leaf):
@@ -195,12 +204,12 @@ def _check_computed(graph: Core, var: Handle) -> None:
 def _definition(
     graph: Core, var: Handle, operands: list[Operand], attrs: Attrs | None
 ) -> Definition | Link:
-    """What a node is with these operands; a link, if it is otherwise what it was."""
+    """Return the definition of a node with these operands; only a link where nothing else changes."""
     _check_computed(graph, var)  # it may have been pinned since the edit was written
     slot, host = var._slot, graph._host
     link = graph._scheduler.rewired(slot, tuple([operand._slot for operand in operands]))
     closed = before = host.closed.get(slot, NOTHING_CLOSED)
-    if closed is not None:  # else it was built where no gradient passes
+    if closed is not None:  # ``None``: built where no gradient passes, which stays so
         closed = frozenset([i for i, operand in enumerate(operands) if _detached(operand)])
     branches = host.branches.get(slot)
     if branches is None and closed == before and attrs is None:
@@ -215,7 +224,10 @@ def _detached(operand: Operand) -> bool:
 
 
 def _operand(graph: Core, given: Any, what: str) -> Any:
-    """A Var of this graph, detached or not, that was given itself or by its name."""
+    """Return the Var of this graph that was given, detached or not.
+
+    Look it up where a name was given.
+    """
     slot = own_slot(graph, given, what)
     return handle(graph, slot) if isinstance(given, str) else given
 
@@ -312,7 +324,7 @@ def rewire(var: Any, *operands: Any, **attributes: Any) -> None:
 
 
 def _attributes(graph: Core, var: Handle, attrs: Attrs, changed: Mapping[str, Any]) -> Attrs:
-    """The attributes of an op of a user's own, some of them changed."""
+    """Return the attributes of a user-defined op with some of them changed."""
     op = graph._host.ops[var._slot]
     primitive = PRIMITIVES.get(op.name) if isinstance(op, Op) else None
     if primitive is not None and primitive.op is op and set(primitive.words) >= changed.keys():
@@ -387,7 +399,7 @@ def insert(
                 f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
                 f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
             )
-        new = built_anew(build, handle(graph, source))  # it may compute the same as the child
+        new = built_anew(build, handle(graph, source))  # not a reused node: it may be the child
         _check_built(graph, new)
         for place in places:
             # A detached edge stays one.
@@ -425,6 +437,7 @@ def remove(graph: Core[V], *variables: V) -> None:
 
 
 def _check_position(graph: Core, var: Handle, position: Any, count: int, what: str) -> None:
+    """Raise unless a node has an operand at this position."""
     if isinstance(position, bool) or not isinstance(position, int):
         raise DTypeError(f"{what}: the position is an integer, not {position!r}.")
     if not 0 <= position < count:
@@ -441,7 +454,7 @@ def _check_position(graph: Core, var: Handle, position: Any, count: int, what: s
 
 
 def _of_branches(graph: Core, var: Handle) -> str:
-    """What to do instead where somebody wants another branch for a choice."""
+    """Return the advice to build another choice, if the node is one; else an empty string."""
     if var._slot not in graph._host.branches:
         return ""
     return f" A choice keeps its branches: build another one in place of {var.name!r}."

@@ -1,13 +1,13 @@
-"""Shapes that leaves had lately, with all that followed from them, so that loops may alternate.
+"""Shapes that leaves had lately with everything that followed from them, for loops that alternate.
 
-Giving a leaf another shape gives another one to the nodes behind it, other memory, and gradients that are
-built for it. What was there before is put aside, and put back as it was when the leaves get that shape
-again: a batch, the last one of an epoch, an evaluation. That costs a little for each of these nodes, and
-no rule, no new node and no plan.
+A leaf with another shape changes the shapes and the memory of the nodes behind it, and the
+gradients that are built for them. What there was before is put aside as a form, and put back when
+the leaves get that shape again: a batch, the last one of an epoch, an evaluation. Putting back
+costs a little for each of these nodes, but runs no rule and builds no node and no plan.
 
-The nodes of gradients that belong to a shape that was put aside live on, stale, and nobody sees them:
-whoever looks at the structure of the graph, or changes it, lets go of all that was put aside. So does
-whatever these tables know nothing of, see ``_is_plain``.
+The gradient nodes of a form that was put aside live on, stale and invisible: whatever reads or
+changes the structure of the graph first drops all forms. So does every feature that these tables do
+not cover, see ``_is_plain``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from reactgrad.core._core import Core
     from reactgrad.core._programs import Program
 
-# So many shapes are kept, that of now among them; fewer, but some, where they are those of many nodes; as
-# long as what is put aside takes no more memory: beside what it costs to compute larger arrays it costs
-# little to follow their shapes.
+# At most `MOST` forms are kept, the current one included; down to `FEWEST` where their nodes are
+# many. None is kept where they take more memory than `MOST_BYTES`: computing such large arrays
+# costs far more than following their shapes.
 MOST, FEWEST = 16, 4
 MOST_NODES = 1 << 16
 MOST_BYTES = 1 << 26
@@ -46,18 +46,20 @@ _NOTHING = Found(MISSING, None, None, None, False), None
 
 
 class Form:
-    """What a graph has while its leaves have certain shapes.
+    """The state of a graph while its leaves have certain shapes.
 
     Attributes
     ----------
     salt
-        Which plans belong to it.
+        Distinguishes the plans of this form from those of others.
     specs, definitions
-        Of all nodes that have others at other times.
+        Those of all nodes that differ between forms.
     tables
-        What each program knows, by its number.
+        The tables of each program, by its number.
     anchors
-        Of the nodes of gradients, which nothing else would keep while it is put aside.
+        Keep gradient nodes alive while the form is put aside.
+    built
+        The gradient nodes.
     """
 
     __slots__ = ("anchors", "built", "definitions", "salt", "specs", "tables")
@@ -72,14 +74,14 @@ class Form:
 
 
 class Shapes:
-    """The forms of one graph, the latest used last.
+    """The forms of one graph, the one used last at the end.
 
     Attributes
     ----------
     now
-        That of now; ``None``: there is no other one to come back to.
+        The current form; ``None`` while there is no other one to come back to.
     serials
-        Of all nodes in which they differ.
+        The serials of all nodes in which forms differ, by slot.
     """
 
     __slots__ = (
@@ -97,27 +99,28 @@ class Shapes:
         self.forget()
 
     def forget(self) -> None:
-        """Come back to nothing; whatever was kept for that is let go of."""
+        """Drop all forms and what was kept for them."""
         self._forms: dict[Key, Form] = {}
         self.now: Form | None = None
-        self._leaves: list[int] = []  # in whose shapes they differ
+        self._leaves: list[int] = []  # the leaves in whose shapes the forms differ
         self.serials: dict[int, int] = {}
         self._programs: dict[int, weakref.ref[Program]] = {}
         self._next_serial = 0
-        # Of nodes while they have another spec: where their values lie, and their steps.
+        # Per node and spec, while the node has another spec: where the value lies, and the bound
+        # step.
         self._found: dict[int, dict[Any, tuple[Found, Any]]] = {}
 
     def __len__(self) -> int:
         return len(self._forms)
 
     def bury(self, graph: Core) -> None:
-        """Nodes are gone: nothing that needs one of them comes back."""
+        """Drop all forms if one of their nodes is gone."""
         serial = graph._scheduler.topology.serial
         if any(serial[slot] != known for slot, known in self.serials.items()):
             self.forget()
 
     def clear(self, graph: Core) -> None:
-        """Let go of all that was put aside."""
+        """Drop all forms and release the nodes that only they kept."""
         if self.now is not None:
             self.forget()
             tidy(graph)
@@ -127,19 +130,24 @@ class Shapes:
     def come_back(
         self, graph: Core, sources: Mapping[int, Any], write: Callable[[Collection[int]], None]
     ) -> bool:
-        """Put back what there was when the leaves had these specs, and `write` them; whether it was there."""
+        """Put back the form in which the leaves had these specs, and `write` their values.
+
+        Return whether there was one.
+        """
         now = self.now
         if now is None:
             return False
         if not self._still_so(graph):
             self.clear(graph)
             return False
-        programs = [ref() for ref in self._programs.values()]  # none of them goes meanwhile
+        # Strong references, so that none dies meanwhile.
+        programs = [ref() for ref in self._programs.values()]
         form = self._forms.get(self._key(graph, sources))
         if form is None or not sources.keys() <= set(self._leaves):
             return False
         try:
-            # First: whatever happens, all that depends on them is stale.
+            # Before anything moves: if an interrupt comes, all that depends on the leaves is stale
+            # already.
             graph._scheduler.changed_together(tuple(sources))
             self._put_back(graph, form, programs)
             write(sources)
@@ -151,11 +159,12 @@ class Shapes:
         return True
 
     def _key(self, graph: Core, sources: Mapping[int, Any]) -> Key:
+        """Return the key of the form that the leaves would have with these specs."""
         specs = graph._host.specs
         return frozenset([(leaf, sources.get(leaf, specs[leaf])) for leaf in self._leaves])
 
     def _still_so(self, graph: Core) -> bool:
-        """Whether all nodes and programs are those that these forms were noted for."""
+        """Return whether all nodes and programs are those that the forms were noted for."""
         serial = graph._scheduler.topology.serial
         return (
             graph._scheduler.topology.next_serial == self._next_serial
@@ -165,7 +174,10 @@ class Shapes:
         )
 
     def _put_back(self, graph: Core, form: Form, programs: Sequence[Any]) -> None:
-        """Make `form` the one of now; called again after an interrupt, it goes on."""
+        """Make `form` the current one.
+
+        A call after an interrupt finishes what the interrupted one began.
+        """
         host, scheduler, now = graph._host, graph._scheduler, self.now
         assert now is not None
         scheduler.versions.settle()
@@ -198,23 +210,25 @@ class Shapes:
                 scheduler.staleness.put(slot, STALE)
             scheduler.staleness.push(changed)
         self._unbind_beside(graph, form, now, [slot for slot, _ in moving])
-        for slot, spec in moving:  # once all of them have their values and operands
+        # Only once all nodes have their values and operands: steps are bound to where these lie.
+        for slot, spec in moving:
             _, bound = self._found[slot].pop(spec, _NOTHING)
             if bound is not None:
                 host.bind_again(slot, bound)
         for program in programs:
-            if program.number in form.tables:  # else an interrupt came before they were taken
+            if program.number in form.tables:  # an interrupt may have come before they were taken
                 program.take_tables(form.tables[program.number])
         if form is not now:
             scheduler.salted(now.salt ^ form.salt)
             self.now = form
             key = self._key(graph, {})
+            # Moved to the end: the form used longest ago is dropped first.
             self._forms[key] = self._forms.pop(key)
 
     def _unbind_beside(self, graph: Core, form: Form, now: Form, moved: list[int]) -> None:
-        """Bind anew what reads the values that were moved, and is there in both forms.
+        """Unbind the steps of nodes that exist in both forms and read values that were moved.
 
-        What gradients have built for one of them alone is still bound to what it reads there.
+        Gradient nodes of only one form are still bound to what they read in that form.
         """
         host, children = graph._host, graph._scheduler.topology.children
         apart = frozenset().union(*[one.built for one in self._forms.values()])
@@ -226,15 +240,18 @@ class Shapes:
     # --- putting aside -----------------------------------------------------------------------
 
     def leave(self, graph: Core) -> Departure | None:
-        """Before leaves get shapes that are new here: what takes in what is there now."""
+        """Return a record of the present state, to be filled in while leaves get new shapes.
+
+        Return ``None`` where it could not be put back.
+        """
         if self.now is not None and not self._still_so(graph):
             self.clear(graph)
         return Departure(graph) if _is_plain(graph, set()) else None
 
     def arrive(self, graph: Core, departure: Departure) -> None:
-        """After it: note what was there before, to come back to."""
+        """Put aside what `departure` has recorded, now that the leaves have their new shapes."""
         host, serial = graph._host, graph._scheduler.topology.serial
-        # What was built on the way belongs to the new form alone.
+        # Nodes that were built on the way belong to the new form alone.
         before = departure.next_serial
         specs = {at: one for at, one in departure.specs.items() if 0 < serial[at] < before}
         definitions = {
@@ -254,10 +271,11 @@ class Shapes:
         ):
             self.clear(graph)
             return
-        self._next_serial = -1  # until all is noted
+        # No serial equals it: an interrupt before the last line voids all forms.
+        self._next_serial = -1
         former = self.now or Form(0)
         forms = [former, *[form for form in self._forms.values() if form is not former]]
-        for form in forms:  # in all of them these programs are as they were before
+        for form in forms:  # in each former form these programs are as they were before
             form.tables = departure.tables | ({} if form is former else form.tables)
             form.anchors = [*form.anchors, *departure.anchors]
             form.built |= departure.built
@@ -277,7 +295,7 @@ class Shapes:
         self.serials = {slot: serial[slot] for slot in {*now.specs, *now.definitions}}
         while len(self._forms) > FEWEST and self._is_crowded(graph):
             self._drop(next(iter(self._forms)))
-        # Without one of them nobody needs what was kept for it.
+        # When one of these programs dies, all forms are dropped.
         lost = partial(_forget, weakref.ref(self))
         self._programs |= {one.number: weakref.ref(one, lost) for one in departure.programs}
         self._next_serial = graph._scheduler.topology.next_serial
@@ -285,13 +303,13 @@ class Shapes:
             self.clear(graph)
 
     def _is_crowded(self, graph: Core) -> bool:
-        """Whether these are too many forms, for their nodes or their memory."""
+        """Return whether these forms have too many nodes or take too much memory."""
         forms = len(self._forms)
         many = forms > MOST or forms * len(self.serials) > MOST_NODES
         return many or self._bytes(graph) > MOST_BYTES
 
     def _bytes(self, graph: Core) -> int:
-        """How much memory is put aside."""
+        """Return the memory that is put aside, in bytes."""
         data = graph._host.data
         arrays = [found.data for kept in self._found.values() for found, _ in kept.values()]
         built = frozenset[int]().union(*[form.built for form in self._forms.values()])
@@ -299,10 +317,11 @@ class Shapes:
         return sum([getattr(array, "nbytes", 0) for array in arrays])
 
     def _key_of(self, form: Form) -> Key:
+        """Return the key under which a form is kept."""
         return frozenset([(leaf, form.specs[leaf]) for leaf in self._leaves])
 
     def _drop(self, key: Key) -> None:
-        """Let one form go, with the memory that only it has."""
+        """Drop one form, with the memory that only it needs."""
         del self._forms[key]
         for slot, kept in self._found.items():
             for spec in kept.keys() - {form.specs[slot] for form in self._forms.values()}:
@@ -310,16 +329,18 @@ class Shapes:
 
 
 class Departure:
-    """What there was before leaves get other shapes, as far as that changes.
+    """A record of what there was before leaves get other shapes, as far as it changes.
 
     Attributes
     ----------
     specs
-        Nodes with the specs that they had, and where their values lay.
+        The former specs of nodes, and where their values lay.
     definitions
-        What nodes of gradients were computed from.
+        The former definitions of gradient nodes.
     programs, tables
-        Those that follow, and by their numbers what they knew.
+        The programs that follow the change, and their former tables by number.
+    anchors, built
+        Keep their former nodes alive; the gradient nodes among these.
     """
 
     def __init__(self, graph: Core) -> None:
@@ -331,10 +352,10 @@ class Departure:
         self.tables: dict[int, dict[str, Any]] = {}
         self.anchors: list[Any] = []
         self.built: frozenset[int] = frozenset()
-        self.is_plain = True  # whether all of them were
+        self.is_plain = True  # False once one of the programs is not plain
 
     def take(self, program: Program) -> None:
-        """A program is about to follow."""
+        """Record the state of a program that is about to follow the change."""
         if program.number in self.tables:
             return
         self.is_plain = self.is_plain and program.is_plain
@@ -346,14 +367,16 @@ class Departure:
 
 
 def _forget(shapes: Callable[[], Shapes | None], program: object) -> None:
-    """A program is gone; nodes go with their anchors when somebody comes by."""
+    """Drop all forms, since a program died. Their nodes are released at the next tidying."""
     known = shapes()
     if known is not None:
         known.forget()
 
 
 def _kept(graph: Core, programs: Iterable[Program]) -> tuple[list[Any], frozenset[int]]:
-    """What keeps the nodes that these programs use, and what they are computed from; the former."""
+    """Return anchors for the nodes that these programs use and are computed from, and the gradient
+    nodes among them.
+    """
     host, parents = graph._host, graph._scheduler.topology.parents
     owners = host.owners
     built: set[int] = set()
@@ -368,14 +391,16 @@ def _kept(graph: Core, programs: Iterable[Program]) -> tuple[list[Any], frozense
                 stack += parents[slot]
         else:
             above.add(slot)
-    # What was given out goes when nobody holds it any more, and programs go with it.
+    # No anchor for gradients that were given out: these die with their last handle, and the program
+    # with them.
     return [host.anchor(slot) for slot in (built | above) - shown], frozenset(built)
 
 
 def _settle(graph: Core, slot: int, spec: Any, found: Found) -> None:
-    """Let a node have another spec, and what it had when it had that the last time."""
+    """Give a node a spec, and the value that it had when it last had that spec."""
     host, staleness = graph._host, graph._scheduler.staleness
-    host.specs[slot] = spec  # first: an interrupt must not leave the former one with nothing
+    # First: after an interrupt the former spec must not stand without a value.
+    host.specs[slot] = spec
     host.give_back(slot, found)
     host.grads.pop(slot, None)
     if not graph._scheduler.leaf[slot]:
@@ -386,7 +411,9 @@ def _settle(graph: Core, slot: int, spec: Any, found: Found) -> None:
 
 
 def _is_plain(graph: Core, slots: Set[int]) -> bool:
-    """Whether nothing was added to these nodes, and nothing is under way that needs them as they are."""
+    """Return whether nothing was added to these nodes and nothing is under way that a form does not
+    record.
+    """
     host = graph._host
     if (
         graph._noted
@@ -406,7 +433,10 @@ def _is_array(spec: Spec | None) -> bool:
 
 
 def _is_same(one: Definition, other: Definition) -> bool:
-    """Whether two definitions are; attributes, which may hold arrays, by identity."""
+    """Return whether two definitions are the same.
+
+    Attributes, which may hold arrays, are compared by identity.
+    """
     return one.attrs is other.attrs and one._replace(attrs=()) == other._replace(attrs=())
 
 

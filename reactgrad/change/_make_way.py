@@ -1,4 +1,4 @@
-"""Spare nodes that nobody can see, released when they block a change."""
+"""Release of spare nodes, which nothing visible needs, where they block a change."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 
 def respec(graph: Core, sources: Specs, write: Callable[[Collection[int]], None]) -> None:
-    """Give leaves other shapes and dtypes, and all that depends on them, and `write` them; or nothing."""
+    """Give leaves other specs, update all that depends on them, and `write` the new values.
+
+    If anything is refused, nothing changes.
+    """
     shapes = graph._shapes
     if shapes.come_back(graph, sources, write):
         return
-    leaves = [handle(graph, slot) for slot in sources]  # one that is named may have no other
+    # Hold handles meanwhile: a name alone keeps no node alive.
+    leaves = [handle(graph, slot) for slot in sources]
     tried: set[int] = set()
     while True:
-        tidy(graph)  # what nobody holds any more refuses nothing
-        graph._scheduler.attend()  # so that marks tell which values rules may look at
+        tidy(graph)  # nodes that nothing holds any longer cannot refuse
+        graph._scheduler.attend()  # so that marks say which values rules may read
         try:
             departure = shapes.leave(graph)
             with Change(graph, departure=departure) as change:
@@ -37,24 +41,25 @@ def respec(graph: Core, sources: Specs, write: Callable[[Collection[int]], None]
                 shapes.arrive(graph, departure)
             break
         except ReactgradError as error:
-            departure = None  # which knows programs
+            departure = None  # release its references to programs
             if not make_way(graph, error, sources, tried):
                 raise
     del leaves
 
 
 def make_way(graph: Core, refused: ReactgradError, slots: Iterable[int], tried: set[int]) -> bool:
-    """Let go of what is there, but nobody may hold, and has refused a change of these nodes; whether there
-    was something.
+    """Release spare nodes that block a change of `slots`. Return whether any were released.
 
     Parameters
     ----------
+    refused
+        The error that refused the change.
     tried
-        Outputs that were asked before to let go of their gradients.
+        Outputs whose kept gradients were released before.
     """
     if isinstance(refused, SeedError) and _let_go(graph, refused.output._slot, tried):
         return True
-    # The gradients of a former backward refuse in words of their rules, and are kept for the next one only.
+    # Gradients that only the next ``backward`` would use refuse with the errors of their rules.
     went = [
         _let_go(graph, slot, tried)
         for slot, programs in live_programs(graph)
@@ -63,7 +68,7 @@ def make_way(graph: Core, refused: ReactgradError, slots: Iterable[int], tried: 
     if any(went):
         return True
     if graph._subgraphs is not None:
-        # Perhaps only the frames of the error still hold the nodes that have refused.
+        # The nodes that refused may be held by nothing but the frames of the error.
         from traceback import clear_frames
 
         clear_frames(refused.__traceback__)
@@ -71,14 +76,19 @@ def make_way(graph: Core, refused: ReactgradError, slots: Iterable[int], tried: 
 
 
 def forget_unseen(graph: Core, slots: Iterable[int]) -> bool:
-    """Forget what is computed from these nodes, and themselves, where only ``g.reuse()`` or ``rg.subgraph`` keep it
-    for later; whether there was something."""
+    """Release nodes that only ``g.reuse()`` or ``rg.subgraph`` keeps.
+
+    That is these nodes and what is computed from them. Return whether there were any.
+    """
     keepers = [keeper for keeper in (graph._reuse, graph._subgraphs) if keeper is not None]
     return any(keeper.make_way(graph, slots) for keeper in keepers)
 
 
 def _let_go(graph: Core, slot: int, tried: set[int]) -> bool:
-    """Let an output go of the gradients that it keeps; whether that was new."""
+    """Release the gradients that an output keeps.
+
+    Return whether it kept any and was not tried before.
+    """
     if slot in tried:
         return False
     keeping = (handle(graph, slot)._programs_dict(), graph._host.twin_programs.get(slot, {}))
@@ -89,7 +99,7 @@ def _let_go(graph: Core, slot: int, tried: set[int]) -> bool:
         if isinstance(entry, tuple)
     ]
     for key, entry in gone:
-        if key != "backward":  # kept for the next backward only
-            entry[1].stay()  # as long as somebody uses what it has given out
+        if key != "backward":  # that one is kept for the next backward only
+            entry[1].stay()  # it stays while a gradient that it gave out lives
     tried.add(slot)
     return bool(gone)

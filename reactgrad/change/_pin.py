@@ -1,4 +1,4 @@
-"""A value given to a computed node in place of what it computes."""
+"""Pins: values given to computed nodes in place of what they compute."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def unpin(var: Handle) -> None:
         if held is None:
             return
         before = Before.of(graph, slot)
-        # What it had read it finds anew: it runs in any case, and may read something else by now.
+        # Only its operands: what a function reads it finds again, since it runs in any case and may
+        # read other nodes now.
         link = Link(Link(tuple([parent._slot for parent in held.parents]), held.fixed).operands)
         with Change(graph, "unpin") as change:
             change.define({slot: before.definition._replace(link=link, pin=None)})
@@ -104,7 +105,7 @@ def unpin(var: Handle) -> None:
 
 
 def _fitting(graph: Core, var: Handle, value: Any) -> Any:
-    """The value as the node stores its own: of its shape and dtype, where these are known."""
+    """Return the value as the node would store it, in its shape and dtype where these are known."""
     what = f"pin of {var.name!r}"
     if hasattr(value, "_slot"):
         raise DTypeError(f"{what} was given a Var; pass its value, v.value.")
@@ -124,7 +125,9 @@ def _fitting(graph: Core, var: Handle, value: Any) -> Any:
 
 
 def _as_returned(op: Any, value: Any) -> Any:
-    """What a function might have returned: any object, as it is, but arrays that nobody can change."""
+    """Return the value as a function might have returned it: any object, but arrays as read-only
+    copies.
+    """
     if getattr(op, "outputs", None) is not None:
         return tuple(map(_kept, op.take_apart(value)))
     return _kept(value)

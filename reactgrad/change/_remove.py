@@ -1,10 +1,10 @@
-"""Taking a node out of its graph for good.
+"""Removal of nodes from their graph.
 
-The Var of a removed node is of no use any more: where it had its graph, there is a ``Grave``, which
-raises whatever is asked of it. So nothing that is done with live Vars pays for it.
+The Var of a removed node is useless: a ``Grave`` takes the place of its graph and raises on every
+use. So operations on live Vars need not check for removed ones.
 
-The row of the node stays while it is still needed: by an open transaction, which may be taken back,
-or by gradients that were built on it. Until then its slot stands in ``Host.removed``.
+The row of the node stays while an open transaction may bring the node back, or gradients that were
+built on it need it. Until then its slot stands in ``Host.removed``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Grave:
-    """Stands in the Var of a removed node where its graph was."""
+    """Takes the place of the graph in the Var of a removed node."""
 
     __slots__ = ("removed",)
 
@@ -39,7 +39,7 @@ class Grave:
 
 
 class Removal:
-    """A removed node that may still come back."""
+    """A removed node that a transaction may still bring back."""
 
     __slots__ = ("kept", "programs", "var")
 
@@ -49,7 +49,7 @@ class Removal:
         self.kept = kept
 
     def revive(self, graph: Core) -> None:
-        """Let the Var be what it was; its name is given back by itself."""
+        """Make the Var usable again. Its name is restored separately."""
         var = self.var
         graph._host.removed.discard(var._slot)
         _point(var, graph)
@@ -60,7 +60,7 @@ class Removal:
 
 
 def _with_users(graph: Core, slots: Iterable[int]) -> str:
-    """What may be removed together with these nodes, by name."""
+    """Return the names of the nodes that may be removed together with these."""
     host, topology = graph._host, graph._scheduler.topology
     found = dict.fromkeys(slots)
     stack = [*found]
@@ -86,7 +86,7 @@ def check_unused(graph: Core, slots: dict[int, Any]) -> None:
         users = [
             handle(graph, other)
             for other in found
-            # Gradients keep what they need by themselves.
+            # Gradients keep the rows that they need alive.
             if other not in slots and other not in host.removed and other not in host.owners
         ]
         if users:
@@ -104,7 +104,7 @@ def check_unused(graph: Core, slots: dict[int, Any]) -> None:
 
 
 def bury(graph: Core, var: Any, change: Change) -> None:
-    """Take a node that nobody uses out of the graph; ``settle`` follows."""
+    """Take a node that nothing uses out of the graph; its row is freed by ``settle``."""
     host, slot = graph._host, var._slot
     shown, name = host.name(slot), host.name_of.get(slot)
     programs = getattr(var, "_programs", None)
@@ -123,18 +123,19 @@ def bury(graph: Core, var: Any, change: Change) -> None:
     if programs is not None:
         del var._programs
     host.removed.add(slot)
+    # It is not set together with other leaves any longer.
     host.part(slot)
     _point(var, Grave(shown))
     graph._removals.append(removal)
 
 
 def settle(graph: Core) -> None:
-    """Tell the observers of removed nodes, and free what no transaction can bring back any more.
+    """Call the observers of removed nodes, and free the rows that no transaction can bring back.
 
     Raises
     ------
     ExceptionGroup
-        What observers raised.
+        The errors that observers raised.
     """
     if graph._scheduler.notes or not graph._removals:
         return
@@ -143,9 +144,9 @@ def settle(graph: Core) -> None:
     for one in removals:
         for entry in (one.programs or {}).values():
             if isinstance(entry, tuple):
-                entry[1].stay()  # what it has given out goes on, and follows new shapes
+                entry[1].stay()  # gradients that it gave out stay, and follow new shapes
     gone = list(dict.fromkeys(one.var._slot for one in removals if type(one.var._graph) is Grave))
-    removals.clear()  # with the gradients that only their outputs kept
+    removals.clear()  # releases the gradients that only these outputs kept
     try:
         for slot in gone:
             removed(graph, slot)
@@ -154,12 +155,12 @@ def settle(graph: Core) -> None:
             host.handles[slot] = None
             for entry in host.twin_programs.pop(slot, {}).values():
                 if isinstance(entry, tuple):
-                    entry[1].stay()  # in a fork only the output's node has held it so far
+                    entry[1].stay()  # in a fork only this table has held it so far
         graph._scheduler.release(gone)
 
 
 def _point(var: Handle, graph: Core | Grave) -> None:
-    """Let a Var, and its detached view, belong to `graph`."""
+    """Set the graph of a Var and of its detached view."""
     view: Any = getattr(var, "_detached", lambda: None)()
     for one in (var, view):
         if one is not None:

@@ -1,8 +1,9 @@
-"""What a failed transaction gives back: values, definitions, pins, names, cutoffs, ``frozen``, hooks.
+"""The end of a failed transaction: everything that it had changed returns to what it was.
 
-The first change of each in a transaction notes how it was before. Everything is given back
-together, since the states in between need not fit each other; nothing is refused, and versions only
-grow (rules E7 and E10).
+These are values, definitions, pins, names, cutoffs, ``frozen`` and hooks. The first change of each
+in a transaction notes how it was before. Everything is restored together, since the states in
+between need not fit each other; nothing is refused, and versions only grow (rules E7 and E10 of the
+design).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def give_back(graph: Core, noted: Noted) -> None:
-    """Make everything as it was when it was noted."""
+    """Restore everything that was noted."""
     for (what, _), removal in noted.items():  # type: ignore[misc]
         if what == "removed":
             removal.revive(graph)
@@ -45,7 +46,7 @@ def give_back(graph: Core, noted: Noted) -> None:
 
 
 def _of(graph: Core, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
-    """What was noted of this kind for nodes that still live, by slot."""
+    """Yield what was noted of this kind for nodes that still live, with their slots."""
     serial = graph._scheduler.topology.serial
     for (what, number), entry in noted.items():  # type: ignore[misc]
         if what == kind and serial[entry[0]] == number:
@@ -53,8 +54,9 @@ def _of(graph: Core, noted: Noted, kind: str) -> Iterator[tuple[int, Any]]:
 
 
 def _give_back_names(graph: Core, names: list[tuple[int, str | None]]) -> None:
+    """Restore names."""
     host = graph._host
-    for slot, _ in names:  # first, for they may have been exchanged
+    for slot, _ in names:  # all names go first, for nodes may have exchanged theirs
         name = host.name_of.pop(slot, None)
         if name is not None:
             del host.named[name]
@@ -67,6 +69,7 @@ def _give_back_names(graph: Core, names: list[tuple[int, str | None]]) -> None:
 def _give_back_values(
     graph: Core, nodes: dict[int, Before], leaves: dict[int, Any], hooks: dict[int, Any]
 ) -> None:
+    """Restore definitions, pins, values of leaves and hooks, in one change that refuses nothing."""
     if not nodes and not leaves and not hooks:
         return
     host, scheduler = graph._host, graph._scheduler
@@ -95,7 +98,7 @@ def _give_back_values(
 
 
 def _now(graph: Core, slot: int, node: Before) -> Definition:
-    """The former definition, with what the node has read since: it will be asked about these."""
+    """Return the former definition, with what the node has read since as its reads."""
     former, pin = node.definition, graph._host.pins.get(slot)
     if former.pin is not None:
         return former

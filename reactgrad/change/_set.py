@@ -1,4 +1,4 @@
-"""Setting leaves: plainly where nothing but numbers changes, else all together or none."""
+"""Setting leaves: on a fast path where only numbers change, else together, all or none."""
 
 from __future__ import annotations
 
@@ -30,15 +30,20 @@ if TYPE_CHECKING:
 
 
 def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
-    """Set leaves that were set together before; ``False``: nothing done, look at each."""
+    """Set leaves that one ``set`` has set together before.
+
+    Return ``False``, with nothing done, where that does not apply.
+    """
     host, scheduler = graph._host, graph._scheduler
     if scheduler.notes or scheduler.computing or graph._observers.calling is not None:
         return False
-    tidy(graph)  # so that no other handle has the place of one that died
+    # First, so that the handle of a dead node is not mistaken for a new one at the same address.
+    tidy(graph)
     first, given = next(iter(values)), list(values.values())
     together = host.together.get(id(first))
     if host.dropped or together is None or not together.takes(host, values, given):
         return False
+    # Marks before values: after an interrupt between the two, too much is stale, never too little.
     scheduler.changed_again(together.leaves)
     try:
         host.overwrite(together.members)
@@ -52,7 +57,10 @@ def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
 
 
 def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) -> bool:
-    """Set leaves where nothing but numbers changes; ``False``: nothing done, look closer."""
+    """Set leaves where neither shape nor dtype changes and no block is open.
+
+    Return ``False``, with nothing done, where that does not apply.
+    """
     if graph._noted or graph._computing or graph._observers.calling is not None:
         return False
     host = graph._host
@@ -60,6 +68,7 @@ def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) ->
     if len(members) < len(slots) or not host.plain_writes(slots, values):
         return False
     data = host.data
+    # For `_recover`: an interrupt may come while a leaf has no value.
     former = {slot: data[slot] for slot in slots}
     graph._scheduler.changed_together(tuple(slots))
     try:
@@ -79,7 +88,10 @@ def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) ->
 
 
 def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
-    """As ``write_plainly``, for the one leaf of ``Var.set``; takes the lock if that is free."""
+    """Set one leaf as ``write_plainly`` does, for ``Var.set``.
+
+    Takes the lock, and returns ``False`` if it is not free.
+    """
     lock = graph._lock
     if not lock.acquire(False):
         return False
@@ -88,7 +100,7 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
         if (
             graph._noted
             or graph._computing
-            or lock.gates  # or an observer is called
+            or lock.gates  # a gate is open while an observer is called, too
             or not host.plain_write(slot, value)
         ):
             return False
@@ -108,6 +120,7 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
 
 
 def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
+    """Set leaves to values of any kind, all of them or none."""
     graph._scheduler.check_idle()
     _check_once(graph, [slot for slot, _ in values])
     if graph._observers.calling is not None:
@@ -139,11 +152,14 @@ def _write(
     adopt: bool,
     counted: Collection[int] = (),
 ) -> None:
-    """Write leaves whose specs are those of the values by now; of the `counted` it is known that they change."""
+    """Write leaves whose specs fit the values by now.
+
+    For those `counted` the scheduler knows the change already.
+    """
     for slot, before in former.items():
         note_leaf(graph, slot, before)
     mark, write = graph._scheduler.staleness.mark, graph._host.write_leaf
-    # Who had no value has one when that is written.
+    # First the leaves without a value: those count as set once the value is written.
     for slot, found, new in [one for one in ready if mark[one[0]]]:
         write(slot, found, new, adopt=adopt)
     later = [one for one in ready if not mark[one[0]]]
@@ -158,9 +174,9 @@ def _write(
 
 
 def _recover(graph: Core, former: Mapping[int, Any]) -> None:
-    """Something interrupted a plain set: each leaf has its new value, or its former one.
+    """Repair leaves after an interrupted write: each has its new value or its former one.
 
-    Whatever was computed from it, or holds its memory, counts for nothing.
+    All that was computed from them, or shares their memory, becomes stale.
     """
     host = graph._host
     for slot, value in former.items():
@@ -169,6 +185,7 @@ def _recover(graph: Core, former: Mapping[int, Any]) -> None:
 
 
 def _check_once(graph: Core, slots: Sequence[int]) -> None:
+    """Raise if one leaf was given two values."""
     if len(set(slots)) == len(slots):
         return
     twice = next(slot for i, slot in enumerate(slots) if slot in slots[:i])
@@ -179,7 +196,9 @@ def _check_once(graph: Core, slots: Sequence[int]) -> None:
 
 
 def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
-    """Check sets that an observer asks for, and keep them until all have been called."""
+    """Check the sets that an observer asks for, and queue them until all observers have been
+    called.
+    """
     observers, specs = graph._observers, graph._host.specs
     ready = [(slot, *read_set(graph, slot, value)) for slot, value in values]
     reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
@@ -194,13 +213,13 @@ def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
         tidy(graph)
         _shape_check.check(
             graph, reshaped, doubtful={}
-        )  # what follows gradients is seen when they do
+        )  # errors behind gradients show when these follow
     assert observers.calling is not None
     observers.queue.append((observers.calling, sets))
 
 
 def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:
-    """Whether the cutoff of a leaf calls a new value unchanged."""
+    """Return whether the cutoff of a leaf calls the new value unchanged."""
     rule = graph._host.cutoffs.get(slot)
     if rule is None or graph._host.data[slot] is MISSING:
         return False
@@ -208,12 +227,13 @@ def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:
         new = np.asarray(new, found.dtype)[()]
     try:
         return unchanged(rule, graph._host.hand_out(slot), new)
-    except Exception as error:  # no node runs here that would say so
+    except Exception as error:  # no run adds the note about the node
         error.add_note(graph._host.explain(slot))
         raise
 
 
 def set_cutoff(graph: Core, slot: int, rule: Any) -> None:
+    """Set or remove the cutoff of a node, and mark what depends on the answer."""
     graph._scheduler.attend()
     if rule is None:
         lost = graph._host.cutoffs.pop(slot, None) is not None
@@ -221,18 +241,20 @@ def set_cutoff(graph: Core, slot: int, rule: Any) -> None:
             graph._host.former_cutoffs[slot] = graph._scheduler.version(slot)
     else:
         graph._host.own_view(slot)
-        if not graph._scheduler.version(slot):  # what was bound for it was never written
+        if not graph._scheduler.version(slot):  # a bound buffer was never written
             graph._host.discard(slot)
         graph._host.cutoffs[slot] = rule
     graph._host.moved(slot)
     if not graph._scheduler.leaf[slot]:
         graph._scheduler.cutoff_changed(slot, rule is not None)
-    if slot in graph._scheduler.errors:  # its cutoff may be what raised
+    if slot in graph._scheduler.errors:  # the cutoff may be what raised
         graph._scheduler.invalidate(slot)
 
 
 def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
-    """A new value for a leaf, checked and in the leaf's dtype."""
+    """Return the spec and the value that a leaf would have after a set, checked and in the leaf's
+    dtype.
+    """
     host = graph._host
     kind, old = host.ops[slot], host.specs[slot]
     if host.plain_write(slot, value):
@@ -259,7 +281,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         return read_as(what, value, host.dtypes.get(slot))
     found, new = read_value(value, what)
     pattern = host.patterns.get(slot)
-    if old is None:  # an input of any object
+    if old is None:  # an input that holds any object
         return None, new if found is None or found.weak is not None else frozen_copy(new)
     if found is None:
         raise DTypeError(
@@ -267,10 +289,10 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
             "which is no number or array. Make another input for such objects."
         )
     if old.weak is not None and pattern is None:
-        # A number stays a Python number, also where NumPy's scalar types bring it.
+        # A number stays a Python number, also where it comes as a scalar of NumPy.
         if found.weak is None and not found.shape and found.kind == "cpu":
             found, new = read_value(np.asarray(new).item(), what)
-        # Where gradients were asked for an integer counts as the float that it stands for.
+        # A leaf that gradients were asked for counts integers as floats.
         integer = found is not None and found.weak in (int, bool)
         if integer and slot in host.floats:
             return old, new
@@ -292,7 +314,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     if old.kind != "cpu":
         new = device_of_kind(old.kind).asarray(new, old.dtype)
     elif found.dtype != old.dtype:
-        # Here, where nothing has changed yet; overflow to infinity is no error.
+        # Cast here, where nothing has changed yet; an overflow to infinity is no error.
         with np.errstate(all="ignore"):
             new = np.asarray(new).astype(old.dtype)
     found = spec(found.shape, old.dtype, old.device)

@@ -1,4 +1,4 @@
-"""What shapes and dtypes follow from a change, before it is made."""
+"""The shapes and dtypes that follow from a change, found before it is made."""
 
 from __future__ import annotations
 
@@ -30,24 +30,22 @@ def check(
     lenient: bool = False,
     doubtful: dict[int, ReactgradError] | None = None,
 ) -> Specs:
-    """The new specs of nodes, if `sources` get these specs and `relinked` got other operands.
+    """Return the new specs of nodes if `sources` get these specs and `relinked` got other operands.
 
-    Those of the sources come first.
-
-    Looks at the children of what changes, and no further.
+    The sources come first. Only the children of nodes that change are visited.
 
     Parameters
     ----------
     lenient
-        A node that does not fit gets no spec, and shows its error when it is read.
+        A node that does not fit gets no spec, and raises when it is read.
     doubtful
-        Takes in nodes that do not fit now, with their errors, where they may when gradients have followed
-        from which they are computed; what fits by now is taken out. They keep their former spec.
+        Receives, with their errors, nodes that do not fit now but may once the gradients that they are
+        computed from have followed; nodes that fit by now are taken out. They keep their former spec.
 
     Raises
     ------
     ReactgradError
-        What the rule of the first node that does not fit says, with the node's name.
+        The error of the rule of the first node that does not fit, with the node's name.
     """
     host, topology = graph._host, graph._scheduler.topology
     rank, parents, children = topology.rank, topology.parents, topology.children
@@ -76,7 +74,7 @@ def check(
                     continue
             elif not choice:
                 continue
-        # Nodes of gradient programs follow with their program.
+        # Gradient nodes are updated by their program.
         if slot in host.owners and slot not in edited:
             continue
         operands = host.branches[slot][1:] if choice else graph._scheduler.operands(function)
@@ -91,7 +89,7 @@ def check(
                 else:
                     found = op.result(specs, host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
-                if not lenient and slot not in host.removed:  # those refuse nothing
+                if not lenient and slot not in host.removed:  # removed nodes refuse nothing
                     error.add_note(_reason(graph, slot, sources, edited))
                     if doubtful is None or not _may_fit_later(graph, slot, operands):
                         raise
@@ -99,7 +97,8 @@ def check(
                     continue
         if doubtful:
             doubtful.pop(slot, None)
-        # Not with what it was before the change: users of a choice may be what it chooses between.
+        # Not compared with the spec before the change: a choice may be visited twice, since its
+        # users may be among its branches.
         if found is not (new[slot] if slot in new else host.specs[slot]):
             new[slot] = found
             for child in _users(graph, slot):
@@ -108,19 +107,21 @@ def check(
 
 
 def _may_fit_later(graph: Core, slot: int, operands: Iterable[int]) -> bool:
-    """Whether a node, itself of no gradient, is computed from gradients, which are still to follow."""
+    """Return whether the node, itself not of a gradient, is computed from gradients, which are
+    still to follow.
+    """
     owners = graph._host.owners
     ancestors = graph._scheduler.topology.ancestors(operands)
     return slot not in owners and not owners.keys().isdisjoint(ancestors)
 
 
 def _users(graph: Core, slot: int) -> Iterable[int]:
-    """The children of a node, and choices that may become that."""
+    """Return the children of a node, and the choices that have it as a branch."""
     return chain(graph._scheduler.topology.children[slot], graph._host.branch_users.get(slot, ()))
 
 
 def _reason(graph: Core, slot: int, sources: Specs, edited: set[int]) -> str:
-    """Why a node that was not written down here is checked."""
+    """Return the note for an error of a node: the user changed others, and this one does not fit."""
     host = graph._host
     name, site = host.name(slot), site_text(host.sites[slot])
     if slot in edited:

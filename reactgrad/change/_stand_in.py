@@ -1,4 +1,4 @@
-"""A stand-in for a node while something is built on it that must not look at its value."""
+"""Stand-ins: nodes to build on while the real operand is not known and no value may be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def probe(graph: Core, found: Spec | None, why: str) -> Handle:
-    """A node of this shape and dtype; reading it raises ``UnsetError`` with `why`."""
+    """Return a node of this shape and dtype; reading it raises ``UnsetError`` with `why`."""
 
     def unset() -> None:
         raise UnsetError(why)
@@ -28,9 +28,9 @@ def probe(graph: Core, found: Spec | None, why: str) -> Handle:
 
 
 def connect(node: Handle, operand: Any, *, lenient: bool = False) -> None:
-    """Let a probe, or what one has become, pass the value of a node on, and what gradients go there.
+    """Make a probe, or what one has become, pass on the value and the gradients of `operand`.
 
-    A detached operand stays one. For `lenient` see ``Change``.
+    A detached operand stays detached. For `lenient` see ``Change``.
     """
     graph = node._graph
     closed = frozenset({0} if getattr(operand, "base", None) is not None else ())

@@ -1,19 +1,19 @@
-"""The demos: a book of options, repriced by changing one number; networks that evolve.
+"""The demos: a book of options, repriced after single changes; networks that evolve.
 
 Start reading at ``_book`` and ``_evolution``: these are the parts that use reactgrad.
 
-- ``_prices``       a CSV file of prices to spots and volatilities, with errors that name the line
-- ``_market``       what is traded (``Terms``) and the numbers that move (``Market``), as arrays
-- ``_book``         the book as a graph: leaves, value, live Greeks
-- ``_closed_form``  Black-Scholes value and Greeks in plain NumPy, to check the graph against
-- ``_story``        the changes, what each one ran, and the checks
-- ``_report``       the story as a text table or as one JSON document
-- ``_page``         the same changes as a page to click through
-- ``_progress``     a bar on stderr for those who wait
-- ``_evolution``    XOR, evolved with neat-python and evaluated by reactgrad
-- ``_learning``     data of scikit-learn, learned by evolution, by gradient, and by both
-- ``_neat_config``  neat-python and the settings of its example
-- ``data/``         the embedded prices and their source
+- ``_prices``: a CSV file of prices to spots and volatilities, with errors that name the line.
+- ``_market``: the options (``Terms``) and the numbers that move (``Market``), as arrays.
+- ``_book``: the book as a graph: leaves, value, live Greeks.
+- ``_closed_form``: Black-Scholes value and Greeks in plain NumPy, to check the graph against.
+- ``_story``: the changes, what each one ran, and the checks.
+- ``_report``: the story as a text table or as one JSON document.
+- ``_page``: the same changes as a page to click through.
+- ``_progress``: a progress bar on stderr.
+- ``_evolution``: XOR, evolved with neat-python and evaluated by reactgrad.
+- ``_learning``: data of scikit-learn, learned by evolution, by gradient, and by both.
+- ``_neat_config``: neat-python and the settings of its example.
+- ``data/``: the embedded prices and their source.
 """
 
 from ._evolution import INPUTS as INPUTS

@@ -45,7 +45,7 @@ class Book:
     gamma : rg.Var, shape ()
         Second derivative by the spot of the first underlying: the gradient of a gradient.
     value_nodes : int
-        How many nodes the graph had before its gradients were added.
+        The number of nodes before gradients were added.
     """
 
     def __init__(self, terms: Terms, market: Market) -> None:
@@ -87,7 +87,7 @@ class Book:
         self.value = rg.stack(values).sum()
         self.value_nodes = len(graph)
 
-        # All in one call: each call walks from the value to what it asks for.
+        # All in one call: each call walks from the value to the nodes it asks for.
         greeks = iter(rg.grad(self.value, [rate, *spots, *chain.from_iterable(volatilities)]))
         self.rho = next(greeks)
         self.deltas = [next(greeks) for _ in spots]

@@ -1,4 +1,6 @@
-"""Evolving XOR with neat-python, every network evaluated by reactgrad; beside Stanley and Miikkulainen."""
+"""XOR evolved with neat-python, every network evaluated by reactgrad; compared with Stanley and
+Miikkulainen.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,18 @@ WANTED: Final = np.array([0.0, 1.0, 1.0, 0.0])
 # means over 100 runs, with settings of their own.
 PAPER_EVALUATIONS: Final = 4755
 PAPER_HIDDEN: Final = 2.35
-GENERATIONS: Final = 300  # after which a seed counts as failed
+GENERATIONS: Final = 300  # a seed that takes longer counts as failed
 
 
 @dataclass(frozen=True)
 class Winner:
-    """What one seed came to.
+    """The result of one seed.
 
     Attributes
     ----------
     seed : int
     solved : bool
-        Whether the fitness reached the config's threshold within `GENERATIONS`.
+        True if the fitness reached the config's threshold within `GENERATIONS`.
     fitness : float
         Of the best genome: 4 less the sum of the squared errors.
     evaluations, generations : int
@@ -41,7 +43,7 @@ class Winner:
     hidden : int
         Hidden neurons that the best genome expresses.
     ran, neurons : int
-        Neurons that were computed, and how many computing each genome by itself would run.
+        Neurons that were computed, and neurons that would run if each genome were computed by itself.
     """
 
     seed: int
@@ -56,7 +58,7 @@ class Winner:
 
 @dataclass(frozen=True)
 class Evolution:
-    """Several seeds.
+    """The results of several seeds.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class Evolution:
 
     @property
     def holds(self) -> bool:
-        """Whether the outputs are neat-python's."""
+        """True if the outputs are neat-python's."""
         return self.difference <= 1e-12
 
 
@@ -82,7 +84,7 @@ def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> E
     Parameters
     ----------
     seeds : int
-        How many: 0, 1, 2, ...
+        The number of seeds: 0, 1, 2, ...
     on_step : callable, optional
         Called once for each seed, with words for what begins.
 
@@ -115,6 +117,7 @@ def evolve(seeds: int, on_step: Callable[[str], None] = lambda doing: None) -> E
 
 
 def _winner(neat_python: Any, config: Any, seed: int) -> tuple[Winner, Any]:
+    """Evolve XOR with one seed. Return the result, and the best genome."""
     population = neat_python.Population(config, seed=seed)
     evaluator = neat.Evaluator(INPUTS, config)
     counts = {"evaluations": 0, "generations": 0, "ran": 0, "neurons": 0}
@@ -143,7 +146,7 @@ def _winner(neat_python: Any, config: Any, seed: int) -> tuple[Winner, Any]:
 
 
 def evolution_as_text(found: Evolution) -> str:
-    """The report, at most 100 columns wide."""
+    """Return the report, at most 100 columns wide."""
     winners = found.winners
     solved = [one for one in winners if one.solved]
     header = (
@@ -213,7 +216,7 @@ def evolution_as_text(found: Evolution) -> str:
 
 
 def evolution_as_json(found: Evolution) -> str:
-    """The report as one JSON document."""
+    """Return the report as one JSON document."""
     solved = [one for one in found.winners if one.solved]
     return json.dumps(
         {

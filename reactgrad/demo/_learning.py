@@ -21,12 +21,12 @@ DATA: Final = ("breast-cancer", "wine")
 WAYS: Final = ("evolution", "gradient", "both")
 _POPULATION: Final = 50
 _GENERATIONS: Final = 20
-_STEPS: Final = 200  # of gradient alone; both takes a tenth at each generation's best genome
+_STEPS: Final = 200  # of gradient alone; both takes a tenth, for the best genome of each generation
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What one way came to with one seed.
+    """The result of one way with one seed.
 
     Attributes
     ----------
@@ -34,13 +34,13 @@ class Learned:
         One of `WAYS`.
     seed : int
     train, test : float
-        The share of samples that are told right.
+        The share of samples that are classified correctly.
     hidden, connections : int
-        What the best genome expresses.
+        The numbers of those that the best genome expresses.
     evaluations, steps : int
         Genomes evaluated, and gradient steps made.
     ran, neurons : int
-        Neurons that evaluations computed, and how many computing each genome by itself would run.
+        Neurons that were computed, and neurons that would run if each genome were computed by itself.
     seconds : float
     """
 
@@ -59,14 +59,14 @@ class Learned:
 
 @dataclass(frozen=True)
 class Learning:
-    """All seeds and ways.
+    """The results of all seeds and ways.
 
     Attributes
     ----------
     data : str
         One of `DATA`.
     samples, features, classes : int
-        Of all the data, of which a quarter is kept for the test.
+        Those of all data, of which a quarter is kept for the test.
     results : tuple of Learned
     """
 
@@ -85,7 +85,7 @@ def learn(data: str, seeds: int, on_step: Callable[[str], None] = lambda doing: 
     data : str
         One of `DATA`.
     seeds : int
-        How many: 0, 1, 2, ...
+        The number of seeds: 0, 1, 2, ...
     on_step : callable, optional
         Called ``3 * seeds`` times, with words for what begins.
 
@@ -106,7 +106,7 @@ def learn(data: str, seeds: int, on_step: Callable[[str], None] = lambda doing: 
     for seed in range(seeds):
         order = np.random.default_rng(seed).permutation(len(x))
         test, train = order[: len(x) // 4], order[len(x) // 4 :]
-        # Scaled by what is trained on alone.
+        # Scaled by the training data alone.
         mean, spread = x[train].mean(axis=0), x[train].std(axis=0) + 1e-12
         scaled = (x - mean) / spread / 5.0  # the activations of neat-python multiply by 5
         for way in WAYS:
@@ -116,6 +116,7 @@ def learn(data: str, seeds: int, on_step: Callable[[str], None] = lambda doing: 
 
 
 def _load(data: str) -> tuple[Any, Any]:
+    """Return the samples and labels of a data set of scikit-learn."""
     try:
         from sklearn import datasets
     except ImportError as error:
@@ -128,6 +129,7 @@ def _load(data: str) -> tuple[Any, Any]:
 
 
 def _learned(way: str, seed: int, x: Any, wanted: Any, train: Any, test: Any) -> Learned:
+    """Learn in one way with one seed."""
     started = time.perf_counter()
     neat_python = import_neat()
     config = neat_config(
@@ -179,7 +181,7 @@ def _learned(way: str, seed: int, x: Any, wanted: Any, train: Any, test: Any) ->
 
 
 def learning_as_text(found: Learning) -> str:
-    """The report, at most 100 columns wide."""
+    """Return the report, at most 100 columns wide."""
     header = (
         "way",
         "seed",
@@ -224,5 +226,5 @@ def learning_as_text(found: Learning) -> str:
 
 
 def learning_as_json(found: Learning) -> str:
-    """The report as one JSON document."""
+    """Return the report as one JSON document."""
     return json.dumps(asdict(found), indent=2)

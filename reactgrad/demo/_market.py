@@ -1,6 +1,6 @@
-"""What is traded and the numbers that move, as plain arrays: the inputs of every valuation.
+"""The options and the numbers that move, as plain arrays: the inputs of every valuation.
 
-Both the graph and the closed forms start from a `Terms` and a `Market`; neither knows of the other.
+Both the graph and the closed forms start from a `Terms` and a `Market`; neither knows the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDTH = 2.0  # strikes lie within this many standard deviations of the forward
 
 @dataclass(frozen=True)
 class Terms:
-    """What the options promise; never changes.
+    """The terms of the options, which never change.
 
     Attributes
     ----------

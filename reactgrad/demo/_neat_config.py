@@ -1,4 +1,6 @@
-"""A config of neat-python with the settings of its XOR example, for any number of inputs and outputs."""
+"""A config of neat-python with the settings of its XOR example, for any number of inputs and
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Final
 
 from reactgrad._errors import MissingExtraError
 
-# The settings with which neat-python solves XOR in its own example; what differs is given by callers.
+# The settings with which neat-python solves XOR in its own example; callers change what differs.
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "NEAT": {
         "fitness_criterion": "max",
@@ -59,7 +61,7 @@ _NUMBERS: Final = {
 
 
 def import_neat() -> Any:
-    """neat-python.
+    """Return the package neat-python.
 
     Raises
     ------
@@ -76,12 +78,12 @@ def import_neat() -> Any:
 
 
 def neat_config(**changes: Any) -> Any:
-    """A config of neat-python with the settings of its XOR example.
+    """Return a config of neat-python with the settings of its XOR example.
 
     Parameters
     ----------
     **changes
-        Settings of the sections ``NEAT`` and ``DefaultGenome`` that are to be others.
+        Settings of the sections ``NEAT`` and ``DefaultGenome`` to change.
 
     Returns
     -------

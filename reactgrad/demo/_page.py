@@ -1,4 +1,4 @@
-"""The story as a page: the book's runs, recorded, with scopes to fold it by."""
+"""The story as a page: the recorded runs of the book, with scopes to fold it by."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def write_page(stocks: Sequence[Stock], seed: int, path: str | os.PathLike[str])
 
 
 def name_by_scope(book: Book, terms: Terms) -> None:
-    """Name every node for the stock, and the expiry, that it belongs to, or as shared by all.
+    """Name every node for the stock and expiry that it belongs to, or as shared by all.
 
-    A leaf belongs where the market has it; what is computed where all that it is computed from belongs;
-    and what is used in one place only, there.
+    A leaf belongs where the market has it. A computed node belongs where all its operands belong. A
+    node that is used in one place only belongs there.
     """
     scopes: dict[rg.Var, Scope] = {
         var: _scope_of_leaf(leaf, terms) for leaf, var in book.leaves.items()
@@ -77,7 +77,7 @@ def name_by_scope(book: Book, terms: Terms) -> None:
                 scopes[var] = used
     for var in nodes:
         scope = scopes[var] or (() if var in titles or var in leaves else ("shared",))
-        # Of "volatility MSFT 3m" the scope says the rest.
+        # The scope already says the end of a name such as "volatility MSFT 3m".
         title = titles.get(var) or (
             var.name.split()[0] if var in leaves else var.name.replace("_", " ")
         )
@@ -92,7 +92,7 @@ def _scope_of_leaf(leaf: Leaf, terms: Terms) -> Scope:
 
 
 def _common(scopes: Iterable[Scope]) -> Scope:
-    """Of scopes one in the other the innermost; else what they have in common."""
+    """Return the innermost scope if all lie inside of each other, else what they have in common."""
     found: Scope = ()
     apart = False
     for scope in scopes:
@@ -103,5 +103,5 @@ def _common(scopes: Iterable[Scope]) -> Scope:
 
 
 def _shared(one: Scope, other: Scope) -> Scope:
-    """The scopes around both."""
+    """Return the scopes around both."""
     return tuple(a for n, a in enumerate(one) if one[: n + 1] == other[: n + 1])

@@ -59,7 +59,7 @@ class Stock:
     volatility : float
         Annualised standard deviation of the log returns (0.3 is 30 % a year).
     closes : int
-        How many closes the file has.
+        The number of closes in the file.
     frequency : str
         ``"daily"``, ``"weekly"``, ``"monthly"``, ``"quarterly"`` or ``"yearly"``, from the median
         gap between closes.
@@ -143,7 +143,7 @@ def parse(data: bytes, source: str) -> list[Stock]:
     data : bytes
         The content of the file.
     source : str
-        What messages call the file.
+        The name of the file in messages.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def _records(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _position(column: str, header: list[str], line: int, source: str) -> int:
-    """Return where the header has `column`, ignoring case and blanks around it."""
+    """Return the position of `column` in the header, ignoring case and blanks around it."""
     found = [i for i, name in enumerate(header) if name.strip().lower() == column]
     if len(found) != 1:
         times = "it twice or more" if found else _shown(",".join(header))

@@ -1,4 +1,4 @@
-"""Tells those who wait how far the demo is: a bar on a terminal, else a plain line now and then."""
+"""The progress of a demo on stderr: a bar on a terminal, else a plain line now and then."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-PATIENCE = 1.0  # seconds without a word
-AGAIN = 10.0  # and between two lines, where there is no bar
+PATIENCE = 1.0  # seconds until the first output
+AGAIN = 10.0  # seconds between two lines, where there is no bar
 
 
 class Progress:
@@ -17,7 +17,7 @@ class Progress:
     Parameters
     ----------
     steps : int
-        How many times `step` will be called.
+        The number of times that `step` will be called.
 
     Examples
     --------
@@ -30,11 +30,11 @@ class Progress:
         self._steps = steps
         self._done = -1
         self._started = time.perf_counter()
-        self._due = PATIENCE  # when to speak next
+        self._due = PATIENCE  # time of the next output
         self._bar: Any = None  # Any: tqdm is optional, so its types may be absent
 
     def step(self, doing: str) -> None:
-        """Say that the next step begins."""
+        """Report that the next step begins."""
         self._done += 1
         if self._bar is not None:
             self._bar.n = self._done

@@ -19,6 +19,7 @@ def as_text(story: Story) -> str:
 
 
 def _prices(story: Story) -> list[str]:
+    """Return the lines about the stocks."""
     stocks = story.stocks[:_MOST_STOCKS]
     source = story.source if len(story.source) <= 92 else "..." + story.source[-89:]
     rows = [
@@ -39,6 +40,7 @@ def _prices(story: Story) -> list[str]:
 
 
 def _book(story: Story) -> list[str]:
+    """Return the lines about the book and its graph."""
     n = len(story.stocks)
     size = f"{n:,} {_counted('stock', n)} x {story.expiries} months x {story.strikes} strikes x 2"
     gradients = story.nodes - story.value_nodes
@@ -51,6 +53,7 @@ def _book(story: Story) -> list[str]:
 
 
 def _changes(story: Story) -> list[str]:
+    """Return the table of changes, with its legend."""
     header = ("change", "ran", "of nodes", "first ms", "then ms", "full ms", "ratio", "difference")
     note = """\
 first, then: set one leaf and read the value and every Greek; the first time, and the median of
@@ -61,6 +64,7 @@ graph built from the same inputs."""
 
 
 def _live_greeks(story: Story) -> list[str]:
+    """Return the table of Greeks."""
     n = len(story.stocks)
     deltas, vegas, others = story.greeks[:n], story.greeks[n : 2 * n], story.greeks[2 * n :]
     greeks = [*deltas[:_MOST_STOCKS], *vegas[:_MOST_STOCKS], *others]
@@ -72,6 +76,7 @@ def _live_greeks(story: Story) -> list[str]:
 
 
 def _checks(story: Story) -> list[str]:
+    """Return the lines about the checks."""
     fresh, closed = story.largest_difference, story.largest_greek_difference
     count = f"{len(story.greeks) + len(story.expiry_vegas):,} Greeks"
     found = f"{closed:.1e} (limit {GREEKS_LIMIT:.0e})"
@@ -142,6 +147,7 @@ def as_json(story: Story) -> str:
 
 
 def _step_cells(step: Step) -> tuple[str, ...]:
+    """Return the row of one change."""
     return (
         step.title,
         f"{step.nodes_run:,}",

@@ -1,4 +1,4 @@
-"""The story that the demo tells: change one number, count what ran, compare with all afresh."""
+"""The story of the demo: change one number, count the nodes that ran, compare with a fresh graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 GREEKS_LIMIT = 1e-9
-STEPS = 7  # how often `tell` reports that a step begins
+STEPS = 7  # the number of steps that `tell` reports
 
 _REPEATS = 15  # odd, so that alternating between old and new ends at new
 _NOTHING = 1e-200  # a Greek this small is zero but for the underflow of the normal density
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Step:
-    """What one change cost, and how well the result agrees.
+    """The cost of one change, and how well its result agrees.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Step:
 
     @property
     def ratio(self) -> float:
-        """How many times as long a full recompute takes."""
+        """The time of a full recompute, divided by that of the change."""
         return self.full_ms / self.incremental_ms
 
 
@@ -97,7 +97,7 @@ class Story:
     Attributes
     ----------
     source : str
-        Where the prices come from.
+        The source of the prices.
     seed : int
         Seed of the quantities.
     stocks : tuple of Stock
@@ -117,7 +117,7 @@ class Story:
     expiry_vegas : tuple of Greek
         The vega of each underlying and expiry.
     seconds : float
-        What telling the story took.
+        The time that the whole story took.
     """
 
     source: str
@@ -148,7 +148,7 @@ class Story:
 
     @property
     def holds(self) -> bool:
-        """Whether every check passed."""
+        """True if every check passed."""
         return self.largest_difference == 0.0 and self.largest_greek_difference <= GREEKS_LIMIT
 
 
@@ -165,7 +165,7 @@ def tell(
     stocks : sequence of Stock
         One or more.
     source : str
-        Where they come from, for the report.
+        Their source, for the report.
     seed : int, default 0
         Seeds the quantities.
     on_step : callable, optional
@@ -214,7 +214,7 @@ def tell(
 
 
 def changes(terms: Terms, market: Market) -> list[Change]:
-    """List what happens to the book; each change is of another kind.
+    """Return the changes to the book; each is of another kind.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def _step(change: Change, terms: Terms, market: Market, live: Book, twin: Book) 
     incremental: list[float] = []
     full: list[float] = []
     runs: list[rg.Run] = []
-    gc.collect()  # now, and not in the first of these: another book was built before
+    gc.collect()  # now, not during the first timing: another book was built before
     for repeat in range(_REPEATS):
         new = change.new if repeat % 2 == 0 else old
         run, milliseconds = _timed(lambda new=new: _set_and_read(live, leaf, new))
@@ -280,7 +280,7 @@ def _step(change: Change, terms: Terms, market: Market, live: Book, twin: Book) 
         settings = everything[repeat % 2]
         _, milliseconds = _timed(lambda settings=settings: _set_all_and_read(twin, settings))
         full.append(milliseconds)
-    # Counted here: between the repeats it would disturb the times.
+    # Counted only here: between the repeats it would disturb the times.
     nodes_run = max(sum(1 for var in run.ran if var.parents) for run in runs)
     fresh, build_ms = _timed(lambda: Book(terms, after))
     fresh.read()

@@ -1,7 +1,8 @@
-"""Where a NaN or an infinity comes from, and who changed a value behind its version.
+"""The search for the origin of a NaN or an infinity, and for values that were changed behind their
+version.
 
-Inside of ``rg.detect_anomaly()`` the scheduler is given another host, which looks at values before
-and after each node; no plan is stored or replayed. Outside, none of this is looked at.
+Inside of ``rg.detect_anomaly()`` the scheduler gets another host, which checks values before and
+after each node; no plan is stored or replayed. Outside, none of this costs anything.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as 
 
 
 class AnomalyMode(ContextDecorator):
-    """What ``rg.detect_anomaly`` returns; may be entered again, nested, and in several threads."""
+    """The result of ``rg.detect_anomaly``; may be entered again, nested, and in several threads."""
 
     __slots__ = ("_inf", "_nan")
 
@@ -53,15 +54,15 @@ def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> AnomalyMod
     A context manager and a decorator, for the runs that this thread makes inside. The error names
     the node, its op, the ranges of its operands and the line that built it; of a gradient also the
     forward node whose rule it is. Where the NaN was in a leaf before, it names the leaf. What is
-    clean already does not run, so it is not looked at before a node that runs uses it.
+    clean already does not run, so it is only checked when a node that runs uses it.
 
     It also finds, by checksum, a value that was changed behind its version since a run inside of
     this block has computed or used it.
 
-    These errors are not kept for later reads as those of a node are, and no observer is told of them:
+    These errors are not kept for later reads as those of a node are, and no observer gets them:
     inside of the block the node runs, and raises, again; outside it has the value that it has. All
-    nodes that do not depend on it are up to date. Every run looks at every version and every value:
-    many times slower. Opened by a function that a graph runs, it does not look at that graph.
+    nodes that do not depend on it are up to date. Every run checks every version and every value:
+    many times slower. Opened by a function that a graph runs, it does not check that graph.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> AnomalyMod
 
     Notes
     -----
-    ``torch.autograd.detect_anomaly`` looks at gradients and at NaN only; this also at values and at
+    ``torch.autograd.detect_anomaly`` checks gradients for NaN only; this also values, and for
     infinities.
 
     Examples
@@ -120,9 +121,11 @@ class _Looking(Block):
 
     @contextmanager
     def around(self, graph: Core) -> Iterator[None]:
+        """Run with the inspector as the host."""
         scheduler, sums = graph._scheduler, self._sums.of(graph)
         count = partial(count_text, nan=self._nan, inf=self._inf)
         try:
+            # Plans are set aside meanwhile: their steps were bound without the inspector.
             with in_front(scheduler, _Inspector(graph, sums, count)):
                 yield
         finally:
@@ -131,14 +134,15 @@ class _Looking(Block):
 
     @staticmethod
     def _forget_errors(scheduler: Scheduler) -> None:
-        """Let nodes that raised only because somebody looked run again when they are read."""
+        """Make nodes that raised only because of the checks run again when they are read."""
         for slot, stored in list(scheduler.errors.items()):
             if isinstance(stored.error, AnomalyError | MutationError):
-                Scheduler.invalidate(scheduler, slot)  # by name: nobody has touched it
+                # By name: a listener must not take it for a touch.
+                Scheduler.invalidate(scheduler, slot)
 
 
 class _Inspector(Through):
-    """A host that looks at what nodes compute and compute from."""
+    """A host that checks the values that nodes compute from and compute."""
 
     def __init__(self, graph: Core, sums: Checksums, count: Callable[[Any], str]) -> None:
         super().__init__(graph._scheduler.host)
@@ -149,16 +153,19 @@ class _Inspector(Through):
         return _OUTSIDE if slot in self._raised else self._host.explain(slot)
 
     def let_go(self, slot: int) -> None:
-        # What hooks bring back may be less precise than what they were given.
+        """Record the value of a transient node that hooks will return in place of the present one."""
+        # What hooks return may be less precise than what they were given: the checksum is that of
+        # the value that will come back.
         if slot in self._host.away and self._sums.is_fresh(slot):
             try:
                 value = self._host.transient[slot].fetch(self._host, slot)
-            except Exception:  # raised again by who reads it
+            except Exception:  # raised again when it is read
                 return
             found = self._host.specs[slot]
             self._sums.comes_back_as(slot, value if found is None else own_copy(found, value))
 
     def run(self, slot: int, step: Step | None) -> object:
+        """Run a step: check the operands before it, and the result after it."""
         host, sums = self._host, self._sums
         for operand in dict.fromkeys(host.scheduler.operands(slot)):
             if sums.changed(operand):
@@ -169,7 +176,8 @@ class _Inspector(Through):
         if outcome is not UNCHANGED:
             if self._bad(slot):
                 message = self._message(slot)
-                if slot in host.cutoffs:  # what it is compared with stays what readers have seen
+                # A cutoff goes on comparing with the value that readers have.
+                if slot in host.cutoffs:
                     host.data[slot] = before
                     host.moved(slot)
                 self._raised.add(slot)
@@ -178,7 +186,7 @@ class _Inspector(Through):
         return outcome
 
     def _before(self, slot: int) -> Any:
-        """The value that a cutoff compares with, where the step might write into it."""
+        """Return the value that a cutoff compares with; a copy where the step might write into it."""
         host = self._host
         value, found = host.data[slot], host.specs[slot]
         if slot not in host.cutoffs or value is MISSING or found is None or found.weak is not None:
@@ -186,17 +194,18 @@ class _Inspector(Through):
         return own_copy(found, value)
 
     def _bad(self, slot: int) -> str:
-        """What is wrong with a value, in words; empty if nothing is."""
+        """Return what is wrong with a value, in words; an empty string if nothing is."""
         array = array_of(self._host, slot)
         return "" if array is None else self._count(array)
 
     def _source(self, slot: int) -> int:
-        """The first node on the way to `slot` that has what is wrong with it."""
+        """Return the first node on the way to `slot` that has the same fault."""
         topology = self._host.scheduler.topology
         found = topology.ancestors([slot], lambda at: at == slot or self._bad(at))
         return min(found, key=topology.rank.__getitem__)
 
     def _message(self, slot: int) -> str:
+        """Return the message about a faulty value: its origin, its operands and its gradient."""
         host, source = self._host, self._source(slot)
         name, op = host.name(source), host.describe_op(source)
         bad, holds = self._bad(source), range_text(host, source)
@@ -220,11 +229,12 @@ class _Inspector(Through):
         return "\n".join(lines)
 
     def _came_back(self, slot: int) -> bool:
-        """Whether the value was put away by hooks and is what they brought back."""
+        """Return whether the value was taken by hooks and is what they returned."""
         away = self._host.away.get(slot)
         return away is not None and away.version == self._host.scheduler.version(slot)
 
     def _mutation(self, slot: int, reader: int) -> str:
+        """Return the message about a value that was changed behind its version."""
         host = self._host
         name, version = host.name(slot), host.scheduler.version(slot)
         return (
@@ -236,7 +246,7 @@ class _Inspector(Through):
         )
 
     def _gradient_text(self, slot: int) -> list[str]:
-        """Of a node of a gradient: which forward node it belongs to."""
+        """Return lines that name the forward node of a gradient node; none for other nodes."""
         host, place = self._host, origin(self._graph, slot)
         if place is None:
             return []
@@ -249,7 +259,7 @@ class _Inspector(Through):
             operand = place.operand
             while (
                 host.ops[operand] is ALIAS and operand not in host.name_of
-            ):  # the feed of a subgraph
+            ):  # a feed of a subgraph
                 (operand,) = host.scheduler.operands(operand)
             lines = [f"  in what {forward}, passes to the gradient of {host.name(operand)!r}"]
         site = host.sites[place.slot]

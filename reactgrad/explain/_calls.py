@@ -25,11 +25,11 @@ class NodeRun:
     began : float
         Seconds since the recording began.
     seconds : float
-        Duration; what a Python function read while it ran is part of its own. A view takes none.
+        Duration, with the nodes that a Python function read while it ran. A view takes none.
     version : int
         Value version afterwards.
     shape : str
-        dtype and shape of the result, such as ``float64[2, 3]``.
+        The result's dtype and shape, such as ``float64[2, 3]``.
     operands : tuple of str
         dtypes and shapes of the operands.
     self_seconds : float
@@ -53,7 +53,7 @@ class NodeRun:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A run as a whole: for the trace."""
+    """A run as a whole, for the trace."""
 
     title: str
     began: float
@@ -63,7 +63,7 @@ class Span:
 
 
 class Seen:
-    """What was seen of runs since a moment; several threads may add to it."""
+    """The runs seen since a moment; several threads may add to it."""
 
     __slots__ = ("calls", "lock", "spans", "threads", "zero")
 

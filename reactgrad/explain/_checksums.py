@@ -1,4 +1,4 @@
-"""What values were at which version, by checksum: to find those changed behind their version."""
+"""Checksums of values at their versions, which show values that were changed behind their version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Checksums:
     """Checksums of the values of one graph, by the serials of their nodes, with the versions.
 
-    Versions are settled only when a run has ended: until then what it has computed is in ``fresh``.
+    Versions are settled only when a run has ended; until then the checksums of what it has computed
+    are in ``_fresh``.
     """
 
     __slots__ = ("_fresh", "_host", "_known")
@@ -28,23 +29,25 @@ class Checksums:
         self._fresh: dict[int, int] = {}
 
     def computed(self, slot: int) -> None:
-        """A run has given a node its value."""
+        """Record the value that a run has just given a node."""
         found = self._sum(slot)
         if found is not None:
             self._fresh[slot] = found
 
     def is_fresh(self, slot: int) -> bool:
-        """Whether the run under way has given a node its value."""
+        """Return whether the run under way has given the node its value."""
         return slot in self._fresh
 
     def comes_back_as(self, slot: int, value: Any) -> None:
-        """What the run under way has computed, and let go, will be this from now on."""
+        """Record the value that hooks will return in place of the one that the run has computed and
+        released.
+        """
         device = owner(value)
         assert device is not None
         self._fresh[slot] = zlib.crc32(device.to_numpy(value).tobytes())
 
     def ended(self) -> None:
-        """The run has ended; the tables show the versions of what it has computed."""
+        """Move what the run has computed to the table by version, since versions are settled now."""
         scheduler = self._host.scheduler
         for slot, found in self._fresh.items():
             serial = scheduler.topology.serial[slot]
@@ -53,7 +56,10 @@ class Checksums:
         self._fresh.clear()
 
     def changed(self, slot: int) -> bool:
-        """Whether the value of a clean node is not what it was at its version; notes a new one."""
+        """Return whether the value of a clean node differs from what it was at its version.
+
+        A value at a new version is recorded.
+        """
         found = self._sum(slot)
         if found is None:
             return False
@@ -73,7 +79,7 @@ class Checksums:
 
 
 class GraphChecksums:
-    """The checksums of each graph; keeps none alive."""
+    """The checksums of each graph, which keep no graph alive."""
 
     __slots__ = ("_by_graph",)
 
@@ -81,7 +87,7 @@ class GraphChecksums:
         self._by_graph: WeakKeyDictionary[Core, Checksums] = WeakKeyDictionary()
 
     def of(self, graph: Core) -> Checksums:
-        """Those of this graph."""
+        """Return the checksums of this graph."""
         found = self._by_graph.get(graph)
         if found is None:
             found = self._by_graph[graph] = Checksums(graph._host)

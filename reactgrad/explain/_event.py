@@ -50,7 +50,7 @@ class Moved:
     serial : int
         The number of the operand's creation, never used again.
     raised : bool
-        Whether it has raised, so that this computation saw its error.
+        True if it has raised, so that this computation saw its error.
     """
 
     node: str
@@ -70,7 +70,7 @@ class Event:
         Grows by one with every event of the graph, also with those that the limit drops.
     kind : str
         ``"new"``, ``"set"``, ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"``, ``"dropped"``,
-        ``"rollback"`` (a transaction that failed has given it back); for a read ``"run"``, followed by
+        ``"rollback"`` (a failed transaction has restored it); for a read ``"run"``, followed by
         ``"ran"``, ``"cut_off"``, ``"rebuilt"`` or ``"failed"`` for each node that was called, in order.
     node : str
         Name of the node at that time; of a run, the names of what was read.
@@ -79,9 +79,9 @@ class Event:
     moved : tuple of Moved
         Of a node that was called: its operands that had changed since its previous computation.
     error : str
-        Of a failed node: what it raised.
+        The error of a failed node, as text.
     retry : bool
-        Of a run: whether nodes that had raised were to run again.
+        Of a run: true if nodes that had raised were to run again.
     serial : int
         The number of the node's creation, never used again; of a run 0.
 
@@ -109,7 +109,7 @@ class Event:
 
     @property
     def line(self) -> str | None:
-        """File, line number and text of the user's line that did it; ``None`` where none did."""
+        """The user's line that made the change, with file and number; ``None`` where no line did."""
         return None if self._site is None else site_text(self._site)
 
     def __str__(self) -> str:

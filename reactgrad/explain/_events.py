@@ -1,4 +1,4 @@
-"""An ordered log of what happened to a graph, written only while someone wants it."""
+"""An ordered log of everything that happened to a graph, written only while it is switched on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reactgrad.core._rows import Rows
 
 
-# Events kept where the caller names no limit.
+# The number of events kept where the caller names no limit.
 LIMIT = 10_000
 
 
@@ -26,26 +26,27 @@ class EventLog:
     __slots__ = ("_host", "_new", "_numbers", "entries")
 
     def __init__(self, host: Rows, limit: int) -> None:
-        # The graph itself is not referred to: it shall go when its last user lets go of it.
+        # No reference to the graph: it must be released with its last user.
         self._host = host
         self.entries: deque[Event] = deque(maxlen=limit)
         self._numbers = count(1)
-        self._new: list[tuple[int, int]] = []  # new nodes, with their version; named when built
+        # New nodes with their version; they get their names after they are built.
+        self._new: list[tuple[int, int]] = []
 
     def limit(self, limit: int) -> None:
-        """Keep so many events from now on."""
+        """Keep at most so many events from now on."""
         if limit != self.entries.maxlen:
             self.entries = deque(self.entries, maxlen=limit)
 
     def snapshot(self) -> tuple[Event, ...]:
-        """The events up to now."""
+        """Return the events up to now."""
         self._admit()
         return tuple(self.entries)
 
     # --- as a listener -------------------------------------------------------------------------
 
     def happened(self, kind: Any, slot: int, before: int, after: int) -> None:
-        """A node changed."""
+        """Record a change of a node."""
         if self._new:
             self._admit()
         if kind == "new":
@@ -55,7 +56,7 @@ class EventLog:
             self._note(kind, slot, before, after, site)
 
     def ran(self, run: Run, stopwatch: Stopwatch) -> None:
-        """A read ended."""
+        """Record a read that has ended, and each node that it called."""
         if self._new:
             self._admit()
         host, topology = self._host, self._host.scheduler.topology
@@ -87,6 +88,7 @@ class EventLog:
             self._note(kind, slot, before, now, None, moved=moved)
 
     def _moved(self, step: Timed) -> tuple[Moved, ...]:
+        """Return the operands that had changed since the previous computation of a node."""
         if step.known is None:
             return ()
         scheduler = self._host.scheduler
@@ -98,6 +100,7 @@ class EventLog:
         )
 
     def _admit(self) -> None:
+        """Record the new nodes, now that they are built and have names."""
         new, self._new = self._new, []
         host = self._host
         for slot, version in new:
@@ -106,6 +109,7 @@ class EventLog:
     def _note(
         self, kind: Any, slot: int, before: int, after: int, site: Site | None, **more: Any
     ) -> None:
+        """Add an event of a node."""
         host = self._host
         serial = host.scheduler.topology.serial[slot]
         self.entries.append(
@@ -143,6 +147,6 @@ def switch_events(graph: Core, on: bool | int) -> None:
 
 
 def events_of(graph: Core) -> tuple[Event, ...] | None:
-    """The log of a graph up to now; ``None`` while it is off."""
+    """Return the log of a graph up to now; ``None`` while it is off."""
     with graph._lock:
         return None if graph._events is None else graph._events.snapshot()

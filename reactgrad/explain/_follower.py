@@ -1,7 +1,7 @@
-"""Hearing that a graph has changed, and what its latest runs did: for a page that shows it live.
+"""News that a graph has changed, and what its latest runs did, for a page that shows it live.
 
-Costs nothing while nobody follows: a follower is one more listener of the scheduler, as a recording is.
-It keeps no node, no value, and of runs only the latest.
+It costs nothing without a follower: a follower is one more listener of the scheduler, as a
+recording is. It keeps no node, no value, and only the latest runs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ EDITS = frozenset(("new", "edit", "rollback", "dropped", "pin", "unpin"))
 
 
 class Follower:
-    """Hears of all that happens to one graph until it is closed.
+    """Gets news of everything that happens to one graph until it is closed.
 
     Parameters
     ----------
     graph
-        Which one; not kept alive.
+        The graph; not kept alive.
     changed
-        Called after each change and each run with whether nodes or edges may be others now, in the
-        thread that made it, with the graph's lock held: it may do no more than wake somebody.
+        Called after each change and each run, with true if nodes or edges may have changed, in the
+        thread that made it and with the graph's lock held: it may do no more than wake another
+        thread.
     """
 
     def __init__(self, graph: Core, changed: Callable[[bool], None]) -> None:
@@ -41,14 +42,14 @@ class Follower:
             watch(graph._scheduler, self)
 
     def take(self) -> list[RunSnapshot]:
-        """The latest runs since this was asked before, oldest first."""
+        """Return the latest runs since the last call, oldest first."""
         runs: list[RunSnapshot] = []
         while self._runs:
             runs.append(self._runs.popleft())
         return runs
 
     def close(self) -> None:
-        """Hear of nothing any more."""
+        """Get no news any more."""
         graph = self._graph()
         if graph is not None:
             with graph._lock:
@@ -57,11 +58,11 @@ class Follower:
     # --- as a listener ---------------------------------------------------------------------------
 
     def happened(self, kind: object, slot: int, before: int, after: int) -> None:
-        """A node was set, touched, edited, made or dropped."""
+        """Report that a node was set, touched, edited, made or dropped."""
         self._changed(kind in EDITS)
 
     def ran(self, run: Run, stopwatch: Stopwatch) -> None:
-        """A read ended."""
+        """Record a read that has ended, and report it."""
         graph = self._graph()
         if graph is None:
             return

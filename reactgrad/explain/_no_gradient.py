@@ -1,4 +1,4 @@
-"""Why a node has no gradient: where on the way the gradients stop."""
+"""The reasons why a node has no gradient, and the edges where gradients stop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reason = Literal[
     "const", "input", "frozen", "not_float", "unused", "unreached", "never_backwarded", "no_param"
 ]
 
-# Places named; the rest is only counted.
+# The number of places that are named; the rest is counted.
 MOST_BLOCKS = 8
 
 
@@ -53,7 +53,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class NoGradient:
-    """Why ``.grad`` of a leaf is ``None``, or why nothing computed is differentiable.
+    """The reason why ``.grad`` of a leaf is ``None``, or why nothing computed is differentiable.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class NoGradient:
         last ``zero_grad``.
         ``"no_param"``: a computed node that depends on no unfrozen param over open edges.
     blocks : tuple of Block
-        Where gradients stop that else would come by.
+        The places where gradients stop that would reach the node otherwise.
     more : int
-        How many such places are left out.
+        The number of such places that are left out.
     """
 
     reason: Reason
@@ -91,7 +91,10 @@ class NoGradient:
 
 
 def no_gradient(graph: Core, slot: int) -> NoGradient | None:
-    """Why a node has no gradient; ``None`` if it has one, or would get one by ``backward``."""
+    """Return the reason why a node has no gradient.
+
+    Return ``None`` if it has one, or would get one by ``backward``.
+    """
     host = graph._host
     kind, found = host.ops[slot], host.specs[slot]
     if kind is CONST:
@@ -108,6 +111,7 @@ def no_gradient(graph: Core, slot: int) -> NoGradient | None:
 
 
 def _of_param(graph: Core, slot: int) -> NoGradient | None:
+    """Find out why an unfrozen param has no ``.grad``."""
     host, topology = graph._host, graph._scheduler.topology
     if slot in host.frozen:
         return NoGradient("frozen")
@@ -119,7 +123,7 @@ def _of_param(graph: Core, slot: int) -> NoGradient | None:
     if any(output in reached for output in outputs):
         return NoGradient("never_backwarded")
     if outputs:
-        # Only what stops gradients on the way from an output that someone differentiated.
+        # Only edges on the way from an output that was differentiated.
         before = _upstream(graph, outputs)
         blocks = [block for block in blocks if block[2] in before]
     elif len(reached) > 1 and not (host.grads and blocks):
@@ -128,7 +132,7 @@ def _of_param(graph: Core, slot: int) -> NoGradient | None:
 
 
 def _of_computed(graph: Core, slot: int) -> NoGradient | None:
-    """Walk back over open edges; note closed ones behind which there are unfrozen params."""
+    """Walk back over open edges. Note closed ones behind which there are unfrozen params."""
     host, topology = graph._host, graph._scheduler.topology
     found, blocks = {slot}, []
     stack = [slot]
@@ -155,7 +159,9 @@ _Edge = tuple[str, int, int]  # kind of block, parent, child
 
 
 def _downstream(graph: Core, slot: int) -> tuple[set[int], list[_Edge]]:
-    """What gradients come back from to `slot`, and the edges out of it that they do not pass."""
+    """Return the nodes from which gradients come back to `slot`, and the edges on the way that they
+    do not pass.
+    """
     host, topology = graph._host, graph._scheduler.topology
     pinned: dict[int, list[int]] = {}
     for child, pin in host.pins.items():
@@ -167,7 +173,7 @@ def _downstream(graph: Core, slot: int) -> tuple[set[int], list[_Edge]]:
         at = stack.pop()
         blocks += [("pinned", at, child) for child in pinned.get(at, ())]
         for child in dict.fromkeys((*topology.children[at], *host.branch_users.get(at, ()))):
-            if child in host.owners:  # the gradients themselves also use what they pass
+            if child in host.owners:  # gradient nodes use the node, too
                 continue
             passing = {i for i, _ in open_edges(graph, child)}
             positions = [i for i, parent in enumerate(sources(graph, child)) if parent == at]
@@ -181,7 +187,7 @@ def _downstream(graph: Core, slot: int) -> tuple[set[int], list[_Edge]]:
 
 
 def _upstream(graph: Core, outputs: Collection[int]) -> set[int]:
-    """All that these nodes are computed from, also over edges that gradients do not pass."""
+    """Return all nodes that these are computed from, also over edges that gradients do not pass."""
     found = set(outputs)
     stack = list(found)
     while stack:
@@ -196,7 +202,7 @@ def _upstream(graph: Core, outputs: Collection[int]) -> set[int]:
 
 
 def _kind(graph: Core, child: int, position: int) -> str:
-    """Why gradients do not pass this edge."""
+    """Return the reason why gradients do not pass this edge."""
     closed = graph._host.closed.get(child, frozenset())
     if closed is None:
         return "detached" if graph._host.ops[child] is DETACH else "no_grad"
@@ -204,6 +210,7 @@ def _kind(graph: Core, child: int, position: int) -> str:
 
 
 def _shown(graph: Core, edges: list[_Edge]) -> tuple[tuple[Block, ...], int]:
+    """Return the first blocks with names and lines, and the number of the others."""
     host = graph._host
     edges = list(dict.fromkeys(edges))
     blocks = tuple(

@@ -1,4 +1,4 @@
-"""Which ops, or which nodes, took the time and the memory of a block."""
+"""Time and memory that a block took, by op or by node."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ SortBy = Literal["self_seconds", "seconds", "bytes", "calls", "name"]
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """What one op, or one node, did in a profile.
+    """One op, or one node, in a profile.
 
     Attributes
     ----------
     name, op : str
         Of a node its name and its op; of an op twice its name.
     calls : int
-        How often it was called.
+        The number of times that it was called.
     seconds, self_seconds : float
         With and without the nodes that were called inside: a Python function may read others.
     share : float
-        Of the self seconds of all, from 0 to 1.
+        Its part of the self seconds of all, from 0 to 1.
     bytes : int
         Memory of the arrays that it computed, added up over all calls; views have none.
     """
@@ -91,7 +91,7 @@ class ProfileTable:
 
 
 class Profile(ContextDecorator):
-    """What ``rg.profile`` returns: what ran inside of its blocks, by op and by node.
+    """The result of ``rg.profile``: what ran inside of its blocks, by op and by node.
 
     Examples
     --------
@@ -106,8 +106,9 @@ class Profile(ContextDecorator):
 
     def __init__(self) -> None:
         self._seen = Seen()
+        # Weak keys: a profile keeps no graph alive.
         self._watchers: WeakKeyDictionary[Core, Watcher] = WeakKeyDictionary()
-        self._numbers = count()  # of graphs
+        self._numbers = count()  # numbers for graphs
         self._block: _Profiling | None = None
 
     def __enter__(self) -> Self:
@@ -137,12 +138,12 @@ class Profile(ContextDecorator):
         return self.table().rows
 
     def table(self, by: By = "op", sort: SortBy = "self_seconds") -> ProfileTable:
-        """What ran, added up.
+        """Return what ran, added up.
 
         Parameters
         ----------
         by : "op" or "node"
-            What makes a row. Nodes of different graphs are different rows.
+            The meaning of a row. Nodes of different graphs are different rows.
         sort : "self_seconds", "seconds", "bytes", "calls" or "name"
             Largest first; names in their order.
 
@@ -245,7 +246,7 @@ def profile() -> Profile:
 
 
 class _Profiling(Block):
-    """One entered block: while a run is under way, it listens to its scheduler."""
+    """One entered block: it listens to the scheduler while a run is under way."""
 
     def __init__(self, profile: Profile) -> None:
         super().__init__()

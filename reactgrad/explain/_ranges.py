@@ -1,4 +1,4 @@
-"""What numbers a value holds, for messages: its range, its NaNs and infinities."""
+"""The range, the NaNs and the infinities of a value, for messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:
-    """The present value of a node as an array of the host; ``None`` where it is no numbers."""
+    """Return the present value of a node as an array on the host.
+
+    Return ``None`` where it holds no numbers.
+    """
     value = host.data[slot]
     if value is MISSING:
         return None
@@ -32,7 +35,10 @@ def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:
 
 
 def count_text(array: np.ndarray[Any, Any], *, nan: bool = True, inf: bool = True) -> str:
-    """How many NaNs and infinities there are: ``1 NaN and 2 Inf``; empty if there are none."""
+    """Return the numbers of NaNs and infinities, as in ``1 NaN and 2 Inf``.
+
+    Return an empty string if there are none.
+    """
     if array.dtype.kind not in "fc" or np.isfinite(array).all():
         return ""
     parts: list[str] = []
@@ -44,7 +50,7 @@ def count_text(array: np.ndarray[Any, Any], *, nan: bool = True, inf: bool = Tru
 
 
 def range_text(host: Rows, slot: int) -> str:
-    """Shape, dtype and what it holds: ``float64[3], 0.5 to 2, 1 NaN``."""
+    """Return dtype, shape and range of a value, as in ``float64[3], 0.5 to 2, 1 NaN``."""
     text, array = host.describe_value(slot), array_of(host, slot)
     if array is None:
         return text

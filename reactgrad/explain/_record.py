@@ -1,4 +1,4 @@
-"""Every run of a block, node by node: what was called, when, and for how long."""
+"""Every run of a block, node by node: the nodes that were called, when, and for how long."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Watcher:
     Parameters
     ----------
     seen
-        Takes in what it sees.
+        Receives what it sees.
     number
-        Of the graph, among those that are seen.
+        The number of the graph among those that are seen.
     """
 
     __slots__ = ("_graph", "_number", "_seen")
@@ -55,16 +55,17 @@ class Watcher:
         self._number = number
 
     def happened(self, kind: object, slot: int, before: int, after: int) -> None:
-        """Sets and edits are the business of ``Graph.events``."""
+        """Ignore sets and edits: they are for ``Graph.events``."""
 
     def ran(self, run: RawRun, stopwatch: Stopwatch) -> None:
-        """A read ended."""
+        """Record a read that has ended."""
         graph, seen = self._graph(), self._seen
         if graph is not None:
             with seen.lock:
                 self._add(graph, run, stopwatch, seen)
 
     def _add(self, graph: Core, run: RawRun, stopwatch: Stopwatch, seen: Seen) -> None:
+        """Record the calls of a run, and the run as a whole."""
         host, topology = graph._host, graph._scheduler.topology
         version, measured = graph._scheduler.versions.version, graph._measured
         zero, number = seen.zero, len(seen.spans)
@@ -72,7 +73,7 @@ class Watcher:
         inside = _inside(stopwatch.steps)
         for step, spent in zip(stopwatch.steps, inside, strict=True):
             slot = step.slot
-            if host.ops[slot] is None:  # dropped since: it was only read by nodes of this run
+            if host.ops[slot] is None:  # dropped since: only nodes of this run had read it
                 continue
             outcome: Outcome = "ran"
             if slot in failed:
@@ -112,7 +113,10 @@ class Watcher:
 
 
 class _Recorder(Watcher):
-    """A watcher that also keeps the runs, and with them the graph; snapshots, if there is a first one."""
+    """A watcher that also keeps the runs, and with them the graph.
+
+    It takes snapshots if it was given a first one.
+    """
 
     __slots__ = ("run_snapshots", "runs", "snapshots")
 
@@ -134,7 +138,7 @@ class _Recorder(Watcher):
 
 
 def _bytes(host: Rows, slot: int) -> int:
-    """Memory of the value that a node has computed, also where it was released since."""
+    """Return the memory of the value that a node has computed, also where it was released since."""
     value, found = host.data[slot], host.specs[slot]
     if value is not MISSING:
         return 0 if slot in host._view_of else getattr(memory_of(value), "nbytes", 0)
@@ -144,11 +148,14 @@ def _bytes(host: Rows, slot: int) -> int:
 
 
 def _inside(steps: Sequence[Timed]) -> list[float]:
-    """For each of these calls, in the order in which they ended, the seconds of those inside of it."""
+    """Return for each call, in the order in which they ended, the seconds of the calls inside of
+    it.
+    """
     inside: list[float] = []
-    open_calls: list[tuple[float, float]] = []  # began, seconds: not yet inside of another one
+    open_calls: list[tuple[float, float]] = []  # began, seconds; not yet inside of another call
     for step in steps:
         spent = 0.0
+        # A call that began later and ended before lies inside of this one.
         while open_calls and open_calls[-1][0] >= step.began:
             spent += open_calls.pop()[1]
         open_calls.append((step.began, step.ended - step.began))
@@ -157,11 +164,11 @@ def _inside(steps: Sequence[Timed]) -> list[float]:
 
 
 class Recording:
-    """What ``Graph.record`` returns: the runs of a ``with`` block, node by node.
+    """The result of ``Graph.record``: the runs of a ``with`` block, node by node.
 
     May be entered again when the block has ended, and then goes on. Recordings may be nested, and
-    run in several threads: each sees every run of the graph between its own begin and end. It
-    keeps the graph alive, but no node.
+    run in several threads: each sees every run of the graph between its own begin and end. It keeps
+    the graph alive, but no node.
 
     Examples
     --------
@@ -206,7 +213,10 @@ class Recording:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs, in the order in which they ended; a read inside a node ends before its own."""
+        """The runs in the order in which they ended.
+
+        A read inside of a node ends before the run around it.
+        """
         with self._graph._lock:
             return () if self._recorder is None else tuple(self._recorder.runs)
 
@@ -218,18 +228,18 @@ class Recording:
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """The graph as the recording began and after each run, if ``record(snapshots=True)``."""
+        """The graph when the recording began and after each run, if ``record(snapshots=True)``."""
         with self._graph._lock:
             return () if self._recorder is None else tuple(self._recorder.snapshots)
 
     @property
     def run_snapshots(self) -> tuple[RunSnapshot, ...]:
-        """What each run did, by the keys of the snapshots, if ``record(snapshots=True)``."""
+        """The record of each run, by the keys of the snapshots, if ``record(snapshots=True)``."""
         with self._graph._lock:
             return () if self._recorder is None else tuple(self._recorder.run_snapshots)
 
     def table(self) -> tuple[OpTime, ...]:
-        """Calls and seconds of each op, the slowest first.
+        """Return calls and seconds of each op, the slowest first.
 
         Examples
         --------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def explain(graph: Core, var: Handle) -> Why:
-    """Why a node is in the state it is in; runs nothing. See ``Graph.why``."""
+    """Return the reason for a node's state; runs nothing. See ``Graph.why``."""
     slot = own_slot(graph, var, "why")
     with graph._lock:
         host, scheduler = graph._host, graph._scheduler
@@ -83,17 +83,17 @@ class _Search:
         self._ran = {slot for slot in run.ran if run.serials[slot] == serial[slot]}
         self._moved = self._ran - self._cut_off
         self._leaves = {slot for slot in self._scheduler.news if serial[slot]}
-        # Nodes that got a version: (serial, version), with the version before it where known.
+        # Versions of nodes that still have to be explained: slot, version before if known, version.
         self._versions: deque[tuple[int, int | None, int]] = deque()
         self._seen: set[tuple[int, int]] = set()
-        # Operands whose error a node was computed from.
+        # Operands whose errors still have to be explained, since nodes were computed from them.
         self._raisers: deque[int] = deque()
         self._seen_raisers: set[int] = set()
 
     # --- what is known of one node -------------------------------------------------------------
 
     def outcome(self, slot: int) -> str | None:
-        """What the last run did with a node."""
+        """Return what the last run did with a node."""
         run, serial = self._run, self._scheduler.topology.serial[slot]
         if run.serials.get(slot) != serial:
             return None
@@ -109,20 +109,20 @@ class _Search:
         return None
 
     def error(self, slot: int) -> str:
-        """What a node raised for the present versions of its parents."""
+        """Return the error that a node raised for the present versions of its parents, as text."""
         error = self._scheduler.error(slot)
         return "" if error is None else f"{type(error).__name__}: {error}"
 
     # --- following -----------------------------------------------------------------------------
 
     def given(self, slot: int) -> None:
-        """Say who gave a leaf or a pinned node its value, if that is known."""
+        """Add the event that gave a leaf or a pinned node its value, if that is known."""
         event = self._event(slot, self._scheduler.versions.version[slot])
         if event is not None and event.kind != "ran":
             self._cause(Cause(event.kind, event.node, event.before, event.after, event.line))  # type: ignore[arg-type]
 
     def follow_stale(self, start: int) -> None:
-        """Why a stale node will run."""
+        """Find out why a stale node will run."""
         queue, seen = deque([start]), {start}
         while queue:
             slot = queue.popleft()
@@ -133,7 +133,7 @@ class _Search:
         self._follow_versions()
 
     def follow_run(self, slot: int) -> None:
-        """Why a node ran in the last run."""
+        """Find out why a node ran in the last run."""
         event = None
         if self.log is not None:
             event = self.log.last_call(self._scheduler.topology.serial[slot])
@@ -144,7 +144,7 @@ class _Search:
         self._follow_versions()
 
     def _stale_node(self, slot: int) -> list[int]:
-        """Note why one node is stale; returns its parents that are stale themselves."""
+        """Note why one node is stale. Return its parents that are stale themselves."""
         host, versions = self._host, self._scheduler.versions
         name = host.name(slot)
         if isinstance(host.ops[slot], Leaf):
@@ -165,7 +165,7 @@ class _Search:
             return []
         behind: list[int] = []
         for parent, then in dict(zip(self._scheduler.topology.parents[slot], known)).items():
-            # A function that handles the error of what it reads was computed from that error.
+            # A negative version: the function was computed from the error of what it read.
             before = then if then >= 0 else None
             if parent in self._stale:
                 behind.append(parent)
@@ -175,7 +175,7 @@ class _Search:
         return behind
 
     def _moved_to(self, name: str, parent: int, before: int | None) -> None:
-        """An operand of a node is not what the node was computed from, but settled."""
+        """Note an operand that is settled, but at another version than its node was computed from."""
         raised = self._scheduler.seen(parent) < 0
         after = self._scheduler.versions.version[parent]
         self._change(Change(name, self._host.name(parent), before, after, raised))
@@ -185,7 +185,7 @@ class _Search:
             self._push(parent, before)
 
     def _redefined(self, slot: int) -> Cause:
-        """Why a node has to run whatever its operands' versions are."""
+        """Return why a node has to run whatever the versions of its operands are."""
         name = self._host.name(slot)
         if self.log is not None:
             serial = self._scheduler.topology.serial[slot]
@@ -194,12 +194,12 @@ class _Search:
                 return Cause(event.kind, name, line=event.line)  # type: ignore[arg-type]
         if not self._scheduler.versions.version[slot]:
             return Cause("new", name)
-        # What was computed from other operands, or none, was computed from nothing that counts now.
+        # Without a record the operands have changed; with one the node was touched.
         known = self._scheduler.versions.record[slot] is not None
         return Cause("touch" if known else "edit", name)
 
     def _follow_versions(self) -> None:
-        """Explain the versions that came up, back to where they were given."""
+        """Explain the noted versions, back to the changes where they began."""
         queue, raisers = self._versions, self._raisers
         while queue or raisers:
             if raisers:
@@ -224,12 +224,12 @@ class _Search:
                 self._cause(Cause("ran", name, before, after))
 
     def _raised(self, slot: int) -> None:
-        """Why a node has an error in place of a value."""
+        """Find out why a node has an error in place of a value."""
         if slot in self._seen_raisers:
             return
         self._seen_raisers.add(slot)
         scheduler, name = self._scheduler, self._host.name(slot)
-        if slot not in scheduler.errors:  # blocked: an operand raised
+        if slot not in scheduler.errors:  # blocked by an operand that raised
             for parent in dict.fromkeys(scheduler.topology.parents[slot]):
                 if scheduler.seen(parent) < 0:
                     self._moved_to(name, parent, None)
@@ -247,7 +247,7 @@ class _Search:
             self._moved_lately(slot)
 
     def _follow_moved(self, event: Event) -> None:
-        """The operands of a node that had changed when it was called."""
+        """Note the operands of a node that had changed when it was called."""
         assert self.log is not None
         for moved in event.moved:
             change = Change(event.node, moved.node, moved.before, moved.after, moved.raised)
@@ -261,7 +261,7 @@ class _Search:
                 self._push(slot, moved.before, moved.after)
 
     def _ran_event(self, event: Event) -> None:
-        """Why a node ran, from the log."""
+        """Find out from the log why a node ran."""
         assert self.log is not None
         self._follow_moved(event)
         if not event.moved:
@@ -275,7 +275,7 @@ class _Search:
                 self._cause(Cause("unknown" if event.before else "new", event.node))
 
     def _ran_lately(self, slot: int) -> None:
-        """Why a node ran in the last run, from the versions it left."""
+        """Find out from the versions that the last run left why a node ran in it."""
         name = self._host.name(slot)
         if self._scheduler.versions.version[slot] == 1 and slot in self._moved:
             self._cause(Cause("new", name))
@@ -283,7 +283,10 @@ class _Search:
             self._cause(Cause("retry" if self._run.retry else "unknown", name))
 
     def _moved_lately(self, slot: int) -> bool:
-        """Whether operands of a node changed in the last run, or by what led to it."""
+        """Note operands that changed in the last run or by what led to it.
+
+        Return whether there were any.
+        """
         name, version = self._host.name(slot), self._scheduler.versions.version
         found = False
         for parent in dict.fromkeys(self._scheduler.topology.parents[slot]):
@@ -298,12 +301,12 @@ class _Search:
         return found
 
     def _failed_lately(self, slot: int) -> bool:
-        """Whether a node has the error of one that raised in the last run."""
+        """Return whether a node has the error of one that raised in the last run."""
         raised = self._scheduler.raises.get(slot) if self._scheduler.seen(slot) < 0 else None
         return raised is not None and any(raised.error is e for e in self._run.failed.values())
 
     def _set_between(self, slot: int, before: int | None, after: int) -> Event | None:
-        """The latest set among the changes of a leaf: it says more than a touch after it."""
+        """Return the latest set among the changes of a leaf, which says more than a touch after it."""
         for version in range(after, after - 1 if before is None else before, -1):
             event = self._event(slot, version)
             if event is None or event.kind == "set":
@@ -317,6 +320,7 @@ class _Search:
 
     def _push(self, slot: int, before: int | None, after: int | None = None) -> None:
         after = self._scheduler.versions.version[slot] if after is None else after
+        # Each version is explained once, however many paths lead to it.
         if (slot, after) not in self._seen:
             self._seen.add((slot, after))
             self._versions.append((slot, before, after))
@@ -335,7 +339,7 @@ class _Search:
 
 
 class _History:
-    """The log of events, looked up by node.
+    """The log of events, indexed by node.
 
     Attributes
     ----------
@@ -349,14 +353,16 @@ class _History:
         self._slots: dict[int, int] | None = None
 
     def last_call(self, serial: int, kinds: Container[str] = ("ran", "cut_off")) -> Event | None:
-        """The latest call of a node that ended in one of these ways."""
+        """Return the latest call of a node that ended in one of these ways."""
         for event in reversed(self._entries):
             if event.serial == serial and event.kind in kinds:
                 return event
         return None
 
     def before(self, serial: int, event: Event | None) -> Event | None:
-        """What happened to the definition of a node since its last call (before an event)."""
+        """Return the last event that changed the definition of a node after its last call, before
+        `event`.
+        """
         end = len(self._entries) if event is None else self._index(event)
         for earlier in reversed(self._entries[:end]):
             if earlier.serial == serial:
@@ -367,7 +373,7 @@ class _History:
         return None
 
     def run_of(self, event: Event) -> Event | None:
-        """The run that called a node."""
+        """Return the run that called a node."""
         for earlier in reversed(self._entries[: self._index(event)]):
             if earlier.kind == "run":
                 return earlier
@@ -377,7 +383,7 @@ class _History:
         return event.number - self._entries[0].number
 
     def slot(self, serials: Iterable[int], serial: int) -> int | None:
-        """Where a node lies; ``None`` if it was dropped."""
+        """Return the present slot of a node; ``None`` if it was dropped."""
         if self._slots is None:
             self._slots = {number: slot for slot, number in enumerate(serials) if number}
         return self._slots.get(serial)

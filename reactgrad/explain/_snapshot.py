@@ -1,4 +1,4 @@
-"""A graph as it is at one moment, outside of the engine: what pictures are drawn from."""
+"""An immutable copy of a graph's structure and states at one moment, from which pictures are drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ State = Literal["clean", "stale", "running", "unset", "error"]
 Outcome = Literal["ran", "cut_off", "rebuilt", "skipped", "failed"]
 
 
-class NodeSnapshot(NamedTuple):  # tens of thousands are made at a time
+class NodeSnapshot(NamedTuple):  # a tuple: tens of thousands are made at a time
     """One node, as a snapshot found it.
 
     Attributes
@@ -45,26 +45,26 @@ class NodeSnapshot(NamedTuple):  # tens of thousands are made at a time
     state : str
         ``"clean"``, ``"stale"``, ``"running"``, ``"unset"`` (an input without value) or ``"error"``.
     outcome : str or None
-        What the last run did with it: ``"ran"``, ``"cut_off"``, ``"rebuilt"``, ``"skipped"`` or
+        Its part in the last run: ``"ran"``, ``"cut_off"``, ``"rebuilt"``, ``"skipped"`` or
         ``"failed"``; ``None`` if that did not reach it.
     version : int
         Its value version.
     shape : str
-        dtype and shape, such as ``float64[2, 3]``; else the type of the value, or ``unknown``.
+        Its dtype and shape, such as ``float64[2, 3]``; else the type of the value, or ``unknown``.
     gradient : bool
-        Whether it belongs to a gradient.
+        True if it belongs to a gradient.
     frozen, pinned, kept : bool
         Its marks; `kept`: by ``Graph.keep``.
     released : bool
-        Whether its value was dropped and is computed again when it is read.
+        True if its value was dropped and is computed again when it is read.
     cutoff : bool
-        Whether it has a cutoff.
+        True if it has a cutoff.
     seconds : float or None
         Mean duration in recorded runs; ``None`` if ``Graph.record`` never saw it run.
     line : str
         The user's line that built it; empty if that is not known.
     error : str
-        What it raised; empty if it did not.
+        The error that it raised, as text; else empty.
     value : str
         Its present value in a few characters, if the snapshot was asked for values; empty of a node
         that is not clean.
@@ -72,7 +72,7 @@ class NodeSnapshot(NamedTuple):  # tens of thousands are made at a time
         The parts of its name before the last slash, or else the scope that it was built in, from the
         outermost on; see ``Graph.scope``.
     named : bool
-        Whether somebody has given it its name.
+        True if the name was given by the user.
     """
 
     key: int
@@ -98,18 +98,18 @@ class NodeSnapshot(NamedTuple):  # tens of thousands are made at a time
 
 
 class EdgeSnapshot(NamedTuple):
-    """One edge: that a node is computed from another one.
+    """One edge: a node that is computed from another one.
 
     Attributes
     ----------
     parent, child : int
         Keys of the two nodes.
     position : int
-        Which operand of the child it is; behind the operands come the nodes that a function read.
+        The position among the operands of the child; those that a function read come last.
     detached : bool
-        Whether gradients do not pass.
+        True if gradients do not pass.
     read : bool
-        Whether a function found it by itself, by reading while it ran.
+        True if the child is a function that read the parent while it ran.
     """
 
     parent: int
@@ -121,7 +121,7 @@ class EdgeSnapshot(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What ``Graph.snapshot`` returns; it holds no node and no value, and never changes.
+    """The result of ``Graph.snapshot``. It holds no node and no value, and never changes.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Snapshot:
 
     @cached_property
     def parents(self) -> dict[int, list[int]]:
-        """Keys of what each node is computed from, each once."""
+        """Keys of the nodes that each node is computed from, each once."""
         return self._neighbours(1)
 
     @cached_property
@@ -160,7 +160,7 @@ class Snapshot:
 
     @property
     def ends(self) -> list[int]:
-        """Keys of the nodes that compute something which nothing else is computed from."""
+        """Keys of the computed nodes that nothing else is computed from."""
         return [
             node.key
             for node in self.nodes
@@ -180,7 +180,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """What one run did, by the keys of the nodes; holds nothing of the graph.
+    """The record of one run, by the keys of the nodes; refers to nothing in the graph.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class RunSnapshot:
     times : dict of int to float
         Seconds of each node that was called, by its key.
     nodes : int
-        How many nodes the graph had that compute something.
+        The number of computed nodes in the graph.
     """
 
     ran: tuple[int, ...]
@@ -205,9 +205,13 @@ class RunSnapshot:
 
 
 def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snapshot:
-    """The present state of a graph, with what a run did; runs nothing, see ``Graph.snapshot``."""
+    """Return the present state of a graph, with the outcomes of a run.
+
+    No node runs. See ``Graph.snapshot``.
+    """
     with graph._lock, CollectorPause():
         tidy(graph)
+        # Nodes of shapes that were put aside must not be seen.
         graph._shapes.clear(graph)
         scheduler, host = graph._scheduler, graph._host
         topology, serial = scheduler.topology, scheduler.topology.serial
@@ -232,7 +236,7 @@ def snapshot(graph: Core, run: Run | None = None, values: bool = False) -> Snaps
 
 
 def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:
-    """One node as it is now."""
+    """Return one node as it is now."""
     with graph._lock:
         slot = own_slot(graph, var, "a display")
         stale = bool(graph._scheduler.truly_stale((slot,)))
@@ -241,7 +245,7 @@ def snapshot_of(graph: Core, var: Handle) -> NodeSnapshot:
 
 
 def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = ()) -> RunSnapshot:
-    """What a run did, with the seconds of the slots that it called."""
+    """Return the record of a run, with the seconds of the slots that it called."""
     with graph._lock:
         serial, leaf = graph._scheduler.topology.serial, graph._scheduler.leaf
         lists = (run.ran, run.cut_off, run.skipped, run.rebuilt, run.failed)
@@ -255,9 +259,9 @@ def snapshot_of_run(graph: Core, run: Run, times: Iterable[tuple[int, float]] = 
 
 
 def present(graph: Core, var: Handle) -> Any:
-    """The value of a node, read-only; ``None`` if it is not clean, or released.
+    """Return the value of a node, read-only; ``None`` if it is not clean, or released.
 
-    Other than ``var.value`` it is no read: ``last_run`` stays what it is, and so do marks.
+    Unlike ``var.value`` this is no read: ``last_run`` and all marks stay as they are.
     """
     with graph._lock:
         slot = own_slot(graph, var, "a display")
@@ -270,13 +274,13 @@ def present(graph: Core, var: Handle) -> Any:
 
 
 def key_of(graph: Core, var: Handle) -> int:
-    """What a node is called in snapshots."""
+    """Return the key of a node in snapshots."""
     with graph._lock:
         return graph._scheduler.topology.serial[own_slot(graph, var, "a picture")]
 
 
 def vars_of(graph: Core, keys: Collection[int]) -> dict[int, Handle]:
-    """The nodes that snapshots call so, those of them that are still there."""
+    """Return the nodes with these keys, as far as they still exist."""
     wanted = set(keys)
     with graph._lock:
         tidy(graph)
@@ -287,13 +291,16 @@ def vars_of(graph: Core, keys: Collection[int]) -> dict[int, Handle]:
 
 
 def computing(graph: Core) -> list[int]:
-    """Keys of the nodes that are being computed, for another thread; waits for nobody."""
+    """Return the keys of the nodes that are being computed.
+
+    Called from another thread, without waiting for a lock.
+    """
     serial = graph._scheduler.topology.serial
     return [serial[slot] for slot in at_work(graph._scheduler)]
 
 
 def adjoint_of(graph: Core, var: Handle) -> Handle | None:
-    """The adjoint of a node that some live gradient has built; ``None``: none has."""
+    """Return the adjoint of a node in any live gradient; ``None`` if there is none."""
     with graph._lock:
         slot = own_slot(graph, var, "a display")
         for program in graph._programs.in_order():
@@ -304,7 +311,7 @@ def adjoint_of(graph: Core, var: Handle) -> Handle | None:
 
 
 def _outcomes(graph: Core, run: Run) -> dict[int, Outcome]:
-    """What a run did with the nodes that are still there."""
+    """Return what a run did with the nodes that still exist."""
     serial = graph._scheduler.topology.serial
     found: dict[int, Outcome] = {}
     lists: tuple[tuple[Outcome, Iterable[int]], ...] = (
@@ -322,7 +329,9 @@ def _outcomes(graph: Core, run: Run) -> dict[int, Outcome]:
 
 
 class _Texts:
-    """Texts of one snapshot that many nodes share: loops build many in one place, of one shape."""
+    """Texts of one snapshot that many nodes share: loops build many nodes at one line and of one
+    shape.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, int], str] = {}
@@ -330,16 +339,16 @@ class _Texts:
         self._scopes: dict[str, tuple[str, ...]] = {"": ()}
 
     def line(self, site: Site | None) -> str:
-        """The user's line."""
+        """Return the user's line."""
         if site is None or site[0] is None:
             return ""
-        key = id(site[0]), site[1]  # a code object takes long to hash
+        key = id(site[0]), site[1]  # by id, since the hash of a code object is slow
         if key not in self._lines:
             self._lines[key] = site_text(site)
         return self._lines[key]
 
     def shape(self, host: Rows, slot: int) -> str:
-        """dtype and shape."""
+        """Return dtype and shape as text."""
         key = id(host.specs[slot])
         if host.specs[slot] is None:
             return host.describe_value(slot)
@@ -348,7 +357,7 @@ class _Texts:
         return self._specs[key]
 
     def scopes(self, built: str) -> tuple[str, ...]:
-        """The scopes that a node was built in, outermost first."""
+        """Return the scopes that a node was built in, outermost first."""
         if built not in self._scopes:
             self._scopes[built] = tuple(built.split("/"))
         return self._scopes[built]
@@ -357,6 +366,7 @@ class _Texts:
 def _node(
     graph: Core, slot: int, stale: bool, outcome: Outcome | None, values: bool, texts: _Texts
 ) -> NodeSnapshot:
+    """Return the snapshot of one node."""
     scheduler, host = graph._scheduler, graph._host
     op, site, key = host.ops[slot], host.sites[slot], scheduler.topology.serial[slot]
     leaf = isinstance(op, Leaf)
@@ -394,7 +404,7 @@ def _node(
 
 
 def _value(graph: Core, slot: int) -> str:
-    """The value of a clean node; looked at where it lies, so that nothing is copied or kept."""
+    """Return the value of a clean node as text, read in place, so that nothing is copied or kept."""
     host = graph._host
     value, found = host.data[slot], host.specs[slot]
     if value is MISSING or (found is not None and found.known and found.kind != "cpu"):

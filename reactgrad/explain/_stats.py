@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What ``Graph.stats`` returns.
+    """The result of ``Graph.stats``.
 
     Attributes
     ----------
     nodes, leaves, edges : int
-        Present size; an operand that is used twice by a node is one edge. Nodes of gradients that
+        Present size; an operand that is used twice by a node is one edge. Gradient nodes that
         are put aside with a shape that a leaf had count, too.
     bytes : int
         Memory of the arrays that hold values: each buffer once, however many views show it.
@@ -33,7 +33,7 @@ class Stats:
         The memory budget; ``None`` if there is none.
     peak_bytes : int
         Without a budget: what large arrays (64 KiB and more) took at most since the graph was made, also
-        within runs: leaves, what ops compute, what is spare, and what callers have of these without a
+        within runs: leaves, results of ops, spare arrays, and what callers hold of these without a
         copy; what Python functions return counts when it is asked for, and what a fork has of its
         origin does not. At least what `bytes` was whenever it was asked for.
         With one, since there is a budget, exactly: what `bytes` was at most, also within runs. To
@@ -41,7 +41,7 @@ class Stats:
     evicted, evicted_bytes : int
         Values released to keep to the budget, and their memory.
     runs : int
-        Reads that looked for stale nodes since the graph was made; clean values are handed out
+        Reads that searched for stale nodes since the graph was made; clean values are returned
         without.
     ran, cut_off, rebuilt, failed : int
         Nodes in all these runs together.
@@ -105,12 +105,12 @@ class Stats:
         }
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         return display(self)
 
 
 def take_stats(graph: Core) -> Stats:
-    """The figures of a graph; see ``Graph.stats``."""
+    """Return the figures of a graph; see ``Graph.stats``."""
     with graph._lock:
         tidy(graph)
         scheduler = graph._scheduler
@@ -143,7 +143,7 @@ def take_stats(graph: Core) -> Stats:
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes for people: ``1.5 MiB``."""
+    """Return a number of bytes for people, such as ``1.5 MiB``."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":

@@ -35,7 +35,7 @@ def write_trace(path: str | os.PathLike[str], seen: Seen) -> None:
         slices.append(_slice(call.node, call.op, call.began, call.seconds, process, thread, args))
     # Outer slices before those inside of them, as viewers nest them.
     slices.sort(key=lambda one: (one["ts"], -one["dur"]))
-    import json  # with tempfile below a tenth of `import reactgrad`, and only for files
+    import json  # here, since json is a part of the cost of `import reactgrad` that only files need
 
     write_whole(path, json.dumps({"traceEvents": [*named, *slices], "displayTimeUnit": "ms"}))
 
@@ -49,6 +49,7 @@ def _slice(
     thread: int,
     args: dict[str, Any],
 ) -> dict[str, Any]:
+    """Return a complete event of the trace."""
     return {
         "name": name,
         "cat": kind,

@@ -1,4 +1,4 @@
-"""Why a node is in the state it is in: what changed, from which version to which, and who did it."""
+"""The explanation of a node's state: what changed, from which version to which, and by which line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CauseKind = Literal[
     "unknown",
 ]
 
-# Longest lists in an explanation; what is beyond is counted.
+# The longest lists in an explanation; the rest is counted.
 MOST_CHANGES = 24
 MOST_CAUSES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An operand that is not what a node was computed from before.
+    """An operand that differs from what its node was computed from.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Change:
     after : int or None
         The operand's version that counts now; ``None``: it is stale itself.
     raised : bool
-        Whether the operand has raised, and its error is what counts.
+        True if the operand has raised, so that its error counts.
     """
 
     node: str
@@ -62,18 +62,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Where a change began.
+    """The place where a change began.
 
     Attributes
     ----------
     kind : str
-        What was done to the node: ``"set"`` (or touched, or given back by a rollback, if ``g.events``
+        The change of the node: ``"set"`` (or touched, or restored by a rollback, if ``g.events``
         was off), ``"touch"``, ``"pin"``, ``"unpin"``, ``"edit"`` (or unpinned, if ``g.events``
-        was off), ``"rollback"``; or what it is:
+        was off), ``"rollback"``; or its state:
         ``"new"``, ``"unset"``, ``"failed"``; ``"retry"``: it had raised and ran again; ``"ran"``:
         another read computed it since;
-        ``"unknown"``: what was done to the node itself, or a change of an operand that an earlier read
-        has met; only ``g.events`` keeps which.
+        ``"unknown"``: a change of the node itself, or of an operand that an earlier read
+        has found; only ``g.events`` keeps which.
     node : str
         Its name.
     before, after : int or None
@@ -81,7 +81,7 @@ class Cause:
     line : str or None
         The user's line that did it, if ``g.events`` was on.
     error : str
-        Of a failed node: what it raised.
+        The error of a failed node, as text.
     """
 
     kind: CauseKind
@@ -117,14 +117,14 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Why:
-    """What ``Graph.why`` returns; ``str(why)`` says it in words.
+    """The result of ``Graph.why``; ``str(why)`` puts it into words.
 
     Attributes
     ----------
     node : str
         Name of the node.
     verdict : str
-        The first that holds of: ``"unset"`` (an input without value), ``"pinned"``, ``"failed"``
+        The first of these that holds: ``"unset"`` (an input without value), ``"pinned"``, ``"failed"``
         (it raised, and its operands are as they were), ``"stale"``, ``"cut_off"`` or ``"ran"`` (in
         the last run), ``"clean"``.
     version : int
@@ -135,17 +135,17 @@ class Why:
     computed_from : tuple of (str, int)
         Names and versions of the operands that the value was computed from.
     changes : tuple of Change
-        Why it is stale, or why it ran: operands that moved, nearest to the node first.
+        The reason why it is stale, or ran: operands that changed, nearest to the node first.
     causes : tuple of Cause
-        Where these changes began.
+        The places where these changes began.
     more : int
-        How many changes and causes are left out.
+        The number of changes and causes that are left out.
     error : str
-        What it raised, if it failed.
+        The error that it raised, as text, if it failed.
     gradient : NoGradient or None
-        Why it has no gradient.
+        The reason why it has no gradient.
     logged : bool
-        Whether ``g.events`` was on, so that lines and exact versions are known.
+        True if ``g.events`` was on, so that lines and exact versions are known.
 
     Examples
     --------
@@ -199,6 +199,7 @@ class Why:
         return reason not in ("const", "no_param") or bool(self.gradient.blocks)
 
     def _headline(self) -> str:
+        """Return the first line: the verdict with the node's version."""
         version = f"version {self.version}"
         if self.verdict == "unset":
             return f"{self.node} is unset: give it a value with set"
@@ -234,10 +235,10 @@ class Why:
         return text
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         return display(self)
 
 
 def versions_text(before: int | None, after: int) -> str:
-    """``version 1 -> 2``."""
+    """Return a change of version as text, such as ``version 1 -> 2``."""
     return f"now version {after}" if before is None else f"version {before} -> {after}"

@@ -1,9 +1,9 @@
-"""What ``forward`` of a ``Function`` leaves for its rules, and how they see it.
+"""The ``ctx`` of a ``Function``: what ``forward`` leaves for its rules, and how they see it.
 
-``forward`` runs on arrays, again at every change; the rules run on Vars, once, and build nodes that
+``forward`` runs on arrays, again at every change. The rules run on Vars, once, and build nodes that
 follow. So what was saved becomes nodes: arguments and outputs are the nodes they came from, other
-arrays become further outputs of the function. All else that ``forward`` set on ``ctx`` is a plain
-value for the rule that reads it; the gradient is built anew when that value has changed.
+arrays become further outputs of the function. Everything else that ``forward`` sets on ``ctx`` is a
+plain value for the rule that reads it; when that value changes, the gradient is built again.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import OPERAND, Lifted
 from reactgrad.ops import spread
 
-# Where a saved value comes from: ("argument", which operand), ("output", which), ("saved", which of
-# those that are neither), or ("none", 0).
+# The origin of a saved value: ("argument", position among the operands), ("output", position),
+# ("saved", position among those that are neither), or ("none", 0).
 Place = tuple[str, int]
 
 
 class NotRun(Exception):
-    """In the middle of a change a rule asks for what forward will leave when it runs."""
+    """A rule asks for what ``forward`` leaves on ``ctx``, but ``forward`` has not run and cannot
+    run now.
+    """
 
 
 class ContextError(ReactgradError, AttributeError):
-    """An attribute of ``ctx`` that is not there."""
+    """``ctx`` has no attribute of this name."""
 
 
 _ELSEWHERE = {
@@ -55,14 +57,14 @@ _ELSEWHERE = {
 
 
 class Passed(tuple[Any, ...]):
-    """The value of a function's node: its outputs, and behind them what it has saved.
+    """The value of a function's node: its outputs, followed by what it has saved.
 
     Attributes
     ----------
     attributes : dict
-        What forward has set on ``ctx``.
+        What ``forward`` has set on ``ctx``.
     op
-        What has computed it.
+        The op that has computed it.
     """
 
     attributes: dict[str, Any]
@@ -70,7 +72,10 @@ class Passed(tuple[Any, ...]):
 
 
 class Context:
-    """``ctx`` in ``forward``: keeps what the rules will need. All other names are the user's."""
+    """The ``ctx`` of ``forward``, which keeps what the rules will need.
+
+    All other names are the user's.
+    """
 
     __slots__ = ("__dict__", "_reactgrad")
 
@@ -79,13 +84,14 @@ class Context:
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
-        """For each argument whether a gradient may be asked for: whether it is a node."""
+        """For each argument, true if a gradient may be asked for: if the argument is a node."""
         return self._reactgrad.needs
 
     def save_for_backward(self, *values: Any) -> None:
-        """Keep arrays for the rules, where ``saved_tensors`` gives them as nodes that follow.
+        """Keep arrays for the rules, which get them from ``saved_tensors`` as nodes that follow.
 
-        Each run must save the same: an argument, an output, something else, or ``None``.
+        Each run must save the same kinds of values: an argument, an output, something else, or
+        ``None``.
 
         Raises
         ------
@@ -101,7 +107,7 @@ class Context:
         self._reactgrad.saved = list(values)
 
     def set_materialize_grads(self, on: bool) -> None:
-        """Whether the rules get zeros (the default) or ``None`` for what has no gradient."""
+        """Give the rules zeros (the default) or ``None`` for outputs that have no gradient."""
         self._reactgrad.materialize = bool(on)
 
     def __getattr__(self, name: str) -> Any:
@@ -109,7 +115,7 @@ class Context:
 
 
 class _Kept:
-    """What a ``Context`` was told."""
+    """The settings and saved values of a ``Context``."""
 
     __slots__ = ("materialize", "needs", "saved")
 
@@ -122,9 +128,11 @@ class _Kept:
 def take(
     ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any], former: Any
 ) -> tuple[Any, list[Any]]:
-    """The form of what was saved, and what of it is neither argument nor output.
+    """Return the origins of the saved values, and those values that are neither argument nor
+    output.
 
-    What fits the `former` form keeps it: the same object may come from several places.
+    Values keep the origins of the `former` form where these fit, since one object may have several
+    origins.
     """
     kept = ctx._reactgrad
     places: list[Place] = []
@@ -143,7 +151,7 @@ def take(
 
 
 class RuleContext:
-    """``ctx`` in ``backward`` and ``jvp``. All other names are what forward has set."""
+    """The ``ctx`` of ``backward`` and ``jvp``. All other names are what ``forward`` has set."""
 
     __slots__ = ("_reactgrad", "needs_input_grad")
 
@@ -153,26 +161,26 @@ class RuleContext:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What forward has saved, as Vars; ``None`` for ``None``."""
+        """The values that ``forward`` has saved, as Vars; ``None`` for ``None``."""
         return self._reactgrad.saved()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # a protocol of Python asks
+        if name.startswith("__"):  # Python asks for one of its protocols
             raise AttributeError(name)
         return self._reactgrad.attribute(name)
 
 
 class Rule:
-    """One use of a rule of a function, by a program that builds derivatives.
+    """One use of a function's rule, by a program that builds derivatives.
 
     Parameters
     ----------
     op, node
-        The function's, and the Var of its node.
+        The function's op, and the Var of its node.
     arguments
-        As they were written, Vars for the operands.
+        The arguments as they were written, with Vars for the operands.
     program
-        Who asks; see ``autodiff._program``.
+        The program that asks; see ``autodiff._program``.
     """
 
     __slots__ = ("_arguments", "_node", "_op", "_program", "_read")
@@ -185,15 +193,17 @@ class Rule:
         self._read: dict[str, Any] = {}
 
     def saved(self) -> tuple[Any, ...]:
-        """What forward has saved, as Vars."""
+        """Return what ``forward`` has saved, as Vars."""
         return tuple([self._var(*place) for place in self._form()[1]])
 
     def materializes(self) -> bool:
-        """Whether zeros stand for gradients that are not there."""
+        """Return whether zeros stand for missing gradients."""
         return self._form()[0]
 
     def attribute(self, name: str) -> Any:
-        """What forward has set on ``ctx`` under this name; it is noted that the rule knows it."""
+        """Return what ``forward`` has set on ``ctx`` under this name, and note that the rule
+        depends on it.
+        """
         left = self._left()
         if name not in left:
             raise _missing(name, f"forward has set {', '.join(left) or 'nothing'} on ctx")
@@ -203,11 +213,13 @@ class Rule:
                 f"ctx.{name} is an array, which would not follow when forward runs again. Save it with "
                 "ctx.save_for_backward(...), and the rule finds it in ctx.saved_tensors as a node."
             )
+        # A fixed argument that forward passed on never changes.
         if not any(value is fixed for fixed in self._op.layout):
             self._read[name] = value
         return value
 
     def _var(self, kind: str, which: int) -> Any:
+        """Return the Var of a saved value, by its origin."""
         if kind == "none":
             return None
         if kind == "argument":
@@ -218,15 +230,15 @@ class Rule:
 
     def _form(self) -> Any:
         if self._op.form is None:
-            self._left()  # forward has run then
+            self._left()  # makes `forward` run
         return self._op.form
 
     def _left(self) -> dict[str, Any]:
-        """What forward has set on ctx at its last run."""
+        """Return what ``forward`` has set on ``ctx`` in its last run."""
         program, slot = self._program, self._node._slot
         try:
             value = program.look(slot, Passed)
-        except UnsetError:  # as an argument of a function that is being built, or is yet to be set
+        except UnsetError:  # an operand has no value yet, for example while a subgraph is built
             raise NotRun from None
         if isinstance(value, Passed):
             return value.attributes
@@ -236,11 +248,14 @@ class Rule:
         return known[0]
 
     def postponed(self, like: Sequence[Any]) -> list[Any]:
-        """What stands for derivatives in the shape of these Vars until forward has run."""
+        """Return stand-ins for the derivatives of these Vars until ``forward`` has run."""
         self._program.postpone(self._node._slot)
         return [self._later(var) if hasattr(var, "_slot") else None for var in like]
 
     def _later(self, var: Any) -> Any:
+        """Return a node in the shape of `var` that runs after ``forward``, and raises until the
+        rule is asked again.
+        """
         graph, name = self._node._graph, self._op.name
 
         def derivative(*_: Any) -> None:
@@ -251,7 +266,7 @@ class Rule:
             )
 
         declared = graph._host.specs[var._slot]
-        # Of the function's node, so that forward runs before.
+        # Computed from the function's node, so that `forward` runs before it.
         return call_lifted(
             graph,
             Lifted(derivative, declared, derivative, None, (), derivative),
@@ -260,10 +275,11 @@ class Rule:
         )
 
     def finish(self, parts: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-        """The derivatives, which are there only as long as what the rule has read is so.
+        """Return the derivatives, guarded by what the rule has read: they raise once that has
+        changed.
 
-        `like` are the Vars that they belong to, ``None`` where none is asked for: what the rule says
-        is zero may be so only now.
+        `like` holds the Vars that they belong to, ``None`` where none is asked for. A ``None`` that
+        the rule returned becomes guarded zeros, since it may be right only for now.
         """
         if not self._read:
             return list(parts)
@@ -285,9 +301,10 @@ def _guarded(
     like: Any,
     beside: int | None = None,
 ) -> Any:
-    """`part`, or zeros in the shape of `like`, as long as what a rule has read is so.
+    """Return `part`, or zeros in the shape of `like`, that are valid while what a rule has read
+    still holds.
 
-    With `beside`, also only if that does not follow from this operand.
+    With `beside`, they are also checked for whether what was read follows from this operand.
     """
     graph = node._graph
     if part is None:
@@ -305,11 +322,11 @@ def _guarded(
 def as_built(
     part: Any, passed: Any, read: dict[str, Any], beside: int | None, *operands: Any
 ) -> Any:
-    """`part`, if forward has left on ctx what its rule was built with.
+    """Return `part` if ``forward`` has left on ``ctx`` what its rule was built with; else raise.
 
-    What is derived from it is so, too: zero by the function's `operands` where `part` does not
-    depend on them. That is right as long as what was read does not follow from them, either, near
-    their values: a sign or a count does not, a norm does.
+    Its derivatives are guarded in the same way: zero by the function's `operands` where `part` does
+    not depend on them. That is right while what was read does not follow from the operands either,
+    near their values: a sign or a count does not, a norm does.
     """
     if not unchanged(passed, read):
         raise OutdatedRuleError(
@@ -322,7 +339,8 @@ def as_built(
         above, below = [
             unlike(passed.op.call(_beside(operands, beside, way)), read) for way in (1, -1)
         ]
-        follows = [name for name in above if name in below]  # one of them may be across a jump
+        # Both ways, since one of them may cross a jump.
+        follows = [name for name in above if name in below]
         if follows:
             places = [i for i, fixed in enumerate(passed.op.layout) if fixed is OPERAND]
             raise GradientError(
@@ -334,21 +352,22 @@ def as_built(
     return part
 
 
+# Saved graphs name these functions; remembered ones can be loaded without `trust=`.
 remember(as_built)
 
 
 def _beside(operands: Sequence[Any], which: int, way: int) -> list[Any]:
-    """These values with one of them moved."""
+    """Return these values with one of them moved."""
     return [nearby(one, way) if i == which else one for i, one in enumerate(operands)]
 
 
 def unchanged(passed: Passed, read: dict[str, Any]) -> bool:
-    """Whether forward has left these attributes on ctx."""
+    """Return whether ``forward`` has left these attributes on ``ctx``."""
     return not unlike(passed, read)
 
 
 def unlike(passed: Passed, read: dict[str, Any]) -> list[str]:
-    """Those of these attributes that forward has not left so on ctx."""
+    """Return the names of those attributes that ``forward`` has left otherwise, or not at all."""
     now = passed.attributes
     return [
         name
@@ -361,6 +380,7 @@ def unlike(passed: Passed, read: dict[str, Any]) -> list[str]:
 def _as_built_vjp(
     g: Any, ans: Any, part: Any, passed: Any, read: Any, beside: Any, *operands: Any
 ) -> Any:
+    """Return the gradients of ``as_built``, guarded in the same way."""
     node = passed.base
     by_part = _guarded(g, node, read, operands, part)
     zeros = [
@@ -373,6 +393,7 @@ def _as_built_vjp(
 def _as_built_jvp(
     ts: Any, ans: Any, part: Any, passed: Any, read: Any, beside: Any, *operands: Any
 ) -> Any:
+    """Return the tangent of ``as_built``, guarded in the same way."""
     node = passed.base
     found = _guarded(ts[0], node, read, operands, ans)
     for i, tangent in enumerate(ts[4:]):
@@ -382,7 +403,7 @@ def _as_built_jvp(
 
 
 def _doubted(read: dict[str, Any], operand: int) -> int | None:
-    """The operand, if what was read may follow from it little by little."""
+    """Return the operand if what was read may change gradually with it, else ``None``."""
     steady = all(isinstance(value, _IN_STEPS) for value in read.values())
     return None if steady else operand
 
@@ -391,15 +412,15 @@ for _rule in (_as_built_vjp, _as_built_jvp):
     remember(_rule)
 del _rule
 
-# What changes by jumps, if at all.
+# Types of values that change by jumps, if at all.
 _IN_STEPS = (int, bool, str, bytes, np.integer, np.bool_, type(None))
 _NUMBERS = (int, float, complex, bool)
-# Numbers of which Python keeps one object each: the same one may come from anywhere.
+# Python shares the objects of these numbers, so identity says nothing about their origin.
 _SHARED = (int, bool)
 
 
 def _comes_from(value: Any, place: Place, arguments: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    """Whether a saved value may be what this place says."""
+    """Return whether a saved value may have this origin."""
     kind, which = place
     if kind == "argument" or kind == "output":
         return value is (arguments if kind == "argument" else outputs)[which]
@@ -407,18 +428,22 @@ def _comes_from(value: Any, place: Place, arguments: Sequence[Any], outputs: Seq
 
 
 def _find(value: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Place | None:
+    """Return the origin of a saved value that is an argument, an output or ``None``; else ``None``."""
     if value is None:
         return ("none", 0)
     if type(value) not in _SHARED:
         for kind, values in (("argument", arguments), ("output", outputs)):
             places = [which for which, one in enumerate(values) if one is value]
-            if places:  # of two arguments that are one object, who knows; its value is right anyway
+            # Of two arguments that are one object neither is certain; saved as an array it is right
+            if places:
                 return None if kind == "argument" and len(places) > 1 else (kind, places[0])
     return None
 
 
 def distinct(arguments: Sequence[Any]) -> list[Any]:
-    """The same values as objects of their own, so that one that is saved tells where it is from."""
+    """Return the same values as distinct objects, so that the identity of a saved value tells its
+    origin.
+    """
     seen: set[int] = set()
     found: list[Any] = []
     for value in arguments:

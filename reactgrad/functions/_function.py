@@ -1,4 +1,4 @@
-"""Functions with rules of their own: ``class F(rg.Function)``."""
+"""Functions with derivative rules of their own: ``class F(rg.Function)``."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from reactgrad.ops import spread
 
 
 class Function:
-    """A computation on arrays with derivative rules; to be subclassed, ``class F(rg.Function)``.
+    """A computation on arrays with derivative rules, to be subclassed: ``class F(rg.Function)``.
 
-    ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward`` gets
-    and returns Vars: it builds nodes once, which follow the values and can be differentiated again.
-    ``jvp`` is the rule of forward mode, ``infer`` says shapes: with it a graph knows them without a
-    run, without it a shape is computed where one is needed. None of them is called on an instance:
-    there is none.
+    ``forward`` computes on arrays and runs again whenever an argument has changed. ``backward``
+    gets and returns Vars: it builds nodes once, which follow the values and can be differentiated
+    again. ``jvp`` is the rule of forward mode. ``infer`` returns shapes: with it a graph knows them
+    without a run; without it a shape is computed where one is needed. The class has no instances;
+    all of these are static methods.
 
     Parameters
     ----------
@@ -117,10 +117,11 @@ class Function:
 
     @staticmethod
     def infer(*args: Any, **kwargs: Any) -> Any:
-        """Say which shapes and dtypes ``forward`` returns, without computing; need not be written.
+        """Return the shapes and dtypes of the results without computing them; optional.
 
         With it, ops on the result check shapes when they are built, ``.shape`` needs no run, and
-        ``rg.grad(fn)`` builds an `fn` that asks for shapes once. Without it, values show it.
+        ``rg.grad(fn)`` builds an `fn` that asks for shapes only once. Without it, only values show
+        them.
 
         Parameters
         ----------
@@ -247,7 +248,7 @@ class Applied(Lifted):
         self.form: Any = None
 
     def call(self, arguments: list[Any]) -> Passed:
-        """Run forward and keep what it returns and leaves."""
+        """Run ``forward`` and return its results with what it leaves on ``ctx``."""
         arguments = distinct(arguments)
         positional, named = self.written(arguments)
         ctx = Context(tuple([value is OPERAND for value in self.layout]))
@@ -268,7 +269,8 @@ class Applied(Lifted):
                 f"{_form_text(self.form)}. Rules are built once: save the same kinds at every run."
             )
         parts += saved
-        del result, saved  # what nobody else has, only `parts` has now
+        # Only `parts` refers to them now, so that results without another owner need no copy.
+        del result, saved
         passed = Passed(self.keep_each(parts, arguments))
         passed.attributes = vars(ctx)
         passed.op = self
@@ -277,6 +279,7 @@ class Applied(Lifted):
     def gradients(
         self, node: Any, g: Any, arguments: list[Any], needed: list[bool], program: Any
     ) -> Any:
+        """Ask the ``backward`` of the class for the gradients of the arguments."""
         rule = Rule(self, node, arguments, program)
         assert self.vjp is not None
         try:
@@ -293,10 +296,11 @@ class Applied(Lifted):
         self._check_count(parts)
         count = len(arguments)
         asked = [one if wanted else None for one, wanted in zip(arguments, needed, strict=True)]
+        # Missing gradients at the end are zero.
         return rule.finish((parts + [None] * count)[:count], asked)
 
     def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
-        """What ``infer`` says of an output."""
+        """Return what ``infer`` says of an output; ``None`` where it says nothing."""
         cls = self.function
         if cls.infer is Function.infer or index >= len(self.outputs) or None in operands:
             return None
@@ -312,7 +316,8 @@ class Applied(Lifted):
                 raise ValueError(f"for {len(self.outputs)} outputs infer returned {result!r:.60}")
             found = each[index]
             if isinstance(found, Spec):
-                return spec(found.shape, found.dtype, found.device)  # a number is no weak one
+                # A result is never a weak number.
+                return spec(found.shape, found.dtype, found.device)
             if not isinstance(found, tuple | list) or len(found) != 2:
                 raise TypeError(f"infer returned {type(found).__name__} ({found!r:.60})")
             shape, dtype = found
@@ -326,7 +331,7 @@ class Applied(Lifted):
             ) from error
 
     def _check_count(self, parts: list[Any]) -> None:
-        """Refuse gradients that belong to no argument, or are missing."""
+        """Refuse gradients that belong to no argument, and too few gradients."""
         last = max(i for i, value in enumerate(self.layout) if value is OPERAND)
         count, name = len(self.layout), self.name
         if len(parts) <= last:
@@ -343,6 +348,7 @@ class Applied(Lifted):
                 )
 
     def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
+        """Ask the ``jvp`` of the class for the tangents of the outputs."""
         rule, results = Rule(self, node, arguments, program), outputs(node._graph, node)
         assert self.jvp is not None
         try:
@@ -354,12 +360,12 @@ class Applied(Lifted):
         return rule.finish(parts, results[: len(parts)])
 
     def still_so(self, read: dict[str, Any], value: Any) -> bool:
-        """Whether what rules have read on ctx is what forward has left by now."""
+        """Return whether ``forward`` has left on ``ctx`` what rules have read there."""
         return not isinstance(value, Passed) or unchanged(value, read)
 
 
 def _spec_of(value: Any) -> Any:
-    """What ``infer`` gets in the place of an argument."""
+    """Return what ``infer`` gets in place of an argument."""
     if isinstance(value, float | complex) or owner(value) is not None:
         found = read_value(value, "an argument")[0]
         if found is not None:

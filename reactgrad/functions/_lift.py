@@ -18,6 +18,7 @@ from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 
 
 def _declared(shape: Any, dtype: Any) -> Spec:
+    """Return the declared spec of one output."""
     lengths = () if shape is None else shape if isinstance(shape, tuple | list) else (shape,)
     if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths):
         raise ShapeError(
@@ -34,7 +35,7 @@ def _declared(shape: Any, dtype: Any) -> Spec:
 
 
 def _declared_each(count: Any, shapes: Any, dtypes: Any) -> tuple[Spec | None, ...]:
-    """What is declared of several outputs."""
+    """Return the declared specs of several outputs."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise DTypeError(f"rg.lift(outputs={count!r}): the number of outputs is at least 1.")
     each: list[Any] = []
@@ -67,14 +68,14 @@ def lift(
 ) -> Callable[..., Any]:
     """Make a Python function build a node when it is called.
 
-    The node calls the function with the values of its arguments: arrays read-only, other objects
-    as they are. Arguments that are not Vars are passed on as they are. The result may be any
-    object and is never converted. Also a decorator, with or without arguments.
+    The node calls the function with the values of its arguments: arrays read-only, other objects as
+    they are. Arguments that are not Vars are passed on as they are. The result may be any object
+    and is never converted. Also a decorator, with or without arguments.
 
-    The function may read other nodes by ``v.value``; it runs again when one changes that it read the
-    last time. It may handle the error that such a read raises, and runs again when that error is
-    another one or gone. A read that would close a cycle raises ``CycleError``. Nodes of another graph
-    are no such nodes: they are read as they are, and when they change the function does not run again.
+    The function may read other nodes by ``v.value``; it runs again when a node changes that it read
+    in its last run. It may catch the error that such a read raises, and runs again when the read
+    would raise another error or none. A read that would close a cycle raises ``CycleError``. A node
+    of another graph is read as it is; when it changes the function does not run again.
 
     Parameters
     ----------
@@ -177,6 +178,7 @@ def lift(
         operands = [v for v in values if isinstance(v, Handle)]
         for value in values:
             refuse_hidden(function, value)
+        # No layout where all arguments are operands: a run then passes the values on as they are.
         plain = len(operands) == len(values) and not kwargs
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
         op = Lifted(function, declared, vjp, layout, tuple(kwargs), jvp, each)

@@ -1,4 +1,4 @@
-"""Values near others: to see what follows from a number that no gradient passes."""
+"""Values near others, to find out what depends on a number that no gradient passes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _STEP = float(np.sqrt(np.finfo(float).eps))
 
 
 def nearby(value: Any, way: int) -> Any:
-    """A number or array of floats that is nearby, this way, each element farther than the one before.
+    """Return a number or array of floats near `value`, each element moved farther than the one
+    before.
 
-    None of them crosses zero, where most that jumps does; zeros themselves leave it, so what jumps there
-    differs one way alone.
+    No element crosses zero, where most jumps are. Zeros themselves move away from it, so a function
+    that jumps there differs in one direction only.
 
     Parameters
     ----------
     value
-        Others than floats and arrays of floats are given back as they are.
+        Anything but floats and arrays of floats is returned as it is.
     way
         1 for more, -1 for less.
     """
@@ -31,5 +32,6 @@ def nearby(value: Any, way: int) -> Any:
     if value.dtype.kind not in "fc":
         return value
     step = way * np.sqrt(np.finfo(value.dtype).eps)
+    # A different step for each element, so that effects of two elements do not cancel.
     steps = np.linspace(step, 2 * step, value.size).reshape(value.shape)
     return value + (abs(value) + (value == 0)) * device.asarray(steps, abs(value).dtype)

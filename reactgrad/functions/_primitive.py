@@ -1,4 +1,4 @@
-"""Ops of users' own: a shape rule, a kernel, and the derivative rules that are added to them."""
+"""Ops of the user's own: a shape rule, a kernel, and the derivative rules that are added to them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from reactgrad.values._storage import frozen_copy
 
 
 class NameTakenError(ReactgradError, ValueError):
-    """An op of this name exists."""
+    """There is an op of this name already."""
 
 
 class Primitive:
-    """An op of a user's own; made by ``primitive``. Called with operands, it builds a node.
+    """An op of the user's own, made by ``primitive``. Called with operands, it builds a node.
 
     Attributes
     ----------
     op : Op
-        What the node computes.
+        The op of the nodes that it builds.
     arity : int
-        How many operands its kernel names, ``*operands`` being one; its attributes follow.
+        The number of operands that its kernel names, ``*operands`` being one; its attributes
+        follow.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Primitive:
         self.__doc__ = kernel.__doc__
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
-        """A new node, as a Var.
+        """Return the Var of a new node.
 
         Raises
         ------
@@ -56,7 +57,7 @@ class Primitive:
         """
         words, count = self.words, len(operands)
         fits = count == self.arity or (self.op.any_count and count >= self.arity - 1)
-        if fits and attributes.keys() == set(words):  # else signatures tell, which takes long
+        if fits and attributes.keys() == set(words):  # a fast path: binding a signature takes long
             attrs = [_fixed(self, word, attributes[word]) for word in words]
             return apply(self.op, operands, tuple(attrs))
         try:
@@ -72,7 +73,7 @@ class Primitive:
         return apply(self.op, given, tuple(attrs))
 
     def changed(self, attrs: Attrs, named: Mapping[str, Any]) -> Attrs:
-        """These attributes, but for those that are named."""
+        """Return these attributes with the named ones replaced."""
         all_ = dict(zip(self.words, attrs, strict=True)) | {
             word: _fixed(self, word, value) for word, value in named.items()
         }
@@ -168,7 +169,11 @@ def primitive(
 
 
 def _binder(name: str, kernel: Callable[..., Any]) -> Binder:
-    """Binds a kernel, which is refused if it returns its first result in place of writing it."""
+    """Return a binder for a kernel.
+
+    Its first run checks that it writes its result and does not return it.
+    """
+    # Becomes True with the first run that passes the check; later runs call the kernel directly.
     writes = False
 
     def first(inputs: Sequence[Any], out: Any, attrs: Attrs) -> None:
@@ -192,12 +197,12 @@ def _binder(name: str, kernel: Callable[..., Any]) -> Binder:
 def _bind_by_name(
     kernel: Callable[..., Any], words: Sequence[str], inputs: Sequence[Any], out: Any, attrs: Attrs
 ) -> Callable[[], object]:
-    """A call of a kernel that takes any number of operands, and all else by name."""
+    """Return a call of a kernel that takes any number of operands, and all else by name."""
     return partial(kernel, *inputs, out=out, **dict(zip(words, attrs, strict=True)))
 
 
 def _fixed(op: Primitive, word: str, value: Any) -> Any:
-    """An attribute as something that nobody changes any more."""
+    """Return an attribute as a value that nothing can change any more."""
     if isinstance(value, Handle):
         raise DTypeError(
             f"{op!r}: {word}= was given a Var; attributes are fixed when the node is built. Put it in front of "
@@ -209,7 +214,8 @@ def _fixed(op: Primitive, word: str, value: Any) -> Any:
 
 
 def broadcast(*specs: Spec, **attributes: Any) -> Spec:
-    """The shape rule of an op that broadcasts its operands and promotes their dtypes, as NumPy does.
+    """Return the spec of an op that broadcasts its operands and promotes their dtypes, as NumPy
+    does.
 
     Raises
     ------
@@ -224,7 +230,9 @@ def _origin(kernel: Any) -> tuple[Any, Any]:
 
 
 def _signature(name: str, kernel: Callable[..., Any]) -> tuple[inspect.Signature, int, bool]:
-    """How the op of a kernel is called, how many operands it names, whether the last is ``*many``."""
+    """Return the signature of a kernel's op, the number of operands it names, and whether the last
+    is ``*many``.
+    """
     if not callable(kernel):
         raise DTypeError(f"the kernel of {name!r} is {kernel!r:.60}; it is a function.")
     if isinstance(kernel, np.ufunc):
@@ -250,7 +258,7 @@ def _signature(name: str, kernel: Callable[..., Any]) -> tuple[inspect.Signature
 
 
 def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:
-    """Say how gradients pass an op.
+    """Define how gradients pass an op.
 
     Parameters
     ----------
@@ -282,7 +290,7 @@ def defvjp(op: Primitive, *rules: Callable[..., Any] | None) -> None:
 
 
 def _for_any_count(op: Primitive, rules: Sequence[Callable[..., Any] | None]) -> Callable[..., Any]:
-    """The rules of an op of any number of operands as one."""
+    """Return one rule for an op of any number of operands, made of the rules for its named ones."""
     last = op.arity - 1
 
     def rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -296,10 +304,10 @@ def _for_any_count(op: Primitive, rules: Sequence[Callable[..., Any] | None]) ->
 
 
 def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule whose gradients are held against the operand."""
+    """Return a rule that checks the gradients of `rule` against the operand."""
 
     def vjp(*given: Any, **named: Any) -> Any:
-        # The rule of any number of operands is told first which of them is meant.
+        # A rule for any number of operands gets the position first.
         which = given[:1] if op.op.any_count and i == op.arity - 1 else ()
         at = i + sum(which)
         part, var = rule(*given, **named), given[len(which) + 2 + at]
@@ -313,7 +321,9 @@ def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., A
 
 
 def _stretches(var: Any, part: Any) -> bool:
-    """Whether a value of the shape of `var` broadcasts to that of `part`, as far as one knows."""
+    """Return whether a value of the shape of `var` broadcasts to that of `part`, as far as that is
+    known.
+    """
     small, big = known_shape(var), known_shape(part)
     if small is None or big is None:
         return True
@@ -324,7 +334,7 @@ def _stretches(var: Any, part: Any) -> bool:
 
 
 def defjvp(op: Primitive, *rules: Any) -> None:
-    """Say how tangents pass an op, for forward mode.
+    """Define how tangents pass an op, for forward mode.
 
     Parameters
     ----------
@@ -353,6 +363,7 @@ def defjvp(op: Primitive, *rules: Any) -> None:
 
 
 def _check_rules(op: Any, rules: tuple[Any, ...], what: str, *words: str) -> None:
+    """Raise unless these are rules for an op of the user's own, one for each operand."""
     if not isinstance(op, Primitive):
         raise DTypeError(
             f"{what} takes an op from rg.extend.primitive, not {op!r:.60}. Functions get their rules "

@@ -17,7 +17,7 @@ from reactgrad.nodes._switch_op import common
 
 
 class _Choice:
-    """The function of a switch: it refers to the branches, and not to the op that refers to it."""
+    """The function of a switch. It refers to the branches and not to the op, which refers to it."""
 
     __slots__ = ("branches",)
 
@@ -34,7 +34,7 @@ class Switch(Lifted):
     Attributes
     ----------
     branches : tuple of Var
-        What it chooses from, kept alive by it. Only the chosen one is its parent, as with
+        The nodes to choose from, kept alive by the op. Only the chosen one is its parent, as with
         everything that a function reads while it runs; gradients know both.
     """
 
@@ -47,27 +47,28 @@ class Switch(Lifted):
         self.name = "switch"
 
     def definition(self) -> Any:
-        return Switch  # all are the same but for their operands
+        """Return what two ops have in common that compute the same of the same operands."""
+        return Switch  # all switches are the same but for their operands
 
     def again(self, operands: Sequence[Any]) -> Any:
-        """A new choice between two other nodes."""
+        """Return a new choice between two other nodes."""
         return switch(*operands)
 
     def twin(self, graph: Any) -> Switch:
-        """The same choice between the same nodes of a fork."""
+        """Return the same choice between the same nodes of a fork."""
         first, second = (handle(graph, branch._slot) for branch in self.branches)
         return Switch((first, second))
 
 
 def _vjp(g: Any, ans: Any, condition: Any, first: Any, second: Any) -> tuple[Any, Any, Any]:
-    """The gradient of the chosen branch is that of the switch, of the other one zero."""
+    """Return gradients: the chosen branch gets that of the switch, the other one zeros."""
 
     zeros = partial(zeros_like, g._graph)
     return None, switch(condition, g, zeros(first)), switch(condition, zeros(second), g)
 
 
 def _jvp(tangents: tuple[Any, ...], ans: Any, condition: Any, first: Any, second: Any) -> Any:
-    """The tangent of the chosen branch is that of the switch."""
+    """Return the tangent of the chosen branch."""
     graph = ans._graph
     moving = (
         zeros_like(graph, branch) if t is None else t
@@ -77,7 +78,9 @@ def _jvp(tangents: tuple[Any, ...], ans: Any, condition: Any, first: Any, second
 
 
 def switch(condition: Any, first: Any, second: Any, /) -> Any:
-    """`first` where `condition` is true, else `second`; the other one is not computed.
+    """Return a node with the value of `first` where `condition` is true, else of `second`.
+
+    The other branch is not computed.
 
     Unlike ``where``, which computes both and chooses element by element.
 

@@ -1,12 +1,14 @@
 """Graphs in files: one safetensors file whose metadata hold a JSON manifest. No pickle.
 
-- ``_save``    from a snapshot of a graph to a file, all or nothing
-- ``_load``    from a file, trusted in nothing, to a graph
-- ``_json``    attributes, values and functions as JSON, and back
-- ``_networkx``  the same snapshot as a networkx graph, and back
-- ``_format``  what both sides agree on: names, dtypes, the checksum
+- ``_capture``: from a graph to a ``_state``: everything that a graph is, as an immutable snapshot.
+- ``_restore``: from a state to a graph; ``_check`` first makes sure that the state is consistent.
+- ``_save``: from a state to a file, which appears whole or not at all.
+- ``_load``: from a file, which is not trusted, to a state.
+- ``_json``: attributes, values and functions as JSON, and back.
+- ``_networkx``: the same state as a networkx graph, and back.
+- ``_format``: names, dtypes and the checksum, which saving and loading share.
 
-Nothing of it is loaded before the first graph is saved or loaded.
+Nothing of it is imported before the first graph is saved or loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def save(graph: Core, path: str | os.PathLike[str]) -> None:
-    """See ``Graph.save``."""
+    """Write a graph to a file; see ``Graph.save``."""
     from reactgrad.io._save import save
 
     save(graph, path)

@@ -32,7 +32,7 @@ COPY_LIMIT = 128 * 1024
 
 
 def capture(graph: Core) -> State:
-    """The state of `graph` now.
+    """Return the present state of `graph`.
 
     Raises
     ------
@@ -60,6 +60,7 @@ def capture(graph: Core) -> State:
 
 
 def _capture(graph: Core, slots: list[int]) -> State:
+    """Return the state of these nodes."""
     host, scheduler = graph._host, graph._scheduler
     topology, versions = scheduler.topology, scheduler.versions
     number = {slot: i for i, slot in enumerate(slots)}
@@ -91,7 +92,8 @@ def _capture(graph: Core, slots: list[int]) -> State:
         spec_of.append(specs.setdefault(host.specs[slot], len(specs)))
         parents += [number[parent] for parent in topology.parents[slot]]
         record = None if scheduler.leaf[slot] else versions.record[slot]
-        # Computed from an error that it caught, or from having been refused a read.
+        # Such a node was computed from an error that it caught, or from having been refused a read:
+        # it runs again.
         if slot in scheduler.cycles or (record and min(record) < 0):
             record = None
         record_count.append(-1 if record is None else len(record))
@@ -156,7 +158,7 @@ def _capture(graph: Core, slots: list[int]) -> State:
 
 
 def _values(graph: Core, slots: list[int]) -> tuple[Any, ...]:
-    """The values of nodes, where a read may need them before the node has run again."""
+    """Return the values of nodes that a read may need before the node has run again."""
     host, scheduler, data = graph._host, graph._scheduler, graph._host.data
     leaf, cutoffs, matches = scheduler.leaf, host.cutoffs, scheduler.versions.matches
     parents = scheduler.topology.parents
@@ -167,8 +169,10 @@ def _values(graph: Core, slots: list[int]) -> tuple[Any, ...]:
             getattr(graph._host.ops[slot], "outputs", None) is not None
             and slot not in graph._host.pins
         ):
-            continue  # its outputs have it; the function runs again where another one is asked for
-        # A cutoff compares with the old value; without one, a stale node's is not looked at again.
+            # Its outputs hold the values; the function runs again if another output is asked for.
+            continue
+        # A cutoff compares with the old value. Without a cutoff the value of a stale node is not
+        # needed.
         if data[slot] is not MISSING and (leaf[slot] or slot in cutoffs or matches(slot)):
             if slot not in host._view_of or slot in cutoffs:
                 values[slot] = _value(graph, slot)
@@ -178,6 +182,7 @@ def _values(graph: Core, slots: list[int]) -> tuple[Any, ...]:
 
 
 def _value(graph: Core, slot: int) -> Any:
+    """Return the value of a node as an array or object that the graph does not change any more."""
     host = graph._host
     value, found = host.data[slot], host.specs[slot]
     if found is None or found.weak is not None:
@@ -185,7 +190,7 @@ def _value(graph: Core, slot: int) -> Any:
     if found.kind != "cpu":
         array = device_of_kind(found.kind).to_numpy(value).reshape(storage_shape(found))
     elif value.nbytes > COPY_LIMIT:
-        return host.hand_out(slot)  # whoever writes the value next moves to other memory
+        return host.hand_out(slot)  # shared: a later write of the value goes to other memory
     else:
         array = np.array(value)
     array = array.reshape(()) if not found.shape else array
@@ -198,19 +203,19 @@ def _references(thing: object) -> int:
 
 
 def _references_of_a_local() -> int:
-    """References to an object that only one local variable holds, as ``_references`` counts."""
+    """Return the count that ``_references`` gives for an object that only one local variable holds."""
     thing = object()
     return _references(thing)
 
 
-# Measured, since it differs between versions of Python.
+# Measured, since the count differs between versions of Python.
 _OWN = _references_of_a_local()
 
 
 def _wanted(graph: Core) -> list[int]:
-    """Slots of the nodes that are not there for gradient programs only, in order of creation."""
+    """Return the slots of nodes that exist not only for gradient programs, in order of creation."""
     host, scheduler, topology = graph._host, graph._scheduler, graph._scheduler.topology
-    # What programs, pins and choices hold is not for that held by the user.
+    # A reference held by programs, pins and choices is not one held by the user.
     holders: Counter[int] = Counter()
     seeds: set[int] = set()
     for program in graph._programs.in_order():
@@ -226,12 +231,13 @@ def _wanted(graph: Core) -> list[int]:
         holders.update(map(id, pin.parents))
     for slot in host.branches:
         holders.update(map(id, host.ops[slot].branches))
-    program = programs = seed = held = None  # they would be counted
+    # Clear these variables, whose references would count as the user's.
+    program = programs = seed = held = None
     wanted: list[int] = []
     slots = topology.slots()
     for slot in slots:
         if slot in host.removed:
-            continue  # whoever still needs it decides
+            continue  # wanted only if a wanted node needs it
         if slot not in host.name_of and slot not in host.kept:
             ref = host.handles[slot]
             var = None if ref is None else ref()
@@ -239,7 +245,7 @@ def _wanted(graph: Core) -> list[int]:
                 if var is None or _references(var) <= _OWN + holders[id(var)]:
                     continue
             elif var is None and scheduler.leaf[slot] and topology.children[slot]:
-                continue  # its consumers decide
+                continue  # wanted only if a consumer is
         wanted.append(slot)
     found = set(wanted)
     while wanted:

@@ -1,4 +1,4 @@
-"""Whether a state that was read from a file is consistent, before anything is built from it."""
+"""Checks that a state read from a file is consistent, before anything is built from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactgrad.io._state import Choice, Column, State
 from reactgrad.nodes._lifted import Lifted as Lifted
 from reactgrad.scheduler import RANK_GAP
 
-# Serials and versions stay far below what 64 bits hold, also multiplied by the gap of ranks.
+# Serials and versions stay far below the limit of 64 bits, also multiplied by the gap of ranks.
 MOST_SERIAL = 1 << 42
 
 
@@ -67,7 +67,7 @@ def _check_range(name: str, numbers: Column, least: int, most: int) -> None:
 
 
 def _cycle(n: int, parents: list[int], child: list[int]) -> list[int]:
-    """Some cycle along the data, its first node repeated at the end, or an empty list."""
+    """Return some cycle along the data, with its first node repeated at the end, or an empty list."""
     above: list[list[int]] = [[] for _ in range(n)]
     below: list[list[int]] = [[] for _ in range(n)]
     for p, c in zip(parents, child, strict=True):
@@ -92,7 +92,7 @@ def _cycle(n: int, parents: list[int], child: list[int]) -> list[int]:
 
 
 def _check_some(state: State) -> None:
-    """What only some nodes have belongs to nodes that are there, once each, and fits them."""
+    """Check that entries for some nodes belong to existing nodes, once each, and fit them."""
     n = len(state)
     listed = {
         what: [entry[0] for entry in getattr(state, what)]

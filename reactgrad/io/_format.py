@@ -1,9 +1,9 @@
-"""What a saved graph looks like.
+"""The format of a saved graph.
 
 The file is a safetensors file. Its metadata hold ``format``, ``format_version``, ``checksum`` and
 ``manifest``, a JSON object. Its tensors are
 
-- ``graph/...``    one column of integers for each thing that every node has (see ``State``)
+- ``graph/...``    one column of integers for each property that every node has (see ``State``)
 - ``values/NAME``  the value of a named node; ``nodes/SERIAL`` that of a large one without a name
 - ``pool/DTYPE``   all other values of a dtype, flattened, one after the other in order of the nodes
 - ``arrays/N``     arrays inside of attributes and Python objects
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 FORMAT: Final = "reactgrad.graph"
 VERSION: Final = 1
 
-# The header of a safetensors file holds 100 MB at most, the manifest is part of it.
+# The header of a safetensors file holds at most 100 MB, and the manifest is part of it.
 MOST_MANIFEST = 30_000_000
-# Values of more bytes than this get a tensor of their own, and so do named ones, up to so many.
+# Values of more bytes than this get their own tensor; so do named ones, up to `MOST_NAMED`.
 POOLED_BYTES = 4096
 MOST_NAMED = 10_000
 
@@ -53,10 +53,10 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
         *("float16", "float32", "float64", "complex64", "complex128"),
     )
 }
-# ``dtype.name`` costs ten times as much.
+# A look-up here costs a tenth of ``dtype.name``.
 NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 PAIRS: Final = {"complex64": "float32", "complex128": "float64"}
-# What safetensors calls the dtypes that a file of ours holds.
+# The names that safetensors has for the dtypes in our files.
 TENSOR_DTYPES: Final = {
     "BOOL": "bool",
     **{f"{kind}{bits}": f"{name}{bits}" for kind, name in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)},
@@ -65,7 +65,7 @@ TENSOR_DTYPES: Final = {
 
 
 def tensor_name(serial: int, name: str | None) -> str:
-    """The tensor of a value that has one of its own."""
+    """Return the name of the tensor for a value that has its own."""
     if name is not None:
         try:
             name.encode()
@@ -75,7 +75,7 @@ def tensor_name(serial: int, name: str | None) -> str:
 
 
 def to_tensor(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`array` as it is stored: contiguous, complex numbers as pairs."""
+    """Return `array` as it is stored: contiguous, complex numbers as pairs."""
     if not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
     pair = PAIRS.get(NAMES[array.dtype])
@@ -83,13 +83,16 @@ def to_tensor(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def from_tensor(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """The array that ``to_tensor`` was given."""
+    """Return the array that ``to_tensor`` was given."""
     return array if dtype not in PAIRS else array.view(dtype).reshape(array.shape[:-1])
 
 
 def checksum(manifest: bytes, tensors: Mapping[str, np.ndarray[Any, Any]]) -> str:
-    """Of everything in the file that has a meaning; finds damage, not malice."""
-    import hashlib  # takes longer to import than all of this package
+    """Return a checksum of everything in the file that has a meaning.
+
+    It finds damage, not malice.
+    """
+    import hashlib  # here, since it takes longer to import than this whole package
 
     digest = hashlib.sha256(manifest)
     for name in sorted(tensors):
@@ -101,7 +104,7 @@ def checksum(manifest: bytes, tensors: Mapping[str, np.ndarray[Any, Any]]) -> st
 
 
 def import_safetensors() -> ModuleType:
-    """The package that reads and writes the format."""
+    """Return the package that reads and writes the format."""
     try:
         import safetensors.numpy
     except ImportError as error:

@@ -1,8 +1,9 @@
 """Attributes, Python values, specs and functions as JSON, and back without trusting it.
 
-What JSON has no form for is an object with one key that says what it is: ``{"tuple": [...]}``,
-``{"slice": [0, null, 2]}``. Floats are written so that they read back the same; those that JSON
-cannot write, and so NaN with all its bits, as the hexadecimal digits of their bits.
+A value that JSON has no form for becomes an object with one key that names its kind: ``{"tuple":
+[...]}``, ``{"slice": [0, null, 2]}``. Floats are written so that they read back the same. Those
+that JSON cannot write are written as the hexadecimal digits of their bits, so that NaN keeps all
+its bits.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from reactgrad.io._state import (
     weak_spec,
 )
 
-# Lists in lists in lists ...: deeper ones are refused in both directions.
+# Deeper nesting is refused in both directions.
 MOST_NESTED = 50
 MOST_AXES = 64
 MOST_LENGTH = 1 << 60
 
 
 class UnwritableError(Exception):
-    """What cannot be written, and why."""
+    """A value cannot be written; the message says why."""
 
 
 def _bits(number: float) -> str:
@@ -48,14 +49,14 @@ def _bits(number: float) -> str:
 
 
 class Writer:
-    """Things as JSON; arrays inside of them are collected."""
+    """Turns values into JSON; arrays inside of them are collected."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray[Any, Any]] = []
         self._names: dict[int, tuple[Any, list[Any]]] = {}
 
     def value(self, thing: Any, depth: int = 0) -> Any:
-        """Any value that can be written."""
+        """Return the form of any value that can be written."""
         kind = type(thing)
         if depth > MOST_NESTED:
             raise UnwritableError(f"it is nested more than {MOST_NESTED} deep")
@@ -101,14 +102,14 @@ class Writer:
         raise UnwritableError(f"a {kind.__module__}.{kind.__qualname__} has no form in a file")
 
     def array(self, array: np.ndarray[Any, Any]) -> int:
-        """The place of an array among those collected."""
+        """Collect an array and return its place among those collected."""
         self.dtype(array.dtype)
         self.arrays.append(to_tensor(array))
         return len(self.arrays) - 1
 
     @staticmethod
     def dtype(dtype: np.dtype[Any]) -> str:
-        """The name of a dtype."""
+        """Return the name of a dtype."""
         name = NAMES.get(dtype)
         if name is None:
             raise UnwritableError(
@@ -117,7 +118,7 @@ class Writer:
         return name
 
     def spec(self, found: Spec | None) -> Any:
-        """What is known of a value."""
+        """Return the form of a spec."""
         if found is None:
             return None
         if found.weak is not None:
@@ -129,7 +130,7 @@ class Writer:
         }
 
     def function(self, function: Callable[..., Any]) -> list[Any]:
-        """A function by its name."""
+        """Return the form of a function: its name."""
         known = self._names.get(id(function))
         if known is None:
             try:
@@ -140,7 +141,7 @@ class Writer:
         return known[1]
 
     def cutoff(self, rule: Callable[..., Any]) -> Any:
-        """A cutoff rule."""
+        """Return the form of a cutoff rule."""
         if rule is equal:
             return "equal"
         if type(rule) is Tolerance:
@@ -149,7 +150,10 @@ class Writer:
 
 
 def axes_in_memory(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
-    """Its axes from the slowest to the fastest, if the array fills its memory without gaps."""
+    """Return the axes from the slowest to the fastest.
+
+    Return ``None`` if the array does not fill its memory without gaps.
+    """
     if array.flags.c_contiguous:
         return tuple(range(array.ndim))
     strides = array.strides
@@ -158,12 +162,12 @@ def axes_in_memory(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
 
 
 class Reader:
-    """Things from JSON; nothing is called or imported that is not allowed.
+    """Turns JSON into values; nothing is called or imported that is not allowed.
 
     Parameters
     ----------
     arrays
-        Gives the stored array of this number, and that of a dtype that it must have.
+        Returns the stored array with a number, which must have the given dtype.
     trust
         Modules whose functions may be used.
     """
@@ -176,7 +180,7 @@ class Reader:
         self._functions: dict[FunctionName, Callable[..., Any]] = {}
 
     def value(self, form: Any, depth: int = 0) -> Any:
-        """What ``Writer.value`` was given."""
+        """Return the value that ``Writer.value`` was given."""
         if depth > MOST_NESTED:
             raise LoadError(f"a value is nested more than {MOST_NESTED} deep")
         if form is None or isinstance(form, bool | str | int | float):
@@ -240,14 +244,14 @@ class Reader:
 
     @staticmethod
     def dtype(name: Any) -> np.dtype[Any]:
-        """The dtype of this name."""
+        """Return the dtype of this name."""
         try:
             return DTYPES[name]
         except (KeyError, TypeError):
             raise LoadError(f"{name!r:.60} is no dtype of a value") from None
 
     def spec(self, form: Any) -> Spec | None:
-        """What ``Writer.spec`` was given."""
+        """Return the spec that ``Writer.spec`` was given."""
         if form is None:
             return None
         fields = record(form, "what is known of a value")
@@ -268,7 +272,7 @@ class Reader:
         return spec(lengths, self.dtype(fields.get("dtype")), device)
 
     def function(self, form: Any, user: str) -> Callable[..., Any]:
-        """The function of this name, for the node or rule that wants it."""
+        """Return the function of this name, for the node or rule `user`."""
         name, wrappers = items_of(form, 2, "the name of a function")
         key = FunctionName(
             text(name, "the name of a function"), whole(wrappers, "a number of wrappers", 0, 8)
@@ -290,7 +294,7 @@ class Reader:
         return found
 
     def cutoff(self, form: Any) -> Callable[..., Any]:
-        """What ``Writer.cutoff`` was given."""
+        """Return the rule that ``Writer.cutoff`` was given."""
         if form == "equal":
             return equal
         what, given = only(form, "a cutoff")
@@ -305,7 +309,7 @@ class Reader:
 
 
 def in_order(array: np.ndarray[Any, Any], axes: Any) -> np.ndarray[Any, Any]:
-    """An array that was stored with its axes in this order, as it was."""
+    """Return an array that was stored with its axes in the order `axes`, in its former order."""
     order = [whole(a, "an axis", 0, MOST_AXES) for a in many(axes, "the axes of an array")]
     if sorted(order) != list(range(array.ndim)):
         raise LoadError(f"an array with {array.ndim} axes has them in the order {order}")
@@ -319,6 +323,7 @@ def _slice(parts: tuple[Any, ...]) -> slice:
 
 
 def _index(parts: tuple[Any, ...]) -> Index:
+    """Return an index of these parts, after a check of each."""
     for part in parts:
         if isinstance(part, slice):
             ends = (part.start, part.stop, part.step)
@@ -346,46 +351,46 @@ def _from_hex(digits: Any) -> int:
         raise LoadError(f"{digits!r:.60} is no integer") from None
 
 
-# --- what the manifest must be made of -----------------------------------------------------------
+# --- checks of the manifest's parts --------------------------------------------------------------
 
 
 def whole(number: Any, what: str, least: int, most: int) -> int:
-    """An integer in these bounds."""
+    """Return `number` if it is an integer within these bounds, else raise."""
     if type(number) is not int or not least <= number <= most:
         raise LoadError(f"{what} is {number!r:.60}, and should be from {least} to {most}")
     return number
 
 
 def text(string: Any, what: str) -> str:
-    """A string."""
+    """Return `string` if it is a string, else raise."""
     if type(string) is not str:
         raise LoadError(f"{what} is {string!r:.60}, and should be a string")
     return string
 
 
 def many(items: Any, what: str) -> list[Any]:
-    """A list."""
+    """Return `items` if it is a list, else raise."""
     if type(items) is not list:
         raise LoadError(f"{what} is {items!r:.60}, and should be a list")
     return items
 
 
 def items_of(items: Any, count: int, what: str) -> list[Any]:
-    """A list of so many items."""
+    """Return `items` if it is a list of `count` items, else raise."""
     if len(many(items, what)) != count:
         raise LoadError(f"{what} has {len(items)} parts, and should have {count}")
     return items
 
 
 def record(fields: Any, what: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Return `fields` if it is a JSON object, else raise."""
     if type(fields) is not dict:
         raise LoadError(f"{what} is {fields!r:.60}, and should be an object")
     return fields
 
 
 def only(fields: Any, what: str) -> tuple[str, Any]:
-    """The key and the content of a JSON object with one key."""
+    """Return the key and the content of a JSON object with one key; raise for anything else."""
     if len(record(fields, what)) != 1:
         raise LoadError(f"{what} is {fields!r:.60}, and should be an object with one key")
     return next(iter(fields.items()))

@@ -1,7 +1,8 @@
-"""From a file, trusted in nothing, to a graph.
+"""From a file, which is not trusted, to a graph.
 
-The package that knows the format first holds its header against the real size of the file; after
-that nothing is larger than the file. Then comes the checksum, then every number of the manifest.
+First the package that knows the format compares its header with the real size of the file; after
+that nothing is larger than the file. Then the checksum is checked, then every number of the
+manifest.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from reactgrad.io._state import (
     output,
 )
 
-# What the packages that read the header allow, too.
+# The limit of the packages that read the header.
 MOST_HEADER = 100_000_000
 
-# No function leaves more for its rules.
+# More outputs than any function has, those counted that it leaves for its rules.
 MOST_OUTPUTS = 1 << 16
 
 _APPLIED = {"function", "layout", "keywords"}
@@ -70,11 +71,14 @@ _FIELDS = (
     *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
     *("dtypes", "pins", "choices", "dynamic"),
 )
-_LATER = ("scopes", "floats")  # which files had not from the beginning
+_LATER = ("scopes", "floats")  # not in the files of the first versions
 
 
 def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callable[[int], C]) -> C:
-    """Return the graph in a file; see ``load`` of ``graph``. `make` makes an empty one with a seed."""
+    """Return the graph in a file; see ``load`` of ``graph``.
+
+    `make` returns an empty graph with a seed.
+    """
     try:
         manifest, tensors = read(path)
         trusted = (trust,) if isinstance(trust, str) else tuple(trust)
@@ -88,8 +92,8 @@ def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callabl
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """The manifest and the tensors of a file, whole and undamaged."""
-    path = os.fspath(path)  # else an integer would be a file that the caller has open
+    """Return the manifest and the tensors of a file, after checks that it is whole and undamaged."""
+    path = os.fspath(path)  # refuses an integer, which would be a file that the caller has open
     package = import_safetensors()
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise LoadError("it is no regular file")
@@ -125,7 +129,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
 
 
 def _read_header(path: str | os.PathLike[str]) -> None:
-    """What the package does not look at: names that stand there twice, dtypes of other uses."""
+    """Check what the package does not: names that occur twice, and unexpected dtypes."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
@@ -140,7 +144,10 @@ def _read_header(path: str | os.PathLike[str]) -> None:
 
 
 def _strict_json(content: bytes) -> Any:
-    """JSON without what JSON lacks, and without names that stand there twice."""
+    """Return the content of JSON.
+
+    Raise for constants that JSON lacks and for names that occur twice.
+    """
     try:
         return json.loads(
             content.decode(), object_pairs_hook=_once_each, parse_constant=_no_constant
@@ -152,6 +159,7 @@ def _strict_json(content: bytes) -> Any:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict; raise if a name occurs twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(
@@ -174,6 +182,7 @@ def _check_once(names: list[str]) -> None:
 
 
 def _check_format(metadata: dict[str, str]) -> None:
+    """Raise unless this is a saved graph of a known version."""
     if metadata.get("format") != FORMAT:
         raise LoadError("it is no saved graph: rg.load reads what Graph.save wrote")
     version = metadata.get("format_version", "")
@@ -192,12 +201,12 @@ def _check_format(metadata: dict[str, str]) -> None:
 def unpack(
     manifest: dict[str, Any], tensors: dict[str, np.ndarray[Any, Any]], trust: tuple[str, ...]
 ) -> State:
-    """The state that ``pack`` was given, as far as a file can be believed."""
+    """Return the state that ``pack`` was given, as far as a file can be believed."""
     return _Unpacking(manifest, tensors, trust).state()
 
 
 class _Unpacking:
-    """One unpacking; tensors are taken out as they are used, and none may be left."""
+    """One unpacking. Tensors are taken out as they are used, and none may be left."""
 
     def __init__(
         self,
@@ -217,6 +226,7 @@ class _Unpacking:
         self.count = 0
 
     def state(self) -> State:
+        """Return the state, with each entry checked by itself; ``check`` compares them."""
         manifest, reader, node, nodes = self.manifest, self.reader, self.node, self.nodes
         columns = {name: self.column(name) for name in COLUMNS}
         form, serial = columns.pop("form"), columns["serial"]
@@ -273,12 +283,13 @@ class _Unpacking:
             choices=tuple([(node(i), nodes(chosen)) for i, chosen in self.entries("choices", 2)]),
             dynamic=tuple([(node(i), node(count)) for i, count in self.entries("dynamic", 2)]),
         )
+        # Every tensor was taken out when it was used.
         if self.tensors:
             raise LoadError(f"tensor {min(self.tensors)!r:.60} belongs to nothing")
         return state
 
     def node(self, number: Any) -> int:
-        """The number of a node, or one that is below their count."""
+        """Return the number of a node, or any number below their count."""
         return whole(number, "the number of a node", 0, self.count - 1)
 
     def nodes(self, numbers: Any) -> tuple[int, ...]:
@@ -297,7 +308,7 @@ class _Unpacking:
         return column(array)
 
     def array(self, place: int, dtype: str) -> np.ndarray[Any, Any]:
-        """The array inside of something else of this number."""
+        """Return the array with this number inside of attributes and objects."""
         array = self.take(f"arrays/{place}")
         self.check_dtype(f"arrays/{place}", array, dtype)
         return array
@@ -319,7 +330,7 @@ class _Unpacking:
         return pattern
 
     def definition(self, form: Any) -> Definition:
-        """What a node is."""
+        """Return the definition of a node."""
         fields = record(form, "what a node is")
         if set(fields) == {"leaf"}:
             leaf = LEAVES.get(text(fields["leaf"], "the kind of a leaf"))
@@ -348,13 +359,14 @@ class _Unpacking:
         raise LoadError(f"{form!r:.60} does not say what a node is")
 
     def promise(self, form: Any) -> Spec | None:
-        """What a function declares of its result."""
+        """Return the spec that a function declares for its result."""
         declared = self.reader.spec(form)
         if declared is not None and (declared.weak is not None or not declared.known):
             raise LoadError(f"a function declares {declared!r}, which is no array")
         return declared
 
     def lifted(self, fields: dict[str, Any]) -> Lifted:
+        """Return the definition of a node that calls a Python function."""
         reader = self.reader
         function: Any = reader.function(fields["function"], "a node")
         keywords = tuple([text(k, "a keyword") for k in many(fields["keywords"], "keywords")])
@@ -382,6 +394,7 @@ class _Unpacking:
     # --- values
 
     def values(self, form: list[int], serial: list[int], names: dict[int, str]) -> list[Any]:
+        """Return the values of all nodes."""
         forms = [self.form(one) for one in many(self.manifest["forms"], "forms")]
         objects = iter(many(self.manifest["objects"], "objects"))
         if len(form) != len(serial):
@@ -409,7 +422,7 @@ class _Unpacking:
         return values
 
     def form(self, form: Any) -> tuple[Any, ...]:
-        """How a value is stored."""
+        """Return the form in which a value is stored."""
         kind = many(form, "the form of a value")[:1]
         if kind in (["own"], ["pooled"]):
             _, dtype, shape, axes = items_of(form, 4, "the form of a value")
@@ -423,6 +436,7 @@ class _Unpacking:
         return (kind[0],)
 
     def own(self, serial: int, name: str | None, dtype: str, shape: Any, axes: Any) -> Any:
+        """Return a value that has its own tensor."""
         for tensor in (tensor_name(serial, name), tensor_name(serial, None)):
             array = self.tensors.pop(tensor, None)
             if array is not None:
@@ -436,6 +450,7 @@ class _Unpacking:
         return array if axes is None else in_order(array, axes)
 
     def pooled(self, dtype: str, shape: tuple[int, ...], axes: Any) -> Any:
+        """Return the next value of a pool."""
         stored = PAIRS.get(dtype, dtype)
         pool = self.pools.get(stored)
         if pool is None:

@@ -1,4 +1,4 @@
-"""Graphs as networkx graphs, and back: from the same snapshot as files, with the same checks."""
+"""Graphs as networkx graphs, and back: by the same state as files, with the same checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from reactgrad.core._core import C, Core
 
-# What some nodes have: columns of the snapshot that are sets of nodes, and such that are tables.
+# Properties of some nodes: entries of the state that are sets of nodes, and those that are tables.
 _FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "floats", "former_cutoffs")
 _TABLES: Final = {
     "names": "name",
@@ -35,7 +35,7 @@ _TABLES: Final = {
 
 
 def to_networkx(graph: Core) -> nx.MultiDiGraph:
-    """A graph as a networkx graph, with all that a saved graph has.
+    """Return a graph as a networkx graph, with everything that a saved graph has.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def to_networkx(graph: Core) -> nx.MultiDiGraph:
     Returns
     -------
     networkx.MultiDiGraph
-        A node is called as its Var is. Its attributes: ``op`` and ``attrs``, what it computes, in words
+        A node has the name of its Var. Its attributes: ``op`` and ``attrs``, its computation in words
         and as the object ``definition``; ``spec``, ``value``, ``version``; ``serial`` and ``rank``, its place
-        in orders of creation and of running; and what only some have: ``name``, ``cutoff``, ``frozen``, ...
-        An edge leads from an operand to what is computed from it, at ``position``, with the parent's
+        in orders of creation and of running; and those of some nodes: ``name``, ``cutoff``, ``frozen``, ...
+        An edge leads from an operand to the node computed from it, at ``position``, with the parent's
         version that was ``seen`` when it was last computed, and ``detached`` where no gradient passes.
 
     Raises
@@ -118,7 +118,7 @@ def to_networkx(graph: Core) -> nx.MultiDiGraph:
         made.nodes[labels[node]]["pinned"] = tuple([labels[one] for one in before]), fixed
     for node, chosen in state.choices:
         made.nodes[labels[node]]["choice"] = tuple([labels[one] for one in chosen])
-    # Detached positions of nodes that have no edges there: pinned ones, and branches of choices.
+    # Detached positions without edges: of pinned nodes, and branches of choices.
     for node, positions in state.closed:
         beyond = [p for p in positions or () if p >= state.parent_count[node]]
         if beyond:
@@ -132,7 +132,7 @@ def read_network(network: nx.DiGraph, ops: Mapping[str, Any] | None, make: Calla
 
 
 class _Reading:
-    """One networkx graph on its way to a snapshot."""
+    """One networkx graph on its way to a state."""
 
     def __init__(self, network: Any, ops: dict[str, Any]) -> None:
         import networkx as nx
@@ -168,7 +168,7 @@ class _Reading:
             self.complete(i)
 
     def operands(self, one: Any) -> list[tuple[int, dict[str, Any]]]:
-        """What a node is computed from, in order."""
+        """Return the operands of a node with their edges, in order."""
         found = [
             (self.number[a], dict(edge)) for a, _, edge in self.network.in_edges(one, data=True)
         ]
@@ -184,7 +184,7 @@ class _Reading:
         return sorted(found, key=lambda pair: pair[1]["position"])
 
     def definition(self, one: Any, row: dict[str, Any]) -> Any:
-        """What a node computes."""
+        """Return the definition of a node."""
         name = row.get("op")
         found = row.get("definition")
         if found is None:
@@ -203,7 +203,7 @@ class _Reading:
         return found
 
     def complete(self, i: int) -> None:
-        """What a snapshot has of every node, where it was not written down."""
+        """Fill in what a state has of every node, where the attributes do not say it."""
         row = self.rows[i]
         definition = row["definition"]
         if "spec" not in row:
@@ -212,7 +212,7 @@ class _Reading:
                     raise GraphError(f"node {self.order[i]!r} is a leaf: give it a value=.")
                 found, row["value"] = read_value(row["value"], f"node {self.order[i]!r}")
                 if found is not None and found.weak is float and definition is PARAM:
-                    found = spec(found.shape, found.dtype)  # params are arrays
+                    found = spec(found.shape, found.dtype)  # params are arrays, never weak numbers
                 row["spec"] = found
                 if found is not None and found.weak is None:
                     row["value"] = np.asarray(row["value"], found.dtype)
@@ -225,7 +225,7 @@ class _Reading:
         row.setdefault("version", int("value" in row))
 
     def state(self) -> State:
-        """The snapshot."""
+        """Return the state."""
         rows, graph = self.rows, self.network.graph
         records: list[int] = []
         record_count: list[int] = []
@@ -234,7 +234,7 @@ class _Reading:
             whole = len(seen) == len(edges) and (bool(edges) or "computed" in row)
             record_count.append(len(seen) if whole else -1)
             records += seen if whole else []
-        some: dict[str, Any] = {  # held against each other by `restore`, as those of files
+        some: dict[str, Any] = {  # checked by `restore`, as those of files
             what: tuple([(i, row[word]) for i, row in enumerate(rows) if word in row])
             for what, word in _TABLES.items()
         }
@@ -285,7 +285,7 @@ class _Reading:
         return row.get("value", Absent.VIEW if row.get("view") else Absent.MISSING)
 
     def closed(self, i: int, row: dict[str, Any]) -> tuple[int, ...] | None:
-        """The positions of detached operands; ``None``: all."""
+        """Return the positions of detached operands; ``None`` stands for all."""
         if row.get("closed"):
             return None
         edges = [

@@ -29,24 +29,24 @@ from reactgrad.ops import Index as Index
 from reactgrad.scheduler import CLEAN, MAYBE, STALE, CollectorPause
 from reactgrad.values._storage import MISSING, frozen_copy
 
-# Shape rules of indices make arrays of this many elements at most when a graph is restored.
+# The largest arrays that shape rules of indices may make while a graph is restored, in elements.
 MOST_SAMPLED = 1 << 20
 
 
 def restore(state: State, make: Callable[[int], C], *, adopt: bool = False) -> C:
-    """A new graph in this state.
+    """Return a new graph in this state.
 
-    Named and kept nodes live as long as the graph. Nobody holds the others yet: they are there,
-    in ``graph.nodes`` too, and go when a Var of theirs was taken and let go.
+    Named and kept nodes live as long as the graph. The others have no handle yet: they exist, also
+    in ``graph.nodes``, and die once a Var of theirs was taken and released.
 
     Parameters
     ----------
     state
         From ``capture``, or from anywhere: it is checked.
     make
-        Makes an empty graph with a seed.
+        Returns an empty graph with a seed.
     adopt
-        Whether writeable arrays among the values may become those of the graph.
+        True if writeable arrays among the values may become those of the graph.
 
     Raises
     ------
@@ -59,7 +59,10 @@ def restore(state: State, make: Callable[[int], C], *, adopt: bool = False) -> C
 
 
 class _Restoring:
-    """One restoring of a state, in steps that follow each other; a node's slot is its number."""
+    """One restoring of a state, in steps that follow each other.
+
+    The slot of a node is its number in the state.
+    """
 
     def __init__(self, state: State, graph: Any, adopt: bool) -> None:
         self.state = state
@@ -86,7 +89,7 @@ class _Restoring:
         return LoadError(f"node {self.state.label(node)!r} {says}")
 
     def add_nodes(self) -> None:
-        """The rows of all nodes, still without edges."""
+        """Add the rows of all nodes, without edges."""
         state, host, scheduler = self.state, self.graph._host, self.graph._scheduler
         site = user_site()
         for node, definition in enumerate(self.of):
@@ -97,7 +100,7 @@ class _Restoring:
             else:
                 self.check_computed(node, value)
             scheduler.add((), leaf=leaf, valued=leaf and valued)
-            op: Any = definition  # a choice gets its own when the nodes that it knows are there
+            op: Any = definition  # a choice gets its op once its branches exist
             attrs: tuple[Any, ...] = ()
             if isinstance(definition, Computation):
                 op, attrs = definition.op, definition.attrs
@@ -115,6 +118,7 @@ class _Restoring:
         topology.next_serial = state.next_serial
 
     def check_leaf(self, node: int, value: Any) -> None:
+        """Check the row of a leaf."""
         kind, found = self.of[node], self.specs[node]
         if self.parents[node] or self.records[node] is not None:
             raise self.wrong(node, "is a leaf and has parents")
@@ -128,6 +132,7 @@ class _Restoring:
             raise self.wrong(node, "is a mode, and not the one of its graph, train or eval")
 
     def check_computed(self, node: int, value: Any) -> None:
+        """Check the row of a computed node."""
         record, parents = self.records[node], self.parents[node]
         if node in self.pinned:
             if record != () or isinstance(value, Absent):
@@ -146,7 +151,7 @@ class _Restoring:
                     raise self.wrong(node, "was computed from a version that does not exist yet")
 
     def stored(self, node: int, value: Any) -> Any:
-        """A value as its node stores it, held against what is known of it."""
+        """Return a value as its node stores it, checked against the node's spec."""
         found = self.specs[node]
         if found is None:
             return frozen_copy(value) if type(value) is np.ndarray else value
@@ -176,6 +181,7 @@ class _Restoring:
                 relink(node, parents)
 
     def add_what_some_have(self) -> None:
+        """Add everything that only some nodes have: names, pins, cutoffs and so on."""
         graph, state, host = self.graph, self.state, self.graph._host
         for node, name in state.names:
             host.name_of[node] = name
@@ -233,7 +239,7 @@ class _Restoring:
         )
 
     def check_choice(self, node: int, condition: int) -> None:
-        """What a choice passes on is checked whenever it runs."""
+        """Check a choice by its spec and condition; its value is checked whenever it runs."""
         found = self.specs[node]
         if found is not None and (found.weak is not None or not found.known):
             raise self.wrong(node, f"promises {found!r}, which is no array")
@@ -242,6 +248,7 @@ class _Restoring:
             raise self.wrong(node, "chooses by another node than its first operand")
 
     def check_pattern(self, node: int, pattern: Spec) -> None:
+        """Check a declared shape against the spec of its leaf."""
         found = self.specs[node]
         if not isinstance(self.of[node], Leaf) or pattern.weak is not None:
             raise self.wrong(node, "declares a shape, and is no leaf of arrays")
@@ -254,7 +261,7 @@ class _Restoring:
             raise self.wrong(node, f"declares {pattern!r} and holds {found!r}")
 
     def check_specs(self, order: list[int]) -> None:
-        """Shapes and dtypes are those that the rules of the ops give."""
+        """Check that shapes and dtypes are those that the rules of the ops give."""
         for node in order:
             definition, found = self.of[node], self.specs[node]
             if isinstance(definition, Leaf | Choice) or node in self.pinned:
@@ -282,12 +289,12 @@ class _Restoring:
                 raise self.wrong(node, f"is listed as {found!r}; its op gives {expected!r}")
 
     def promised(self, node: int, definition: Lifted | Output) -> Spec | None:
-        """What a function says of its result, or of one of them."""
+        """Return the spec that a function declares for its result, or for one of its outputs."""
         if isinstance(definition, Lifted):
             return definition.declared
         (function,) = self.parents[node]
         operands = [self.specs[operand] for operand in self.parents[function]]
-        if not operands:  # it is pinned, and what it said before holds
+        if not operands:  # it is pinned, and the former spec still holds
             return self.specs[node]
         try:
             return self.of[function].promised(definition.index, operands)
@@ -295,7 +302,9 @@ class _Restoring:
             raise self.wrong(node, f"does not fit what its function gets: {error}") from error
 
     def check_output(self, node: int, definition: Output) -> None:
-        """Outputs are those of functions that have several, or what these have saved."""
+        """Check that an output belongs to a function with several, or is one of those that it has
+        saved.
+        """
         of = [self.of[parent] for parent in self.parents[node]]
         function = of[0] if len(of) == 1 else None
         outputs = function.outputs if isinstance(function, Lifted) else None
@@ -309,7 +318,7 @@ class _Restoring:
             raise self.wrong(node, "is not listed as its function's output")
 
     def show_views(self, order: list[int]) -> None:
-        """Let values that are views show their parents'."""
+        """Bind values that are views to those of their parents."""
         host = self.graph._host
         for node in order:
             if self.state.values[node] is not Absent.VIEW:
@@ -330,13 +339,13 @@ class _Restoring:
                     raise self.wrong(node, f"cannot be a view: {error}") from error
 
     def mark(self, order: list[int]) -> None:
-        """Marks that say what the versions say."""
+        """Set marks according to the versions."""
         scheduler, data = self.graph._scheduler, self.graph._host.data
         staleness, matches = scheduler.staleness, scheduler.versions.matches
         mark, cutoffs = staleness.mark, staleness.cutoffs
         for node in order:
             if scheduler.leaf[node]:
-                continue  # since it was added: clean with a value, else stale
+                continue  # set when it was added: clean with a value, else stale
             above = [parent for parent in self.parents[node] if mark[parent] != CLEAN]
             certain = not matches(node) or any(
                 mark[parent] == STALE and parent not in cutoffs for parent in above
@@ -347,7 +356,7 @@ class _Restoring:
 
 
 def _split(flat: Column, counts: Column) -> list[Any]:
-    """The entries of each node as a tuple; ``None`` for a count of -1."""
+    """Return the entries of each node as a tuple; ``None`` for a count of -1."""
     numbers = flat.tolist()
     parts: list[tuple[int, ...] | None] = []
     at = 0
@@ -358,7 +367,9 @@ def _split(flat: Column, counts: Column) -> list[Any]:
 
 
 def _quickly_inferred(operands: list[Spec], attrs: tuple[Any, ...]) -> bool:
-    """Whether a shape rule allocates little: those of array indices make a sample of the result."""
+    """Return whether a shape rule allocates little: the rule of array indices makes a sample of the
+    result.
+    """
     index = attrs[0] if attrs else None
     if not isinstance(index, Index) or index.basic:
         return True

@@ -1,4 +1,4 @@
-"""From a snapshot of a graph to a file, all or nothing."""
+"""From a snapshot of a graph to a file, which appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def save(graph: Any, path: str | os.PathLike[str]) -> None:
 
 
 def pack(state: State) -> tuple[dict[str, Any], Tensors]:
-    """A state as a manifest and tensors."""
+    """Return a state as a manifest and tensors."""
     return _Packing(state).packed()
 
 
@@ -59,6 +59,7 @@ class _Packing:
         self.objects: list[Any] = []
 
     def packed(self) -> tuple[dict[str, Any], Tensors]:
+        """Return the manifest and the tensors."""
         state, writer, tensors = self.state, self.writer, self.tensors
         definitions, definition = self.definitions()
         pinned = {node for node, _, _ in state.pins}
@@ -68,7 +69,8 @@ class _Packing:
             if isinstance(state.definitions[place], Leaf)
         }
         form = [self.value(node, value, node in given) for node, value in enumerate(state.values)]
-        # What a cutoff may have kept cannot be computed again at its version: the node runs.
+        # A value that a cutoff may have kept cannot be computed again at its version: the node has
+        # to run.
         missing = self.form("missing")
         lost = [
             node
@@ -117,7 +119,7 @@ class _Packing:
             raise SaveError(f"{what} cannot be saved: {error}.") from None
 
     def definitions(self) -> tuple[list[Any], list[int]]:
-        """What nodes are, each once, and for each node the place of it."""
+        """Return the definitions, each once, and for each node the place of its definition."""
         places: dict[str, int] = {}
         column: list[int] = []
         place_of: dict[int, int] = {}
@@ -130,6 +132,7 @@ class _Packing:
         return [json.loads(text) for text in places], column
 
     def definition(self, node: int, definition: Any) -> dict[str, Any]:
+        """Return the form of one definition; raise if it has none."""
         writer, label = self.writer, f"node {self.state.label(node)!r}"
         if isinstance(definition, Leaf):
             return {"leaf": definition.name}
@@ -180,7 +183,10 @@ class _Packing:
     # --- values
 
     def value(self, node: int, value: Any, given: bool) -> int:
-        """Store a value; the place of its form. Values that were not given can be left out."""
+        """Store a value and return the place of its form.
+
+        Values that can be computed again may be left out.
+        """
         if value is Absent.MISSING:
             return self.form("missing")
         if value is Absent.VIEW:
@@ -188,8 +194,8 @@ class _Packing:
         if type(value) is np.ndarray and value.dtype in _format.NAMES:
             axes = axes_in_memory(value)
             if axes is None and not given:
-                # A copy in another layout might add up to other bits; the node's function makes
-                # the same again.
+                # Not a copy in another layout, which might add up to other bits: the function makes
+                # the same value again.
                 return self.form("missing")
             if axes is None:
                 value, axes = np.ascontiguousarray(value), tuple(range(value.ndim))
@@ -207,6 +213,7 @@ class _Packing:
         return self.form("object")
 
     def array(self, node: int, value: np.ndarray[Any, Any], axes: tuple[int, ...]) -> int:
+        """Store an array in a tensor of its own or in a pool. Return the place of its form."""
         dtype, straight = _format.NAMES[value.dtype], axes == tuple(range(value.ndim))
         ordered = value if straight else value.transpose(axes)
         stored = to_tensor(ordered)
@@ -225,13 +232,13 @@ class _Packing:
 
 
 def _narrow(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Integers in 32 bits if they fit."""
+    """Return integers in 32 bits if they fit."""
     fits = not len(numbers) or (numbers.min() >= -(1 << 31) and numbers.max() < 1 << 31)
     return numbers.astype(np.int32 if fits else np.int64)
 
 
 def seal(manifest: dict[str, Any], tensors: Tensors) -> tuple[dict[str, str], Tensors]:
-    """Metadata and tensors of the file, with their checksum."""
+    """Return metadata and tensors of the file, with their checksum."""
     text = json.dumps(manifest, separators=(",", ":"))
     metadata = {
         "format": FORMAT,
@@ -247,7 +254,10 @@ def seal(manifest: dict[str, Any], tensors: Tensors) -> tuple[dict[str, str], Te
 
 
 def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tensors) -> None:
-    """Put a new file in place of the one at `path`: at every moment one of them is there, whole."""
+    """Replace the file at `path` by a new one.
+
+    At every moment the old one or the new one is there, whole.
+    """
     package = import_safetensors()
     metadata, tensors = seal(manifest, tensors)
     with named_as(path):
@@ -255,9 +265,11 @@ def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tenso
 
 
 def _write(target: Path, package: Any, tensors: Tensors, metadata: dict[str, str]) -> None:
+    """Write a file and put it in the place of `target`."""
     if target.exists() and not target.is_file() and not target.is_dir():
         raise SaveError(f"{target} is no regular file, and would be replaced by one: name another.")
-    # A folder of our own beside the target: safetensors, too, puts its file in place by renaming.
+    # Written in a folder beside the target, then renamed: a rename within a file system is atomic.
+    # The folder is ours since safetensors, too, renames a file of its own into place.
     start = os.fsdecode(os.fsencode(target.name)[:100])  # names have a limit in bytes
     folder = Path(tempfile.mkdtemp(prefix=f".{start}.", suffix=".tmp", dir=target.parent))
     try:
@@ -280,7 +292,7 @@ def _write(target: Path, package: Any, tensors: Tensors, metadata: dict[str, str
 
 
 def _mode(target: Path, probe: Path) -> int:
-    """The permissions of the present file, or those that any new file gets."""
+    """Return the permissions of the present file, or those that any new file gets."""
     try:
         return target.stat().st_mode & 0o777
     except FileNotFoundError:
@@ -289,7 +301,7 @@ def _mode(target: Path, probe: Path) -> int:
 
 
 def _sync(path: Path) -> None:
-    """Have what was written reach the disk; folders cannot be opened for that everywhere."""
+    """Make what was written reach the disk, where the system can open the path for that."""
     try:
         opened = os.open(path, os.O_RDONLY)
     except PermissionError:

@@ -1,12 +1,11 @@
-"""All that a graph is, as one immutable snapshot; and a graph made of such a snapshot.
+"""Everything that a graph is, as one immutable snapshot.
 
-Nodes are numbered in order of creation. ``State`` holds one column for each thing that every node
-has, and pairs of a node and something for what only some have. Gradient programs are not part of
-it: what only they keep alive is left out and is built anew when it is asked for. Nor are observers,
-hooks, ``.grad`` and stored errors: a node that raised, or caught what another one raised, runs again.
-
-Marks are not part of it either: versions are the truth (rule E16), and ``restore`` derives the
-marks from them.
+Nodes are numbered in order of creation. ``State`` holds one column for each property that every
+node has, and pairs of a node and an entry for properties that only some have. Gradient programs are
+not part of it: nodes that only they keep alive are left out and built again when a gradient is
+asked for. Nor are observers, hooks, ``.grad`` and stored errors: a node that raised, or caught an
+error of another one, runs again. Nor are marks: versions are the truth (rule E16 of the design),
+and ``restore`` derives the marks from them.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from reactgrad.ops import Slot as Slot
 
 
 class Absent(Enum):
-    """Why a snapshot has no value of a node."""
+    """The reason why a snapshot has no value of a node."""
 
     # Not set, or not needed: a stale node runs before it is read, a clean one whose value was
     # released is computed again at its version (rule E17).
     MISSING = "missing"
-    VIEW = "view"  # the value is a view of that of the first parent
+    VIEW = "view"  # a view of the first parent's value
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Choice(Enum):
 
     @property
     def name(self) -> str:
-        """As ops have one."""
+        """A name, as ops have one."""
         return self.value
 
 
@@ -84,27 +83,27 @@ class State:
     Attributes
     ----------
     seed, next_serial, max_bytes
-        Of the graph: the seed of its random nodes; the number of the next node; its memory budget.
+        The graph's seed of random nodes, the serial of its next node, and its memory budget.
     definitions, specs
-        What nodes are, and what is known of their values; each stands here once.
+        The definitions and specs of nodes, each listed once.
     definition, spec
-        For each node its place in these.
+        For each node the positions of its definition and spec in these lists.
     serial, rank, version
-        The number of its creation, its topological rank, its value version.
+        The node's serial, its topological rank, its value version.
     parents, parent_count
-        The parents of all nodes one after the other, and how many are whose.
+        The parents of all nodes one after the other, and the number of parents of each node.
     records, record_count
         Likewise the versions of the parents that values were computed from; -1: no record.
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
     names, scopes, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns,
     dtypes, floats, pins, choices, dynamic
-        What some nodes have: names; the scope that they were built in; being kept alive; having to
+        Entries for some nodes: names; the scope that they were built in; being kept alive; having to
         run whatever the versions say; frozen; ``retain_grad``; shared constants; detached edges
-        (``None``: all); cutoffs; a value that a cutoff may have kept which is there no more
+        (``None``: all); cutoffs; a value that a cutoff may have kept and that has been released
         (``Host.former_cutoffs``); declared shapes; declared dtypes; inputs whose integers count as
-        floats; for pinned nodes, what they were computed from; what nodes choose by and between; how many
-        parents are arguments where the others were read on the way.
+        floats; parents of pinned nodes; the condition and the branches of choices; how many
+        parents of a function are arguments, where it has read the others.
     """
 
     seed: int
@@ -143,7 +142,7 @@ class State:
         return len(self.serial)
 
     def label(self, node: int) -> str:
-        """The name of a node, for messages."""
+        """Return the name of a node, for messages."""
         for other, name in self.names:
             if other == node:
                 return name
@@ -156,7 +155,7 @@ class State:
 
 
 def column(numbers: Any) -> Column:
-    """A read-only column of integers."""
+    """Return a read-only column of integers."""
     made = np.array(numbers, np.int64)
     made.flags.writeable = False
     return made

@@ -2,7 +2,7 @@
 
 ``Network.create(genome, config)``
     One network: ``activate`` it for one sample or many, ``update`` it to a mutated genome, ``fork`` it
-    for a child, ask ``net[key]`` for the node of a neuron. ``FeedForwardNetwork`` is the same with the
+    for a child; ``net[key]`` is the node of a neuron. ``FeedForwardNetwork`` is the same with the
     attributes of neat-python's, ``RecurrentNetwork`` has memory.
 ``evaluate(genomes, X, config)``
     A whole population on shared samples, with numba on ``rg.get_num_threads()`` threads; an ``Evaluator``
@@ -10,23 +10,26 @@
 ``fit(genome, X, y, config)``
     Trains weights, biases and responses by gradient.
 ``GenomeError``
-    Says what is wrong with a genome.
+    Raised for a genome that is no network; names the fault and the gene.
 
-All takes the genomes and configs of neat-python (extra ``neat``); with numba (extra ``jit``) neurons are
-compiled loops. Of neat-python's networks ``FeedForwardNetwork`` and ``RecurrentNetwork`` are here;
+All of them take the genomes and configs of neat-python (extra ``neat``). With numba (extra ``jit``) neurons
+are compiled loops. Of neat-python's networks ``FeedForwardNetwork`` and ``RecurrentNetwork`` are here;
 those of continuous time and of spikes are not.
 
 ``rg.load`` of a graph that holds neurons needs ``import reactgrad.neat`` first; it gives the graph, not
 the network.
 
-- ``_phenotype``                  what a genome expresses, read without neat-python
-- ``_weigh``, ``_activations``, ``_aggregations``  what neurons compute, with neat-python's formulas
-- ``_compiled``, ``_loops``       the same as loops that numba has compiled, bound to nodes or without any
-- ``_neuron``, ``_samples``, ``_keys``  a neuron as nodes, or its value; samples as columns; nodes by their keys
-- ``_network``                    ``Network``: a feed-forward network that follows its genome
-- ``_recurrent``                  ``RecurrentNetwork``: step by step, or unrolled over a sequence
-- ``_evaluate``                   populations, in which what relatives compute alike is computed once
-- ``_fit``                        gradient steps on the numbers of a genome
+- ``_phenotype``: the neurons that a genome expresses, read without neat-python.
+- ``_weigh``, ``_activations``, ``_aggregations``: the ops of neurons, with neat-python's formulas.
+- ``_compiled``, ``_loops``: the same as loops compiled by numba, bound to nodes or called without any.
+- ``_neuron``: a neuron as nodes, or its value alone.
+- ``_samples``: samples as columns, outputs as rows.
+- ``_keys``: the names of nodes, and nodes by the keys of a genome.
+- ``_network``: ``Network``, a feed-forward network that follows its genome.
+- ``_recurrent``: ``RecurrentNetwork``, step by step, or unrolled over a sequence.
+- ``_evaluate``: populations, in which neurons that compute the same are computed once.
+- ``_fit``: gradient steps on the numbers of a genome.
+- ``_errors``: ``GenomeError``.
 """
 
 from reactgrad.neat._errors import GenomeError as GenomeError

@@ -1,9 +1,9 @@
 """The 18 activation functions of neat-python: one row each, the function and its slope.
 
-A function is neat-python's formula, with its clamps and with its answers to NaN (``np.fmin`` and
-``np.fmax`` ignore NaN as its ``min`` and ``max`` do), on whole arrays. Where it has no answer but raises,
-``OverflowError`` of a square or a cube, ours is infinite. A slope is written for arrays and for Vars
-alike, so that the same formula is a kernel and what higher derivatives are made of.
+A function is neat-python's formula, with its clamps and its answers to NaN (``np.fmin`` and
+``np.fmax`` ignore NaN as its ``min`` and ``max`` do), on whole arrays. Where neat-python raises
+``OverflowError``, for a square or a cube, ours is infinite. A slope is written for arrays and for
+Vars alike, so that one formula serves as the kernel and for higher derivatives.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _clamp(z: Any, limit: float) -> Any:
 
 
 def _inside(z: Any, limit: float, slope: Any) -> Any:
-    """`slope` where a clamp at `limit` lets `z` pass."""
+    """Return `slope` where a clamp at `limit` lets `z` pass, else 0."""
     return np.where(np.abs(z) <= limit, slope, 0.0)
 
 
 def _negative(z: Any) -> Any:
-    return np.minimum(z, 0.0)  # so that exp does not overflow where it is not used
+    return np.minimum(z, 0.0)  # so that exp does not overflow where its result is not used
 
 
 def _sigmoid_slope(z: Any) -> Any:
@@ -69,7 +69,7 @@ ACTIVATIONS: Final[dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]
 
 @extend.primitive("neat_activation", lambda z, function: z, elementwise=True)
 def activation(z: Any, out: Any, function: Any) -> None:
-    """An activation function by neat-python's name, or a function of a float."""
+    """Apply an activation function, by neat-python's name or as a function of a float."""
     if isinstance(function, str):
         np.copyto(out, ACTIVATIONS[function][0](z))
     else:
@@ -78,11 +78,12 @@ def activation(z: Any, out: Any, function: Any) -> None:
 
 @extend.primitive("neat_activation_slope", extend.broadcast, elementwise=True)
 def activation_slope(g: Any, z: Any, out: Any, function: str) -> None:
-    """`g` times the slope of an activation function at `z`."""
+    """Multiply `g` by the slope of an activation function at `z`."""
     np.multiply(g, ACTIVATIONS[function][1](z), out)
 
 
 def _first(g: Any, ans: Any, z: Any, function: Any) -> Any:
+    """Return the gradient or tangent of an activation; raise if its slope is not known."""
     if not isinstance(function, str):
         name = getattr(function, "__name__", repr(function))
         raise rg.GradientError(
@@ -93,7 +94,8 @@ def _first(g: Any, ans: Any, z: Any, function: Any) -> Any:
 
 
 def _second(h: Any, ans: Any, g: Any, z: Any, function: str) -> Any:
-    at = z * 1.0  # a node of its own: other ways from z to g are not meant
+    """Return the derivative of a slope by `z`, times `g` and `h`."""
+    at = z * 1.0  # a new node: no other path from z to g may count
     slope = ACTIVATIONS[function][1](at)
     if not isinstance(slope, rg.Var):
         return None

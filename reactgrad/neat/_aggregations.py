@@ -1,8 +1,9 @@
-"""The aggregation functions of neat-python other than the sum, of weighted sources, arrays or Vars.
+"""The aggregation functions of neat-python other than the sum, on arrays or Vars of weighted
+sources.
 
 Nearly all neurons of all networks add up; that is one op, see ``_weigh``. Ties share a gradient
-evenly, as in reductions. A NaN among what is taken in makes the result NaN, where Python's ``max``, ``min``
-and ``sorted``, and so neat-python, give one of the others, depending on their order.
+evenly, as in reductions. A NaN among the sources makes the result NaN, where Python's ``max``,
+``min`` and ``sorted``, and so neat-python, give one of the others, depending on their order.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ def _median(values: Sequence[Any]) -> Any:
 
 @extend.primitive("neat_median", extend.broadcast)
 def median(*values: Any, out: Any) -> None:
-    """The middle one of several values, or the mean of the middle two, sample by sample."""
+    """Compute the middle one of several values, or the mean of the middle two, sample by sample."""
     np.copyto(out, _median(values))
 
 
 @extend.primitive("neat_median_share", lambda *specs, i: extend.broadcast(*specs))
 def median_share(*values: Any, out: Any, i: int) -> None:
-    """How much of value `i` is in the median; does not change in between."""
+    """Compute the part that value `i` has in the median, which is constant almost everywhere."""
     ordered = _sorted(values)
     low, high = ordered[(len(values) - 1) // 2], ordered[len(values) // 2]
     share = np.zeros_like(low)
@@ -85,7 +86,7 @@ def _broadcast_or_number(*values: extend.Spec, function: Any) -> extend.Spec:
 
 @extend.primitive("neat_aggregate", _broadcast_or_number)
 def aggregate_by(*values: Any, out: Any, function: Any) -> None:
-    """A function of a list of floats, sample by sample."""
+    """Apply a function of a list of floats, sample by sample."""
     out.flat = _by_sample(function, values)
 
 
@@ -95,7 +96,7 @@ def _by_sample(function: Any, values: Sequence[Any]) -> list[float]:
 
 
 def aggregate(function: Any, genes: Any, sources: Sequence[Any]) -> Any:
-    """bias + response * what `function` makes of the weighted sources, as a Var or as an array."""
+    """Return bias + response * `function` of the weighted sources, as a Var or as an array."""
     weighted = [source * genes[i + 2] for i, source in enumerate(sources)]
     if isinstance(function, str):
         several, none = AGGREGATIONS[function]

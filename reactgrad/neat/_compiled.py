@@ -1,6 +1,7 @@
-"""How neurons are computed where numba is installed: by compiled loops (``_loops``).
+"""Neurons computed by compiled loops (``_loops``), where numba is installed.
 
-The ops of neurons are bound to them in graphs with ``jit``; without a graph, ``Neurons`` calls them.
+The ops of neurons are bound to the loops in graphs with ``jit``; without a graph, ``Neurons`` calls
+them.
 """
 
 from __future__ import annotations
@@ -24,28 +25,30 @@ _HAS_NUMBA: Final = find_spec("numba") is not None
 
 
 def new_graph() -> rg.Graph:
-    """A graph that computes by compiled loops, where numba is installed."""
+    """Return a graph that computes by compiled loops, where numba is installed."""
     return rg.Graph(jit=_HAS_NUMBA)
 
 
 class Neurons:
-    """Computes neurons without nodes: a row of all samples each, of one if they are the same in all."""
+    """Computes neurons without nodes: a row for each, with an element a sample, or one if it is the
+    same in all.
+    """
 
     def __init__(self, samples: int) -> None:
         self._each, self._same = extend.Sheet(samples), extend.Sheet(1)
-        # What is taken in by one neuron after the other.
+        # Rows for what a neuron takes in, used by one neuron after the other.
         self._potentials = [one.row() for one in (self._same, self._each)]
 
     def given(self, values: Any) -> extend.Row:
-        """An input."""
+        """Return the row of an input."""
         return self._each.row(values)
 
     def new(self, sources: Sequence[extend.Row]) -> extend.Row:
-        """A row for a neuron that is computed from these."""
+        """Return a row for a neuron that is computed from these."""
         return (self._each if any(one.step for one in sources) else self._same).row()
 
     def compute(self, neuron: Neuron, sources: Sequence[extend.Row], out: extend.Row) -> None:
-        """Compute a neuron; the value is there after ``finish``."""
+        """Compute a neuron; its value is there after ``finish``."""
         call = (self._each if out.step else self._same).call
         potential = self._potentials[out.step > 0]
         if _HAS_NUMBA and neuron.aggregation == "sum":
@@ -60,12 +63,12 @@ class Neurons:
             activate(neuron, potential.array, out.array)
 
     def forget(self) -> None:
-        """Make none of the calls that are left."""
+        """Drop all calls that were not made yet."""
         self._same.forget()
         self._each.forget()
 
     def finish(self) -> None:
-        """Make all calls that are left."""
+        """Make all calls that were not made yet."""
         if _HAS_NUMBA:
             self._same.play()
             self._each.play()
@@ -84,7 +87,9 @@ def _call(name: str, out: Any, operands: Sequence[Any], data: int = 0) -> Step:
 
 
 def _is_repeated(g: Any) -> bool:
-    """Whether all elements are one in memory, a view, where a loop would take one after the other."""
+    """Return whether all elements are one in memory, a view with strides of 0, which a loop cannot
+    step through.
+    """
     return g.size > 1 and not any(g.strides)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a genome."""
+"""The error for genomes that are no networks."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from reactgrad import ReactgradError
 
 
 class GenomeError(ReactgradError, ValueError):
-    """A genome that is no network: it names what is wrong, and in which gene."""
+    """A genome is no network. The message names the fault and the gene."""

@@ -1,9 +1,9 @@
-"""A whole population on shared data: what several genomes compute alike is computed once.
+"""A whole population on shared data, in which neurons that compute the same are computed once.
 
-A neuron is told by what it computes: its functions, its genes, and which neurons it computes from, told
-the same way. Neurons of two genomes that agree in this have the same values, so they are computed once,
-whoever their common ancestor was: children share with both parents, copies are free, and generations share with
-the one before.
+A neuron is identified by what it computes: its functions, its genes, and the neurons it computes
+from, which are identified in the same way. Neurons of two genomes that agree in this have the same
+values, so they are computed once, whatever their common ancestor was: children share with both
+parents, copies are free, and generations share with the one before.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from reactgrad.neat._samples import columns, rows
 
 
 class Evaluation(NamedTuple):
-    """What a population computed.
+    """The result of evaluating a population.
 
     Attributes
     ----------
     outputs : list of array, shape (samples, outputs)
         One for each genome.
     ran : int
-        How many neurons were computed.
+        The number of neurons that were computed.
     neurons : int
-        How many there are in all genomes together: what computing each by itself would run.
+        The number of neurons in all genomes together: each would run if genomes shared nothing.
     """
 
     outputs: list[np.ndarray[Any, Any]]
@@ -42,9 +42,10 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """Evaluates populations on the same samples, and keeps what the latest one has computed.
 
-    A generation's new neurons are one program of the register machine where numba is installed (extra
-    ``jit``), else calls of NumPy; none of them is a node. Kept are the values of the neurons of the latest
-    population, each once, 8 bytes a sample; while one is computed, also those of the one before.
+    A generation's new neurons are one program of the register machine where numba is installed
+    (extra ``jit``), else calls of NumPy; none of them is a node. It keeps the values of the neurons
+    of the latest population, each once, 8 bytes a sample; while a population is computed, also
+    those of the one before.
 
     Parameters
     ----------
@@ -74,26 +75,26 @@ class Evaluator:
         given, _ = columns(X, self._keys)
         self._samples = given.shape[1]
         self._neurons = Neurons(self._samples)
-        # Each input and neuron has a number, those before zero inputs, and a value for all samples.
+        # Each input and neuron has a number (inputs negative ones) and a value for all samples.
         self._inputs = {key: ~i for i, key in enumerate(self._keys)}
         values = {~i: self._neurons.given(column) for i, column in enumerate(given)}
-        known: dict[tuple[Any, ...], int] = {}  # by what tells a neuron
+        known: dict[tuple[Any, ...], int] = {}  # by the identity of a neuron
         self._kept = values, known
         self._next = 0
         self._lock = Lock()
-        self._thread = 0  # which had the lock last
+        self._thread = 0  # the thread that had the lock last
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled is what it was made with, and no value."""
+        """Copy and pickle only the arguments that it was made with, and no value."""
         given = [self._kept[0][number].array for number in self._inputs.values()]
         return type(self), (rows(given, self._samples), self._config)
 
     def __len__(self) -> int:
-        """How many neurons' values are kept: those of the latest population."""
+        """Return the number of neurons whose values are kept: those of the latest population."""
         return len(self._kept[1])
 
     def __call__(self, genomes: Iterable[Any]) -> Evaluation:
-        """The outputs of each genome.
+        """Return the outputs of each genome.
 
         Parameters
         ----------
@@ -130,14 +131,17 @@ class Evaluator:
             try:
                 return self._evaluate(genomes)
             except BaseException:
-                self._neurons.forget()  # what is kept is that of the population before
+                self._neurons.forget()  # the values of the population before stay
                 raise
 
     def _evaluate(self, genomes: Iterable[Any]) -> Evaluation:
+        """Identify the neurons of all genomes, compute the new ones, and keep those of this
+        population.
+        """
         functions: Functions = {}
         fresh: dict[tuple[Any, ...], int] = {}
         new: list[tuple[Neuron, list[extend.Row], extend.Row]] = []
-        places: list[tuple[int, int]] = []  # of these: the keys of the neuron and of its genome
+        places: list[tuple[int, int]] = []  # for each: the keys of the neuron and of its genome
         alive: set[int] = set()
         former, known = self._kept
         values = former.copy()
@@ -187,7 +191,7 @@ class Evaluator:
 
 
 def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:
-    """Evaluate a population on shared data; what relatives compute alike is computed once.
+    """Evaluate a population on shared data. Neurons that compute the same are computed once.
 
     Parameters
     ----------
@@ -198,8 +202,8 @@ def evaluate(genomes: Iterable[Any], X: Any, config: Any) -> Evaluation:
     Returns
     -------
     Evaluation
-        With ``outputs``, one array a genome; ``ran`` and ``neurons``, how many neurons were computed
-        and how many there are.
+        With ``outputs``, one array a genome; ``ran`` and ``neurons``, the numbers of neurons computed
+        and of neurons in all.
 
     See Also
     --------

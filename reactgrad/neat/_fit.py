@@ -16,7 +16,7 @@ Loss = Callable[[rg.Var, Any], rg.Var]
 
 
 class Fit(NamedTuple):
-    """What training did.
+    """The result of training.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Fit(NamedTuple):
 
 
 def mse(outputs: rg.Var, y: Any) -> rg.Var:
-    """The mean of the squared differences."""
+    """Return the mean of the squared differences."""
     return rg.mean(rg.square(outputs - y))
 
 
@@ -46,7 +46,8 @@ def fit(
     loss: str | Loss = "mse",
     write_back: bool = True,
 ) -> Fit:
-    """Train what a genome expresses by gradient, with the steps of Adam (Kingma and Ba, 2015).
+    """Train the genes that a genome expresses by gradient, with the steps of Adam (Kingma and Ba,
+    2015).
 
     Parameters
     ----------
@@ -57,11 +58,11 @@ def fit(
     config : neat.Config
     steps : int
     learning_rate : float
-        About how far a step moves each number.
+        About the distance by which a step moves each number.
     loss : "mse" or callable
         ``loss(outputs, y)`` builds a scalar from the Var of all outputs and the array.
     write_back : bool
-        Whether the genome gets the trained numbers, to pass them on to its children (Lamarck); if not, only
+        True if the genome gets the trained numbers, to pass them on to its children (Lamarck); if not, only
         its fitness profits (Baldwin). They may leave the range that the config gives to mutations.
 
     Returns
@@ -120,7 +121,7 @@ def fit(
             f"fit was given {len(samples)} samples and {len(wanted)} rows of y. Give one for each sample."
         )
     net.activate(samples)
-    # Where nothing leads to any output they are the same in all samples.
+    # Where no input leads to any output, outputs are the same in all samples.
     outputs = rg.broadcast_to(net.outputs, wanted.shape)
     build = mse if loss == "mse" else loss
     if not callable(build):
@@ -157,6 +158,7 @@ def fit(
 
 
 def _wanted(y: Any, outputs: int) -> np.ndarray[Any, Any]:
+    """Return `y` as an array of shape (samples, outputs)."""
     try:
         array = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -172,7 +174,7 @@ def _wanted(y: Any, outputs: int) -> np.ndarray[Any, Any]:
 
 
 def _write(net: Network, genome: Any) -> None:
-    """Give the genome the numbers of its network."""
+    """Write the numbers of its network into the genome."""
     for key, neuron in net.phenotype.neurons.items():
         bias, response, *weights = neuron.genes
         genome.nodes[key].bias, genome.nodes[key].response = bias, response

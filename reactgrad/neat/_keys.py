@@ -9,17 +9,17 @@ from reactgrad.neat._phenotype import Phenotype
 
 
 def node_name(key: int) -> str:
-    """The name of the node of a neuron or an input."""
+    """Return the name of the node of a neuron or an input."""
     return f"neuron {key}" if key >= 0 else f"input {key}"
 
 
 def genes_name(key: int) -> str:
-    """The name of the node of a neuron's genes."""
+    """Return the name of the node of a neuron's genes."""
     return f"genes of {key}"
 
 
 def find(graph: rg.Graph, phenotype: Phenotype, key: Any, what: str, name: Any) -> rg.Var:
-    """The node that is called ``name(key)``.
+    """Return the node with the name ``name(key)``.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """The kernels of neurons as compiled loops, for graphs with ``jit``; see ``_compiled``.
 
-Imported only where it is used: it needs numba, which compiles it once, for all networks, and keeps that
-on disk. Formulas are those of ``_weigh`` and ``_activations``, for one element. ``exp`` and ``tanh``
-are written out, so that the compiler computes several elements at once.
+Imported only where it is used, since it needs numba, which compiles the loops once, for all
+networks, and keeps the result on disk. Formulas are those of ``_weigh`` and ``_activations``, for
+one element. ``exp`` and ``tanh`` are written out, so that the compiler computes several elements at
+once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from numba import cfunc, njit, types
 
 from reactgrad.neat._activations import SELU, SELU_ALPHA
 
-# Partial sums of so many samples stay in the nearest cache while a neuron's sources go by.
+# The number of samples whose partial sums stay in the nearest cache while a neuron's sources are
+# added.
 BLOCK = 512
 
 
@@ -29,7 +31,8 @@ def _compile(**options: Any) -> Any:
 
 @_compile(fastmath={"contract"})
 def _expm1_parts(z: Any) -> Any:
-    """s and q such that exp(z) = s + s q, where s is a power of two and q = exp(r) - 1, |r| < 0.35.
+    """Return s and q such that exp(z) = s + s q, where s is a power of two and q = exp(r) - 1, |r|
+    < 0.35.
 
     By Cody and Waite (1980): z = n log(2) + r. The sum of n and 1.5 2^52 has n in its last bits.
     """
@@ -53,7 +56,7 @@ def _expm1_parts(z: Any) -> Any:
 
 @_compile()
 def _exp(z: Any) -> Any:
-    """For z up to 700, beyond which no caller goes."""
+    """Return exp(z), for z up to 700; no caller goes beyond."""
     s, q = _expm1_parts(z)
     return s + s * q
 
@@ -68,7 +71,7 @@ def _tanh(z: Any) -> Any:
 
 @_compile()
 def _clamp(z: Any, limit: Any) -> Any:
-    """As neat-python's ``max(-limit, min(limit, z))``: NaN becomes the limit."""
+    """Return neat-python's ``max(-limit, min(limit, z))``, in which NaN becomes the limit."""
     return max(-limit, min(limit, z))
 
 
@@ -84,21 +87,19 @@ def _sign(z: Any) -> Any:
 
 @_compile()
 def _bell(z: Any) -> Any:
-    """exp(z) / (1 + exp(z))^2, which is even."""
+    """Return exp(z) / (1 + exp(z))^2, an even function."""
     tail = _exp(-abs(z))
     return tail / ((1.0 + tail) * (1.0 + tail))
 
 
-# --- loops over the elements, compiled when they are needed ------------------------------------------
-#
-# Each is written out, alike as they are: numba finds on disk only what is a function of a module. A loop
-# that a call with the function of one element makes would have that in its closure, and be compiled in
-# every process anew.
+# Each is written out although they are alike, since numba finds on disk only functions of a module.
+# A shared loop with the function of one element in its closure would be compiled again in every
+# process.
 
 
 @_compile()
 def _step(steps: Any) -> int:
-    """0 for a gradient that is the same for all samples, such as that of a sum."""
+    """Return 0 for a gradient that is the same for all samples, such as that of a sum, else 1."""
     return 1 if steps[0] else 0
 
 
@@ -354,10 +355,11 @@ def _cube_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
 
 
 def _weigh(args: Any, sizes: Any, steps: Any, count: int) -> None:
-    """Sources, genes, result."""
+    """Compute what a neuron takes in. Arguments: sources, genes, result."""
     size, genes, out = sizes[0], args[count], args[count + 1]
     bias, response = genes[0], genes[1]
     if size == 1:
+        # A zero of the genes' dtype.
         total = bias - bias
         for k in range(count):
             total += args[k][0] * genes[k + 2]
@@ -397,7 +399,7 @@ def _dot(g: Any, source: Any, size: int) -> Any:
 
 
 def _weigh_genes(args: Any, sizes: Any, steps: Any, count: int) -> None:
-    """Gradient, sources, genes, result."""
+    """Compute the gradient for genes. Arguments: gradient, sources, genes, result."""
     size, g, genes, out = sizes[0], args[0], args[count + 1], args[count + 2]
     out[0] = _sum(g, size)
     out[1] = 0.0
@@ -409,7 +411,7 @@ def _weigh_genes(args: Any, sizes: Any, steps: Any, count: int) -> None:
 
 
 def _weigh_source(args: Any, sizes: Any, steps: Any, i: int) -> None:
-    """Gradient, genes, result."""
+    """Compute the gradient for source `i`. Arguments: gradient, genes, result."""
     g, genes, out = args[0], args[1], args[2]
     factor = genes[1] * genes[i + 2]
     for j in range(sizes[0]):
@@ -461,7 +463,7 @@ LOOPS: Final = {
 
 @cache
 def address(name: str, dtype: str) -> int | None:
-    """Where the loop of this name for floats of a dtype begins; ``None`` if there is none."""
+    """Return the address of the compiled loop of this name for a dtype; ``None`` if there is none."""
     of = {"d": types.float64, "f": types.float32}.get(dtype)
     if of is None:
         return None

@@ -19,32 +19,34 @@ from reactgrad.neat._samples import columns, side_by_side
 
 
 def _plain(phenotype: Phenotype) -> dict[str, Any]:
-    """A phenotype in a form that files can hold."""
+    """Return a phenotype in a form that files can hold."""
     neurons = tuple([(key, *one) for key, one in phenotype.neurons.items()])
     return {"inputs": phenotype.inputs, "outputs": phenotype.outputs, "neurons": neurons}
 
 
 class Network:
-    """A feed-forward network of a genome, as a graph that keeps what a mutation does not touch.
+    """A feed-forward network of a genome, as a graph that keeps every value that a mutation does
+    not reach.
 
-    Made by ``Network.create``. Each neuron is a node, ``network[key]``: the activation of what it takes
-    in, its parent, which is computed from its sources and from its genes, an array of bias, response and
-    weights in the order of its connections. Values have one element a sample. What ``activate`` is given
-    is set where it differs from the samples before: to give the same ones again runs nothing.
+    Made by ``Network.create``. Each neuron is a node, ``network[key]``: the activation of its one
+    parent, the weighted sum or other aggregation, which is computed from its sources and its genes,
+    an array of bias, response and weights in the order of its connections. Values have one element
+    a sample. ``activate`` sets only the inputs that differ from the samples before: giving the same
+    ones again runs nothing.
 
-    The graph has ``jit`` where numba is installed: neurons are compiled loops then, whose results agree
-    with NumPy's to 1e-12. ``net.graph.jit = False`` does without, ``net.graph.jit = 2`` takes two threads.
-
-    It pays for many samples, and where little changes from one activation to the next; for a few samples
-    that are new each time a loop over Python numbers, as neat-python's, is faster. ``activate`` may be
-    called from several threads, which take turns. A copy, also by ``pickle``, is a network of its own with
-    the same genes; ``net.fork()`` shares the values. ``net.graph`` can be saved and drawn, and
-    ``rg.to_networkx(net.graph)`` is its graph for networkx.
+    The graph has ``jit`` where numba is installed: neurons are compiled loops then, whose results
+    agree with NumPy's to 1e-12. ``net.graph.jit = False`` does without, ``net.graph.jit = 2`` takes
+    two threads. It pays for many samples, and where little changes from one activation to the next;
+    for a few samples that are new each time a loop over Python numbers, as neat-python's, is
+    faster. ``activate`` may be called from several threads, which take turns. A copy, also by
+    ``pickle``, is a separate network with the same genes; ``net.fork()`` shares the values.
+    ``net.graph`` can be saved and drawn, and ``rg.to_networkx(net.graph)`` is its graph for
+    networkx.
 
     Attributes
     ----------
     graph : rg.Graph
-        Its nodes have names, by which the network finds them, so leave them: ``"input -1"``, ``"neuron 0"``,
+        Its nodes have names, by which the network finds them: do not change ``"input -1"``, ``"neuron 0"``,
         ``"genes of 0"``, ``"outputs"``. They live as long as the network: hold it, not the graph alone.
 
     Examples
@@ -71,13 +73,15 @@ class Network:
         self.graph = graph = new_graph()
         self._config = config
         self._run: rg.Run | None = None
-        # All that describes the network is in the graph, so that a failed transaction gives it back.
+        # Everything that describes the network is in the graph, so that a failed transaction
+        # restores it.
         bare = Phenotype(phenotype.inputs, phenotype.outputs, {})
         self._phenotype = graph.input(_plain(bare), name="phenotype")
         self._known = self._phenotype.value, bare
         self._inputs = [graph.input(np.zeros(1), name=node_name(key)) for key in phenotype.inputs]
         self._given = np.zeros((0, 0))
-        # What a fork has from before keeps nodes alive that are not in use any more, unless removed.
+        # In a fork, nodes from before the fork stay alive when they are not used any more, unless
+        # they are removed.
         self._is_fork = False
         self._lock = RLock()
         self._become(phenotype)
@@ -86,7 +90,7 @@ class Network:
     def create(
         cls, genome: Any, config: Any, unique_value: Any = False, random_values: bool = False
     ) -> Any:
-        """The network of a genome.
+        """Return the network of a genome.
 
         Parameters
         ----------
@@ -97,7 +101,7 @@ class Network:
         unique_value : float, optional
             A weight for all connections; written into the genome, as neat-python does.
         random_values : bool
-            Whether the weights are drawn anew, from -1 to 1; written into the genome, too.
+            True if the weights are drawn anew, from -1 to 1; written into the genome, too.
 
         Returns
         -------
@@ -120,7 +124,7 @@ class Network:
         return cls(feed_forward(genome, config), config)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled is what the network computes, with the genes that it has, and no value."""
+        """Copy and pickle what the network computes, with its present genes, and no value."""
         with self._lock:
             known = replace(self.phenotype, neurons=self._neurons())
         return type(self), (known, self._config)
@@ -133,15 +137,15 @@ class Network:
     # --- values ------------------------------------------------------------------------------
 
     def __contains__(self, key: object) -> bool:
-        """Whether this is the key of a neuron or an input."""
+        """Return whether this is the key of a neuron or an input."""
         return key in self.phenotype.neurons or key in self.phenotype.inputs
 
     def __iter__(self) -> Iterator[int]:
-        """The keys of the inputs, and of the neurons, each behind its sources."""
+        """Iterate over the keys of the inputs, then of the neurons, each after its sources."""
         return iter((*self.phenotype.inputs, *self.phenotype.neurons))
 
     def __getitem__(self, key: int) -> rg.Var:
-        """The node of a neuron or an input, by its key in the genome.
+        """Return the node of a neuron or an input, by its key in the genome.
 
         Raises
         ------
@@ -153,7 +157,7 @@ class Network:
         return find(self.graph, self.phenotype, key, "net[{}]", node_name)
 
     def genes(self, key: int) -> rg.Var:
-        """The bias, the response and the weights of a neuron, in an array.
+        """Return the node of a neuron's bias, response and weights, in an array.
 
         Raises
         ------
@@ -168,9 +172,9 @@ class Network:
 
     @property
     def phenotype(self) -> Phenotype:
-        """What the genome expresses."""
+        """The neurons that the genome expresses."""
         plain, known = self._known
-        if self._phenotype.value is not plain:  # a transaction has failed
+        if self._phenotype.value is not plain:  # a failed transaction has restored an earlier one
             plain = self._phenotype.value
             neurons = {key: Neuron(*one) for key, *one in plain["neurons"]}
             known = Phenotype(plain["inputs"], plain["outputs"], neurons)
@@ -195,7 +199,9 @@ class Network:
         return tuple([int(name[7:]) for name in names if name.startswith("neuron ")])
 
     def activate(self, inputs: Any) -> Any:
-        """The outputs for one sample or for many, computing the neurons that are stale.
+        """Return the outputs for one sample or for many.
+
+        Only neurons that are stale are computed.
 
         Parameters
         ----------
@@ -224,11 +230,14 @@ class Network:
             self._given = given
         if alone:
             return value.ravel().tolist()
-        # Where nothing leads to any output they are the same in all samples.
+        # Where no input leads to any output, outputs are the same in all samples.
         return value if value.ndim == 2 else np.broadcast_to(value, (given.shape[1], len(value)))
 
     def _changed(self, given: np.ndarray[Any, Any]) -> dict[rg.Var, Any]:
-        """What is given to inputs that hold something else; told by the bits, so that a NaN is a NaN."""
+        """Return new values for inputs that hold something else.
+
+        Bits are compared, so that NaN equals NaN.
+        """
         before = self._given
         if before.shape != given.shape:
             return dict(zip(self._inputs, given, strict=True))
@@ -236,19 +245,21 @@ class Network:
         return {
             var: row
             for var, row, new in zip(self._inputs, given, differs, strict=True)
-            # What was given the last time may have been set to something else since.
+            # An input may have been set to something else since the last call.
             if new or var.value.tobytes() != row.tobytes()
         }
 
     # --- evolution ---------------------------------------------------------------------------
 
     def update(self, genome: Any) -> None:
-        """Become the network of another genome, or of this one after a mutation, by what differs.
+        """Become the network of another genome, or of this one after a mutation.
 
-        What the difference does not reach keeps its values and versions. ``net[key]`` and ``net.genes(key)``
-        are the same nodes as long as the neuron lives, and gradients and what else you have computed from them
-        follow. Genes that were set in the graph, ``net.genes(key).set(...)``, are left where the genome has
-        not changed: see ``adopt``.
+        Only differences are changed.
+
+        What the difference does not reach keeps its values and versions. ``net[key]`` and
+        ``net.genes(key)`` stay the same nodes as long as the neuron lives, and gradients and
+        everything else that you have computed from them follow. Genes that were set in the graph,
+        ``net.genes(key).set(...)``, are left where the genome has not changed: see ``adopt``.
 
         Parameters
         ----------
@@ -278,7 +289,7 @@ class Network:
             self._become(phenotype)
 
     def fork(self, genome: Any = None) -> Any:
-        """A twin that shares all values, for a child.
+        """Return a twin that shares all values, for a child.
 
         Parameters
         ----------
@@ -318,7 +329,7 @@ class Network:
         return child
 
     def adopt(self) -> None:
-        """Take note of genes that were set in the graph, ``net.genes(key).set(...)``.
+        """Record the genes that were set in the graph, ``net.genes(key).set(...)``.
 
         ``update`` then compares with these; ``fit`` calls it.
 
@@ -330,13 +341,14 @@ class Network:
             self._describe(replace(self.phenotype, neurons=self._neurons()))
 
     def _neurons(self) -> dict[int, Neuron]:
-        """The neurons with the genes that they have in the graph."""
+        """Return the neurons with the genes that they have in the graph."""
         return {
             key: one._replace(genes=tuple(self.genes(key).value.tolist()))
             for key, one in self.phenotype.neurons.items()
         }
 
     def _become(self, phenotype: Phenotype) -> None:
+        """Change the graph to that of another phenotype, in one transaction."""
         graph, old, new = self.graph, self.phenotype.neurons, phenotype.neurons
         kept = [key for key in new if key in old]
         leaving = [key for key in old if key not in new]
@@ -352,7 +364,7 @@ class Network:
             return taken_in(new[key], genes[key], [nodes[source] for source in new[key].sources])
 
         with graph.transaction():
-            # Genes get another length where nothing is computed from them.
+            # Genes can get another length only where nothing is computed from them.
             with graph.edit():
                 for key in resized:
                     takes_in = nodes[key].parents[0]
@@ -372,7 +384,8 @@ class Network:
                     self._outputs = side_by_side(*outputs)
                 elif any(key not in old for key in phenotype.outputs):
                     self._outputs.rewire(*outputs)
-                # Whoever holds what a neuron took in does not keep it beside genes of another length.
+                # The former nodes go, even if the user holds one: their genes have another meaning
+                # now.
                 for key in rewired - resized:
                     graph.remove(*self._inner_nodes(key))
                 if self._is_fork:
@@ -388,7 +401,7 @@ class Network:
             self._describe(phenotype)
 
     def _inner_nodes(self, key: int) -> list[rg.Var]:
-        """The nodes between a neuron and its sources."""
+        """Return the nodes between a neuron and its sources."""
         stop = {self[source] for source in self.phenotype.neurons[key].sources}
         found = dict.fromkeys(self[key].parents)
         for var in (pending := list(found)):

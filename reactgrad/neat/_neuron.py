@@ -15,19 +15,19 @@ from reactgrad.neat._weigh import weigh
 
 
 def taken_in(neuron: Neuron, genes: Any, sources: Sequence[Any]) -> rg.Var:
-    """What a neuron takes in: the one operand of its activation."""
+    """Return the node of what a neuron takes in: the one operand of its activation."""
     if neuron.aggregation == "sum":
         return weigh(genes, *sources)
     return aggregate(neuron.aggregation, genes, sources)
 
 
 def activated(neuron: Neuron, potential: rg.Var) -> rg.Var:
-    """The value of a neuron."""
+    """Return the node of a neuron's value."""
     return activation(potential, function=neuron.activation)
 
 
 def take_in(neuron: Neuron, sources: Sequence[Any], out: Any) -> None:
-    """Write what a neuron takes in, without a node: from the values of its sources."""
+    """Write what a neuron takes in, without a node, from the values of its sources."""
     genes = np.array(neuron.genes)
     with np.errstate(all="ignore"):
         if neuron.aggregation == "sum":
@@ -37,6 +37,6 @@ def take_in(neuron: Neuron, sources: Sequence[Any], out: Any) -> None:
 
 
 def activate(neuron: Neuron, potential: Any, out: Any) -> None:
-    """Write the value of a neuron, without a node: from what it takes in."""
+    """Write the value of a neuron, without a node, from what it takes in."""
     with np.errstate(all="ignore"):
         activation.kernel(potential, out, neuron.activation)

@@ -1,7 +1,7 @@
-"""From a genome to what it expresses: which neurons there are, and what each computes from what.
+"""From a genome to what it expresses: the neurons, and what each is computed from.
 
-Reads genomes and configs of neat-python (or anything like them) without importing it. What a genome
-expresses is immutable, and two of them can be compared neuron by neuron.
+Genomes and configs of neat-python (or anything like them) are read without importing it. A
+phenotype is immutable, and two of them can be compared neuron by neuron.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from reactgrad.neat._activations import ACTIVATIONS
 from reactgrad.neat._aggregations import AGGREGATIONS
 from reactgrad.neat._errors import GenomeError
 
-# For each node what leads to it, with weights, in the genome's order.
+# For each node its sources with weights, in the genome's order.
 Links = dict[int, dict[int, float]]
-# By neat-python's names of an activation and an aggregation, what stands in a ``Neuron``.
+# From neat-python's names of an activation and an aggregation to the entries of a ``Neuron``.
 Functions = dict[tuple[str, str], tuple[Any, Any]]
-# Of a neuron: its key, its functions, its genes, and its links.
+# A neuron's key, functions, genes, and links.
 Read = tuple[int, tuple[Any, Any], tuple[float, ...], dict[int, float]]
 _NONE: Final[dict[int, float]] = {}
 _FLOATS: Final = frozenset((float,))
 
 
 class Neuron(NamedTuple):
-    """What a neuron computes.
+    """The computation of a neuron.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Neuron(NamedTuple):
 
     @property
     def takes_in(self) -> tuple[Any, ...]:
-        """From what it is computed, and how, without the numbers."""
+        """Its aggregation and its sources, without the numbers."""
         return self.aggregation, self.sources
 
 
 @dataclass(frozen=True)
 class Phenotype:
-    """The neurons of a network, by key; in a feed-forward network each behind its sources."""
+    """The neurons of a network, by key; in a feed-forward network each after its sources."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -62,10 +62,10 @@ class Phenotype:
 
 
 def feed_forward(genome: Any, config: Any) -> Phenotype:
-    """What neat-python's ``FeedForwardNetwork`` computes of a genome.
+    """Return the phenotype that neat-python's ``FeedForwardNetwork`` computes.
 
-    Expressed are the outputs and whatever enabled connections lead to them. A neuron without any
-    connection is constant, as in neat-python: its activation of its bias.
+    It has the outputs and all nodes from which enabled connections lead to them. A neuron without
+    any connection is constant, as in neat-python: the activation of its bias.
 
     Raises
     ------
@@ -83,10 +83,10 @@ def feed_forward(genome: Any, config: Any) -> Phenotype:
 def reading(
     genome: Any, config: Any, functions: Functions
 ) -> tuple[tuple[int, ...], tuple[int, ...], Iterator[Read]]:
-    """The same as inputs, outputs, and what is read of a neuron after the other, sources first.
+    """Return inputs, outputs, and an iterator over what was read of the neurons, sources first.
 
-    Whether its genes are finite is not looked at yet: see ``neuron``. `functions` are those that are
-    known of the config, and become more.
+    It does not check that genes are finite: see ``neuron``. `functions` holds functions of the
+    config that were looked up before; new ones are added.
     """
     inputs, outputs = _pins(genome, config)
     incoming: Links = defaultdict(dict)
@@ -98,10 +98,10 @@ def reading(
 
 
 def recurrent(genome: Any, config: Any) -> Phenotype:
-    """What neat-python's ``RecurrentNetwork`` computes of a genome at each step.
+    """Return the phenotype that neat-python's ``RecurrentNetwork`` computes at each step.
 
-    As there, a node that no enabled connection leads to is no neuron: it stays 0, whatever its bias; and
-    which nodes are needed for an output is asked of all connections, also disabled ones.
+    As there, a node that no enabled connection leads to is no neuron: it stays 0, whatever its
+    bias. All connections, also disabled ones, decide which nodes are needed for an output.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def recurrent(genome: Any, config: Any) -> Phenotype:
 
 
 def _pins(genome: Any, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The keys of the inputs and of the outputs."""
+    """Return the keys of the inputs and of the outputs."""
     if hasattr(genome, "genome_config"):
         raise DTypeError(
             "a config stands where the genome should be. Write (genome, config), as in neat-python."
@@ -156,7 +156,7 @@ def check_config(config: Any) -> None:
 
 
 def _required(inputs: Iterable[int], outputs: Iterable[int], incoming: Links) -> set[int]:
-    """The outputs and the nodes that connections lead from to them."""
+    """Return the outputs and the nodes from which connections lead to them."""
     pins, found = set(inputs), set(outputs)
     pending = list(found)
     while pending:
@@ -170,7 +170,7 @@ def _required(inputs: Iterable[int], outputs: Iterable[int], incoming: Links) ->
 def _behind_their_sources(
     genome: Any, inputs: Iterable[int], outputs: Iterable[int], incoming: Links
 ) -> list[int]:
-    """The nodes that lead to the outputs, sources first.
+    """Return the nodes that lead to the outputs, sources first.
 
     Raises
     ------
@@ -181,7 +181,8 @@ def _behind_their_sources(
     for output in outputs:
         if output in done:
             continue
-        # Those that are being walked through, outermost first, each with the links that are left.
+        # The present path, outermost first, each node with the links that are left. No recursion:
+        # genomes may be deep.
         path = {output: None}
         pending = [iter(incoming.get(output, _NONE))]
         while pending:
@@ -209,7 +210,7 @@ def _behind_their_sources(
 def _read(
     genome: Any, config: Any, keys: Iterable[int], incoming: Links, functions: Functions
 ) -> Iterator[Read]:
-    """The neurons of these keys, in this order."""
+    """Yield the neurons of these keys, in this order."""
     for key in keys:
         links = incoming.get(key, _NONE)
         gene = genome.nodes.get(key)
@@ -242,8 +243,9 @@ def _neurons(genome: Any, read: Iterable[Read]) -> dict[int, Neuron]:
 def neuron(
     genome: Any, key: int, own: tuple[Any, Any], genes: tuple[float, ...], links: dict[int, float]
 ) -> Neuron:
-    """The neuron that was read, with genes that are finite."""
-    # One NaN or infinity makes the sum one, whatever the others are; only overflow does so, too.
+    """Return the neuron that was read, after a check that its genes are finite."""
+    # A fast check: one NaN or infinity makes the sum one, too. So may an overflow, so the slow
+    # check decides.
     try:
         finite = math.isfinite(sum(genes))
     except (TypeError, OverflowError):
@@ -273,7 +275,7 @@ _OURS = {"activation": ACTIVATIONS.keys(), "aggregation": {"sum", *AGGREGATIONS}
 
 
 def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
-    """neat-python's name of a function, or the function itself if it is a user's own."""
+    """Return neat-python's name of a function, or the function itself if it is a user's own."""
     settings = config.genome_config
     known = settings.activation_defs if what == "activation" else settings.aggregation_function_defs
     if not known.is_valid(name):
@@ -287,6 +289,7 @@ def _function(genome: Any, config: Any, key: int, what: str, name: str) -> Any:
 
 
 def _missing(genome: Any, config: Any, source: int, target: int) -> GenomeError:
+    """Return the error for a connection whose source does not exist."""
     link = f"genome {genome.key}: the connection {source} -> {target} begins at"
     if source < 0:
         keys = ", ".join(map(str, config.genome_config.input_keys)) or "none"

@@ -1,4 +1,4 @@
-"""A recurrent network: each step computes all neurons from what they were one step before."""
+"""A recurrent network: each step computes all neurons from their values one step before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reactgrad.neat._samples import columns, rows
 def _stepped(
     phenotype: Phenotype, genes: Mapping[int, rg.Var], before: Mapping[int, Any]
 ) -> dict[int, rg.Var]:
-    """The neurons one step after `before`, which holds the inputs of this step."""
+    """Return the neurons one step after `before`, which holds the inputs of this step."""
     return {
         key: activated(one, taken_in(one, genes[key], [before[source] for source in one.sources]))
         for key, one in phenotype.neurons.items()
@@ -26,7 +26,7 @@ def _stepped(
 
 
 def _resting(phenotype: Phenotype) -> set[int]:
-    """The nodes that are read and never computed, which stay 0, as in neat-python."""
+    """Return the nodes that are read and never computed, which stay 0, as in neat-python."""
     read = {source for one in phenotype.neurons.values() for source in one.sources}
     return read.union(phenotype.outputs) - phenotype.neurons.keys() - set(phenotype.inputs)
 
@@ -34,11 +34,12 @@ def _resting(phenotype: Phenotype) -> set[int]:
 class RecurrentNetwork:
     """neat-python's ``RecurrentNetwork``, on a graph.
 
-    Made by ``RecurrentNetwork.create`` for one genome: it is not updated or forked. Each call of
-    ``activate`` is one step in time: inputs reach the neurons they are connected to, and all neurons change
-    at once. ``net[key]`` is the node of a neuron at the latest step, computed from its own genes and from
-    inputs that hold the step before. Genes that are set, ``net.genes(key).set(...)``, have their say from the
-    next step on: what was is not computed again. A step that fails is not made.
+    Made by ``RecurrentNetwork.create`` for one genome; it is not updated or forked. Each call of
+    ``activate`` is one step in time: inputs reach the neurons they are connected to, and all
+    neurons change at once. ``net[key]`` is the node of a neuron at the latest step, computed from
+    its own genes and from inputs that hold the step before. Genes that are set,
+    ``net.genes(key).set(...)``, count from the next step on: earlier steps are not computed again.
+    A step that fails is not made.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class RecurrentNetwork:
 
     @classmethod
     def create(cls, genome: Any, config: Any) -> RecurrentNetwork:
-        """The network of a genome.
+        """Return the network of a genome.
 
         Parameters
         ----------
@@ -98,18 +99,21 @@ class RecurrentNetwork:
         return cls(recurrent(genome, config))
 
     def __getitem__(self, key: int) -> rg.Var:
-        """The node of a neuron or of an input, by its key in the genome; raises as ``Network`` does."""
+        """Return the node of a neuron or of an input, by its key in the genome.
+
+        Raises as ``Network`` does.
+        """
         return find(self.graph, self.phenotype, key, "net[{}]", node_name)
 
     def genes(self, key: int) -> rg.Var:
-        """The bias, the response and the weights of a neuron, in an array."""
+        """Return the node of a neuron's bias, response and weights, in an array."""
         return find(self.graph, self.phenotype, key, "net.genes({})", genes_name)
 
     def activate(self, inputs: Any) -> Any:
         """Make one step in time, for one sample or for many that step together.
 
-        Takes and gives what ``Network.activate`` does, and raises what that does; ``ShapeError`` also if
-        there are not as many samples as at the step before.
+        Takes and returns what ``Network.activate`` does, and raises the same errors; ``ShapeError``
+        also if there are not as many samples as at the step before.
         """
         given, alone = columns(inputs, self.phenotype.inputs)
         samples = given.shape[1]
@@ -118,7 +122,8 @@ class RecurrentNetwork:
         }
         for key in self._now:
             held = np.asarray(self._held.get(key, 0.0))
-            if held.shape not in ((), (samples,)):  # what no input leads to is the same in all
+            # A neuron that no input leads to is the same in all samples.
+            if held.shape not in ((), (samples,)):
                 raise rg.ShapeError(
                     f"the network is in the middle of {held.size} sequences and was given {samples} "
                     "samples. Give one for each sequence, or begin anew with net.reset()."
@@ -131,11 +136,11 @@ class RecurrentNetwork:
         return result[0].tolist() if alone else result
 
     def reset(self) -> None:
-        """Go back to where all neurons are 0; the next step may have another number of samples."""
+        """Set all neurons back to 0. The next step may have another number of samples."""
         self._held = {}
 
     def unroll(self, steps: int) -> Unrolled:
-        """The network over several steps as one graph, through which gradients pass.
+        """Return the network over several steps as one graph, through which gradients pass.
 
         Parameters
         ----------
@@ -170,8 +175,8 @@ class RecurrentNetwork:
 class Unrolled:
     """A recurrent network over several steps; made by ``RecurrentNetwork.unroll``.
 
-    ``unrolled[key, step]`` is the node of a neuron or an input at a step, from 0; ``UnknownNameError`` if
-    there is none.
+    ``unrolled[key, step]`` is the node of a neuron or an input at a step, from 0;
+    ``UnknownNameError`` if there is none.
     """
 
     def __init__(
@@ -202,7 +207,7 @@ class Unrolled:
         ) from None
 
     def activate(self, sequence: Any) -> np.ndarray[Any, Any]:
-        """The outputs at each step, from neurons that are all 0 before the first one.
+        """Return the outputs at each step, starting from neurons that are all 0.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a network is given: one sample or a batch of them, as columns; and what it gives back."""
+"""The samples that a network is given, one or a batch, as columns; and its outputs as rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactgrad import DTypeError, ShapeError, extend
 
 
 def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], bool]:
-    """A row of all samples for each input, and whether there is but one sample, given as a list.
+    """Return a row of all samples for each input, and whether a single sample was given as a list.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], b
         If something is no number.
     """
     if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)  # what is masked is missing
+        values = np.ma.filled(values.astype(np.float64), np.nan)  # masked values count as missing
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -46,7 +46,9 @@ def columns(values: Any, inputs: Sequence[int]) -> tuple[np.ndarray[Any, Any], b
 
 
 def total_for(source: Any, part: Any) -> Any:
-    """A gradient that has an element for each sample, for a source that may be the same in all of them."""
+    """Return a gradient with an element for each sample in the shape of its source, which may be
+    the same in all.
+    """
     return part if part.shape == source.shape else part.sum().reshape(source.shape)
 
 
@@ -57,7 +59,7 @@ def _shape(*values: extend.Spec) -> extend.Spec:
 
 @extend.primitive("neat_outputs", _shape)
 def side_by_side(*values: Any, out: Any) -> None:
-    """The values of several neurons as one array, a column each."""
+    """Join the values of several neurons as one array, a column each."""
     for i, value in enumerate(values):
         out[..., i] = value
 
@@ -75,7 +77,10 @@ extend.defjvp(side_by_side, _only_column)
 
 
 def rows(values: Sequence[Any], samples: int) -> np.ndarray[Any, Any]:
-    """The outputs of all samples; those that no input leads to are the same in each."""
+    """Return the outputs of all samples as rows.
+
+    Outputs that no input leads to are the same in each.
+    """
     if not values:
         return np.empty((samples, 0))
     return np.stack([np.broadcast_to(one, (samples,)) for one in values], axis=1)

@@ -1,8 +1,9 @@
-"""What a neuron takes in, as one op: ``bias + response * (w1 x1 + w2 x2 + ...)``.
+"""The sum that a neuron takes in, as one op: ``bias + response * (w1 x1 + w2 x2 + ...)``.
 
-The numbers of a neuron are one array, its *genes*: bias, response, and the weight of each connection.
-The sum is taken from left to right, as Python's ``sum`` takes it, so that it has neat-python's bits.
-The op is linear in each operand; so its derivatives are itself and two ops like it.
+The numbers of a neuron are one array, its *genes*: bias, response, and the weight of each
+connection. The sum is taken from left to right, as Python's ``sum`` takes it, so that it has
+neat-python's bits. The op is linear in each operand, so its derivatives are itself and two ops like
+it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from reactgrad.neat._samples import total_for
 
 
 def _shape(genes: extend.Spec, *sources: extend.Spec) -> extend.Spec:
+    """Return the spec of the weighted sum; raise if there is not one gene for each connection."""
     if genes.shape != (len(sources) + 2,):
         raise ShapeError(
             f"a neuron with {len(sources)} connections has {len(sources) + 2} genes (bias, response, "
@@ -27,7 +29,7 @@ def _shape(genes: extend.Spec, *sources: extend.Spec) -> extend.Spec:
 
 @extend.primitive("neat_weigh", _shape)
 def weigh(genes: Any, *sources: Any, out: Any) -> None:
-    """What a neuron takes in: bias + response * the weighted sum of its sources."""
+    """Compute bias + response * the weighted sum of the sources."""
     bias, response, *weights = genes.tolist()
     total: Any = sources[0] * weights[0] if sources else 0.0
     for source, weight in zip(sources[1:], weights[1:]):
@@ -41,7 +43,7 @@ def _shape_of_genes(g: extend.Spec, genes: extend.Spec, *sources: extend.Spec) -
 
 @extend.primitive("neat_weigh_genes", _shape_of_genes)
 def weigh_genes(g: Any, genes: Any, *sources: Any, out: Any) -> None:
-    """The gradient for the genes, from that of what the neuron takes in."""
+    """Compute the gradient for the genes, from that of what the neuron takes in."""
     _, response, *weights = genes.tolist()
     by_source = [(g * source).sum() for source in sources]
     out[0] = g.sum()
@@ -51,12 +53,12 @@ def weigh_genes(g: Any, genes: Any, *sources: Any, out: Any) -> None:
 
 @extend.primitive("neat_weigh_source", lambda g, genes, i: g)
 def weigh_source(g: Any, genes: Any, out: Any, i: int) -> None:
-    """The gradient for source `i`, from that of what the neuron takes in."""
+    """Compute the gradient for source `i`, from that of what the neuron takes in."""
     np.multiply(g, genes[1] * genes[i + 2], out)
 
 
 def _along(genes: Any, direction: Any) -> Any:
-    """Genes that take in what a step of `genes` in this direction changes."""
+    """Return genes whose weighted sum is the change of that of `genes` by a step in this direction."""
     weights = direction[1] * genes[2:] + genes[1] * direction[2:]
     return np.concatenate([direction[:1], np.ones(1), weights])
 
@@ -66,7 +68,7 @@ def _from(part: Any, ans: Any) -> Any:
 
 
 def _by_genes(direction: Any, ans: Any, g: Any, genes: Any, *sources: Any) -> Any:
-    """The second derivative by the genes, which is symmetric, along a direction."""
+    """Return the second derivative by the genes, which is symmetric, along a direction."""
     alone = np.array([0.0, 1.0, *[0.0] * len(sources)])
     by_source = weigh_genes(g, alone, *sources)[2:]
     total = (direction[2:] * by_source).sum()
@@ -74,7 +76,7 @@ def _by_genes(direction: Any, ans: Any, g: Any, genes: Any, *sources: Any) -> An
 
 
 def _by_source(a: Any, b: Any, genes: Any, i: int) -> Any:
-    """The derivative of ``response * weight`` by the genes, times the product of a and b."""
+    """Return the derivative of ``response * weight`` by the genes, times the product of a and b."""
     total, at = (a * b).sum(), np.arange(genes.shape[0])
     return np.where(at == 1, total * genes[i + 2], np.where(at == i + 2, total * genes[1], 0.0))
 

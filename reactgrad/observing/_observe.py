@@ -1,51 +1,54 @@
-"""The push side: callbacks when something has happened to observed nodes.
+"""The push side: callbacks that are called when something has happened to observed nodes.
 
 **When.** A callback is never called in the middle of anything: not while nodes are computed, not
-inside a transaction, not before ``backward`` has ended. What was read is handed out first.
+inside a transaction, not before ``backward`` has ended. A read returns its values only after its
+observers were called.
 
 - ``"changed"``, ``callback(old, new)``: after a run (any read, ``stabilize``, the end of a
-  transaction) that leaves the node clean, if its value was replaced since the observer was told
-  last, or was attached: computed anew and not cut off, set, touched, pinned, given back by a
-  rollback. Once, however often it was replaced.
+  transaction) that leaves the node clean, if its value was replaced since the observer was attached
+  or last called: computed again and not cut off, set, touched, pinned, restored by a rollback.
+  Called once, however often the value was replaced.
 - ``"error"``, ``callback(error)``: after a run that leaves the node without a value because it, or
   an operand on the way to it, raised. Once for each error; an error that is raised again without
   being computed again is the same one.
-- ``"stale"``, ``callback(var)``: after whatever made the clean node stale: a set, a touch, a pin, an
-  edit, the end of a transaction. Once, until the node has been clean again. A node that is in truth
-  clean, behind a cutoff, counts as clean.
-- ``"removed"``, ``callback(var)``: after the node was removed from the graph. All its observers are
-  cancelled by that. The Var is only good for knowing which one it was.
+- ``"stale"``, ``callback(var)``: after anything that made the clean node stale: a set, a touch, a
+  pin, an edit, the end of a transaction. Once, until the node has been clean again. A marked node
+  that is in truth clean, behind a cutoff, counts as clean.
+- ``"removed"``, ``callback(var)``: after the node was removed from the graph, which cancels all its
+  observers. The Var serves only to say which node it was.
 
-**Order.** One *round* calls everybody for whom there is something at its beginning: first who
-observes removal, then values and errors, then staleness; nodes in topological order; the observers
-of one node as they were attached. What they are told is what was so at the beginning of the round,
-whatever others do in it, and all observers of a node are told the same.
+**Order.** One *round* calls all observers that are due at its beginning: first observers of
+removal, then of values and errors, then of staleness; nodes in topological order; the observers of
+one node in the order in which they were attached. Their arguments are what held at the beginning of
+the round, whatever other observers do in it, and all observers of a node get the same ones.
 
 **Inside a callback** the graph may be used as anywhere:
 
-- reads give the present values; what they compute is told in the next round;
+- reads give the present values; observers of what they compute are called in the next round;
 - sets (also ``mutate``, and those of transactions) are checked at once, and made in order when no
   round is left, those of one ``g.set`` or one transaction together or not at all; until then reads
-  show the former values;
-- touches, pins and edits are made at once; the values that they give are told after the next run;
-- observers that are attached hear of what happens from then on; cancelled ones are not called any
+  give the former values;
+- touches, pins and edits are made at once; observers of the values that follow are called after the
+  next run;
+- observers that are attached get what happens from then on; cancelled ones are not called any
   more, also not in this round;
 - ``stabilize`` does nothing: the one under way makes another pass;
 - a callback may wait for other threads that read the graph. What threads with its context
   variables (``asyncio.to_thread``) set counts as set by the callback; any other thread that changes
   the graph waits until the callback has ended.
 
-A read makes rounds until nobody has to be told of anything that was computed. What observers have
-set is then stale, or news for the next run; ``stabilize`` goes on until neither is left.
+A read makes rounds until no observer of anything that was computed is due. What observers have set
+is then stale, or news for the next run; ``stabilize`` goes on until neither is left.
 
-**Errors.** An observer that raises stops nobody: when all have been called, what they raised reaches
-the caller, in this order and with the error of the caller's own act behind it, as one
-``ExceptionGroup``. Told is told, also to those that raised. One that is interrupted
-(``KeyboardInterrupt``) stops the others for now: they are told first thing the next time.
+**Errors.** An observer that raises does not prevent the others from being called. After that the
+caller gets what they raised, in this order and followed by the error of the caller's own act, as
+one ``ExceptionGroup``. An observer that raised counts as called. One that is interrupted
+(``KeyboardInterrupt``) stops the others for now: they are called first the next time.
 
-Observers keep their nodes alive, belong to one graph (forks have none), and cost nothing where there
-are none. The kinds and the queue are those of Incremental's ``on_update`` (Jane Street), calling once
-and only for what has changed that of the effects of alien-signals, Preact and reaktiv.
+Observers keep their nodes alive, belong to one graph (forks have none), and cost nothing where
+there are none. The kinds and the queue are those of Incremental's ``on_update`` (Jane Street);
+calling once, and only for what has changed, is that of the effects of alien-signals, Preact and
+reaktiv.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bring what is observed up to date, until nobody has anything to say any more."""
+"""Bring all observed nodes up to date, until no observer changes anything any more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _stabilize(graph: Core) -> int:
     observers = graph._observers
     graph._scheduler.check_idle()
     if observers.calling is not None:
-        return 0  # what it would find is found by the pass that follows
+        return 0  # the pass that follows finds what this one would
     problems: list[Exception] = []
     failure: Exception | None = None
     passes = 0
@@ -44,16 +44,16 @@ def _stabilize(graph: Core) -> int:
 
 
 def _refresh(graph: Core) -> Exception | None:
-    """Read all that is observed; the error to be raised for that in the end, if any.
+    """Read all observed nodes. Return the error to be raised for that in the end, if any.
 
-    What an observer of errors is told of is not raised.
+    An error that an observer of errors gets is not raised.
     """
     targets = tuple(graph._observers.observed)
     if not targets:
         return None
     try:
         refresh(graph, targets)
-    except (Cancelled, AnomalyError, MutationError) as error:  # no outcome of a node
+    except (Cancelled, AnomalyError, MutationError) as error:  # the read itself failed, not a node
         return error
     except Exception as error:
         broken = graph._scheduler.topology.sort(graph._scheduler.stale_among(targets))

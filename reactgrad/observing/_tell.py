@@ -1,4 +1,7 @@
-"""Calling observers: who is due, with what, and what follows; see ``_observe`` for the rules."""
+"""Calls of observers: which are due, with which arguments, and the sets that they ask for.
+
+See ``_observe`` for the rules.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ if TYPE_CHECKING:
 def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
     """Call observers, round by round, and make their sets.
 
-    Nobody is called while someone holds them back, or nodes are being computed.
+    Nothing is called while a block holds observers back, or while nodes are being computed.
 
     Parameters
     ----------
     problems
-        Gets what they raise.
+        Receives the errors that observers raise.
 
     Returns
     -------
     StabilizeError or None
-        What is wrong if there is no end to it.
+        The error if the rounds would never end.
     """
     observers = graph._observers
     if observers.held or graph._computing:
@@ -38,6 +41,7 @@ def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
     try:
         for _ in range(MAX_ROUNDS):
             if not observers.calls:
+                # Reversed, since calls are popped from the end.
                 observers.calls = _due(graph)[::-1]
             if observers.calls:
                 _call(graph, problems)
@@ -53,12 +57,16 @@ def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
 
 
 def _call(graph: Core, problems: list[Exception]) -> None:
+    """Call the observers that are due."""
     observers, calls = graph._observers, graph._observers.calls
-    gate = graph._lock.open(0)  # for threads that they wait for
+    gate = graph._lock.open(0)  # lets in threads that callbacks wait for
     try:
         while calls:
+            # Taken from the list before the call: after an interrupt the rest is called the next
+            # time.
             observer, arguments = calls.pop()
-            if observer.active or observer.kind == "removed":  # else cancelled by another one
+            # Otherwise another observer has cancelled it.
+            if observer.active or observer.kind == "removed":
                 observers.calling = observer
                 try:
                     observer.call(*arguments)
@@ -72,8 +80,10 @@ def _call(graph: Core, problems: list[Exception]) -> None:
 
 
 def _make_sets(graph: Core, problems: list[Exception]) -> None:
+    """Make the sets that observers have asked for."""
     queue, graph._observers.queue = graph._observers.queue, []
     for observer, sets in queue:
+        # A Var may have been removed since: its graph is a ``Grave``.
         values = {var._slot: value for var, value in sets if var._graph is graph}
         try:
             set_many(graph, list(values.items()))
@@ -83,7 +93,7 @@ def _make_sets(graph: Core, problems: list[Exception]) -> None:
 
 
 def _due(graph: Core) -> Calls:
-    """Whom to call, and with what."""
+    """Return the observers to call, with their arguments."""
     observers = graph._observers
     calls: Calls = []
     if observers.gone:
@@ -98,13 +108,13 @@ def _due(graph: Core) -> Calls:
 
 
 def _outcomes(graph: Core) -> Calls:
-    """Values and errors that observers have not been told of."""
+    """Return calls for values and errors that are news to observers."""
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
     news, failed = observers.news, observers.failed
     if not news and not failed:
         return calls
-    # News of a node that has become stale since wait until it is clean.
+    # News of a node that is stale again wait until it is clean.
     due = news.keys() - scheduler.stale_among(news)
     if failed:
         observers.failed = set()
@@ -127,10 +137,11 @@ def _outcomes(graph: Core) -> Calls:
 
 
 def _turned_stale(graph: Core) -> Calls:
-    """Nodes that were clean when this was last asked, and are not any more."""
+    """Return calls for nodes that were clean at the last call of this function and are stale now."""
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
     table = observers.of["stale"]
+    # Pending changes become marks first.
     scheduler.staleness.flush()
     slots = scheduler.topology.sort(scheduler.staleness.moved & table.keys())
     stale = scheduler.stale_among(slots) if slots else set()
@@ -144,7 +155,7 @@ def _turned_stale(graph: Core) -> Calls:
 
 
 def endless(graph: Core) -> StabilizeError:
-    """The error that names what does not come to rest."""
+    """Return the error that names the nodes that never come to rest."""
     observers, scheduler = graph._observers, graph._scheduler
     slots = observers.news.keys() | scheduler.stale_among(observers.observed)
     slots.update(var._slot for _, sets in observers.queue for var, _ in sets)

@@ -1,6 +1,6 @@
 """Blocks that go around every run of their thread: anomaly mode and profiles.
 
-While no such block is open in any thread, a run looks at one empty set and no further.
+While no such block is open in any thread, a run costs one check of an empty set.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _mine: ContextVar[tuple[Block, ...]] = ContextVar("reactgrad_blocks", default=()
 
 
 class Block(ABC):
-    """One ``with`` block around the runs that its thread makes inside of it."""
+    """A ``with`` block that surrounds the runs made inside of it by its thread or task."""
 
     def __init__(self) -> None:
-        self.running: set[int] = set()  # ids of the graphs that it is around
+        self.running: set[int] = set()  # ids of graphs whose present run is surrounded already
 
     @abstractmethod
     def around(self, graph: Core) -> AbstractContextManager[None]:
-        """What to do around one run of `graph`; its lock is held."""
+        """Return the context manager for one run of `graph`; its lock is held."""
 
     def open(self) -> None:
-        """Go around all runs of this thread from now on."""
+        """Surround all runs of this thread from now on."""
         open_blocks.add(self)
         _mine.set((*_mine.get(), self))
 
@@ -43,18 +43,18 @@ def close_block() -> None:
 
 
 def is_open(block: Block) -> bool:
-    """Whether this thread or task is inside of the block."""
+    """Return whether this thread or task is inside of the block."""
     return block in _mine.get()
 
 
 def blocks_due(graph: Core) -> list[Block]:
-    """The blocks of this thread that are not around the present run of `graph` yet."""
+    """Return the blocks of this thread that do not surround the present run of `graph` yet."""
     return [block for block in _mine.get() if id(graph) not in block.running]
 
 
 @contextmanager
 def surrounded(graph: Core, blocks: list[Block]) -> Iterator[None]:
-    """Have these blocks around a run."""
+    """Surround a run with these blocks."""
     for block in blocks:
         block.running.add(id(graph))
     try:

@@ -1,7 +1,7 @@
-"""Several runs that one read has made, told as one.
+"""Several runs that one read needed, reported as one.
 
-Gradients that go with shapes which only values show have these values computed before it is known what they are
-computed by themselves: a run ahead of the read's own.
+Where gradients depend on shapes that only values show, these values have to be computed before the
+gradients are known in full. That takes a run ahead of the read's own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 class OneRead:
-    """A ``with`` block whose runs, not those inside of nodes, are one read; with that `first` one, if any."""
+    """A ``with`` block that joins its runs, except runs inside of nodes, into one record.
+
+    A `first` run made before it may be included.
+    """
 
     def __init__(self, graph: Core, first: Run | None = None) -> None:
         self._graph = graph
-        self.ready = False  # whether it was seen to that the next run can be made
+        self.ready = False  # True once gradients have followed, so that the next run can be made
         self._runs: list[Run] = []
-        self._news: dict[int, None] = {}  # leaves that were replaced before them
+        self._news: dict[int, None] = {}  # leaves set before these runs
         if first is not None:
             self.note(first)
 
@@ -37,14 +40,14 @@ class OneRead:
             outer._news |= self._news
 
     def note(self, run: Run) -> None:
-        """A run has ended."""
+        """Add a run that has ended."""
         self._runs.append(run)
         self._news |= dict.fromkeys(self._graph._scheduler.news)
 
     def told(self) -> Run:
-        """All of them as one, which is the last run from now on."""
+        """Return all runs as one record, and make it the graph's last run."""
         scheduler = self._graph._scheduler
-        if not self._runs:  # none came to its end
+        if not self._runs:  # no run came to its end
             return scheduler.last_run
         *ahead, run = self._runs
         if any(one.ran or one.rebuilt or one.failed for one in ahead):

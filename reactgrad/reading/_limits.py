@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
-    """Let reads of a block run in another way."""
+    """Run nodes by another executor while the block is open."""
     if graph._computing:
         read_executor(executor)
         yield
@@ -34,10 +34,11 @@ def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
 
 @contextmanager
 def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
-    """Call `cancel` if the block takes longer than so many seconds, and never when it has ended."""
+    """Call `cancel` if the block takes longer than `limit` seconds, but never after it has ended."""
     guard, ended = threading.Lock(), False
 
     def late() -> None:
+        # Under the guard: a timer that fires late must not cancel a later run.
         with guard:
             if not ended:
                 cancel()
@@ -54,7 +55,7 @@ def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
 
 
 def _check_cancelled(graph: Core, slots: Sequence[int]) -> None:
-    """Raise if a cancelled run left one of these nodes stale."""
+    """Raise ``Cancelled`` if a cancelled run left one of these nodes stale."""
     stale = graph._scheduler.truly_stale(slots)
     if not graph._computing:
         graph._scheduler.cancelled = False
@@ -63,6 +64,7 @@ def _check_cancelled(graph: Core, slots: Sequence[int]) -> None:
 
 
 def raise_cancelled(graph: Core, left: int) -> NoReturn:
+    """Raise ``Cancelled`` with the number of nodes that are left to run."""
     _stop(
         graph,
         f"the run was cancelled, or its time was up, with {left} nodes still to run; what "
@@ -71,7 +73,7 @@ def raise_cancelled(graph: Core, left: int) -> NoReturn:
 
 
 def _stop(graph: Core, message: str) -> NoReturn:
-    """Raise ``Cancelled``, which ends the run whatever a function under way makes of it."""
+    """Raise ``Cancelled``, and end the run even if a function under way catches it."""
     stopped = Cancelled(message)
     if graph._computing:
         graph._scheduler.break_read(stopped)
@@ -81,10 +83,10 @@ def _stop(graph: Core, message: str) -> NoReturn:
 
 
 def left_to_run(graph: Core, slots: Sequence[int], retry: bool) -> int:
-    """How many nodes a read of these would run at least; runs nothing."""
+    """Return the least number of nodes that a read of these would run; runs nothing."""
     scheduler = graph._scheduler
     left = {*scheduler.truly_stale(slots), *scheduler.dropped.intersection(slots)}
-    if retry:  # also what functions handled
+    if retry:  # a retry also runs nodes whose errors were caught by functions
         ancestors = scheduler.topology.ancestors(slots)
         left.update([slot for slot in ancestors if graph._mark[slot] == FAILED])
     else:
@@ -93,7 +95,7 @@ def left_to_run(graph: Core, slots: Sequence[int], retry: bool) -> int:
 
 
 def read_executor(executor: Any) -> Threads | None:
-    """Who runs nodes; ``None``: the thread that reads."""
+    """Return the executor that was asked for; ``None`` stands for the thread that reads."""
     if isinstance(executor, Serial):
         return None
     if isinstance(executor, Threads):
@@ -104,7 +106,7 @@ def read_executor(executor: Any) -> Threads | None:
 
 
 def read_timeout(timeout: Any) -> float | None:
-    """A time limit in seconds; ``None`` for one that no clock reaches."""
+    """Return a time limit in seconds; ``None`` for one that no clock reaches."""
     number = isinstance(timeout, int | float | np.integer | np.floating)
     if not number or isinstance(timeout, bool) or math.isnan(timeout):
         raise DTypeError(

@@ -1,4 +1,4 @@
-"""What a read would run, as far as it can be known without running anything."""
+"""The nodes that a read would run, as far as they can be known without running anything."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def planned(graph: Core, targets: Sequence[int]) -> list[int]:
-    """The nodes that a read of `targets` would run, parents first.
+    """Return the nodes that a read of `targets` would run, parents first.
 
-    Functions are taken to read what they read the last time; of a choice whose condition is up to
-    date it is known what it will read.
+    Functions are assumed to read the same nodes as in their last run. Of a choice whose condition
+    is up to date the branch that it will take is known.
     """
     scheduler, branches = graph._scheduler, graph._host.branches
     mark, parents = scheduler.staleness.mark, scheduler.topology.parents
-    # Who has an error in place of a value raises it again, and does not run.
+    # A failed node raises its error again and does not run.
     stale = [slot for slot in scheduler.truly_stale(targets) if mark[slot] != FAILED]
     if branches.keys().isdisjoint(stale):
         return stale
@@ -32,20 +32,23 @@ def planned(graph: Core, targets: Sequence[int]) -> list[int]:
         if slot in entered or mark[slot] not in UNSETTLED:
             stack.pop()
             if slot in entered:
-                ordered[slot] = None  # its parents stand there
+                ordered[slot] = None  # after its parents
             continue
         entered.add(slot)
         sources = parents[slot]
         branch = _chosen(graph, slot)
         if branch is not None:
-            scheduler.truly_stale((branch,))  # settles what is clean behind a cutoff
+            scheduler.truly_stale((branch,))  # finds nodes that are clean behind a cutoff
             sources = (*scheduler.operands(slot), branch)
         stack += [source for source in reversed(sources) if source not in entered]
     return [*ordered]
 
 
 def _chosen(graph: Core, slot: int) -> int | None:
-    """The branch that a choice will take; ``None``: this is none, or nobody knows yet."""
+    """Return the branch that a choice will take.
+
+    Return ``None`` where the node is no choice or this is not known yet.
+    """
     host = graph._host
     if slot not in host.branches or slot in host.pins:
         return None
@@ -55,5 +58,5 @@ def _chosen(graph: Core, slot: int) -> int | None:
         return None
     try:
         return first if value else second
-    except Exception:  # no truth value: so will the choice find
+    except Exception:  # it has no truth value: the choice will raise the same
         return None

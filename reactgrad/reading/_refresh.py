@@ -1,4 +1,4 @@
-"""Reading: runs of what is stale, their ends before time, and the values that readers get."""
+"""Reads that run stale nodes, and the gradients that have to follow before or after a run."""
 
 from __future__ import annotations
 
@@ -26,23 +26,29 @@ if TYPE_CHECKING:
 def refresh(
     graph: Core, slots: tuple[int, ...], retry: bool = False, budgeted: bool = False
 ) -> RawRun:
-    """Bring these nodes up to date; `budgeted` where a memory budget already looks after the read."""
+    """Bring these nodes up to date.
+
+    `budgeted` is true where a memory budget already surrounds the read.
+    """
     if graph._host.limit is not None and not budgeted:
         return graph._host.read_within(slots, partial(refresh, graph, slots, retry, True))
+    # The outermost read of an observed graph holds observers back until its end.
     if graph._observed and not graph._observers.held:
         with held(graph):
             return refresh(graph, slots, retry=retry)
+    # An empty set in nearly all reads: one truth test.
     if open_blocks and not graph._computing and (blocks := blocks_due(graph)):
         with surrounded(graph, blocks):
             return refresh(graph, slots, retry=retry)
     programs = graph._programs
     read = programs.read
-    # Nothing changes below what is being built: see `Program.follow_below`.
+    # Gradients do not change while one of them is being built: see `Program.follow_below`.
     if programs.observing and not (graph._computing or programs.under_way):
         if read is None or not read.ready:
             return _follow_and_read(graph, slots, retry)
         read.ready = False
     try:
+        # NumPy's floating-point warnings are off while kernels run, and as before afterwards.
         before = error_state()
         try:
             be_quiet()
@@ -53,12 +59,13 @@ def refresh(
         finally:
             as_before(before)
     except BaseException as error:
-        interrupted = not isinstance(error, Exception | Later)  # in the middle
+        # Not the end of a run: it may have come at any line.
+        interrupted = not isinstance(error, Exception | Later)
         if graph._computing:
             if interrupted or isinstance(error, Cancelled):
                 graph._scheduler.break_read(error)
         elif interrupted:
-            graph._scheduler.forget()  # versions tell how far it got
+            graph._scheduler.forget()  # marks may be wrong; versions say how far it got
         if not isinstance(error, Exception) and graph._observed:
             collect(graph, graph._scheduler.last_run)
         raise
@@ -68,7 +75,8 @@ def refresh(
         read.note(run)
     failure = graph._scheduler.error_of(slots, run) if run.failed else None
     outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
-    if outdated and follow_rules(graph):  # else who failed may have another error to raise by now
+    # Afterwards the failed node may have another error to raise.
+    if outdated and follow_rules(graph):
         del failure
         with OneRead(graph, run) if read is None else nullcontext(read) as whole:
             try:
@@ -90,14 +98,14 @@ def refresh(
 
 
 def _follow_and_read(graph: Core, slots: tuple[int, ...], retry: bool) -> RawRun:
-    """A read of gradients that may first have to follow shapes that only values show."""
+    """Read gradients that may first have to follow shapes that only values show."""
     with OneRead(graph) as read:
         _follow_values(graph, graph._scheduler.truly_stale(slots))
         read.ready = True
         try:
             refresh(graph, slots, retry)
             if retry and _follow_values(graph, graph._scheduler.topology.ancestors(slots)):
-                refresh(graph, slots)  # what had raised before shows its shape only now
+                refresh(graph, slots)  # nodes that had failed before show their shapes only now
         except Exception:
             read.told()
             raise
@@ -105,7 +113,10 @@ def _follow_and_read(graph: Core, slots: tuple[int, ...], retry: bool) -> RawRun
 
 
 def _follow_values(graph: Core, slots: Collection[int]) -> bool:
-    """Let gradients among these nodes follow shapes that only values show; whether one of them did."""
+    """Update gradients among these nodes whose shapes only values show.
+
+    Return whether any were updated.
+    """
     owners = graph._host.owners
     numbers = {owners[slot] for slot in slots if slot in owners}
     followed = False
@@ -116,7 +127,10 @@ def _follow_values(graph: Core, slots: Collection[int]) -> bool:
 
 
 def follow_rules(graph: Core) -> bool:
-    """Build gradients anew whose rules saw what is no more so; whether there were any."""
+    """Build gradients again whose rules saw something that no longer holds.
+
+    Return whether there were any.
+    """
     programs = graph._programs
     if graph._computing or programs.under_way:
         return False
@@ -127,7 +141,9 @@ def follow_rules(graph: Core) -> bool:
 
 
 def _follow_outdated(graph: Core) -> bool:
+    """Build outdated gradients again, in one change. Return whether any could be built."""
     programs = graph._programs
+    # First the gradients that these are built on: after that some of these may be right again.
     before = [program for program in programs.in_order() if program.outdated()]
     for program in before:
         program.follow_below()
@@ -135,10 +151,11 @@ def _follow_outdated(graph: Core) -> bool:
     outdated = [(program, program.outdated()) for program in programs.in_order()]
     waiting = [slot for _, slots in outdated for slot, waits in slots.items() if waits]
     unset: set[int] = set()
+    # Before the change, inside of which nothing runs: run the functions that rules wait for.
     for slot in dict.fromkeys(waiting):
         try:
             refresh(graph, (slot,))
-        except UnsetError:  # it goes on waiting
+        except UnsetError:  # the rule waits on
             unset.add(slot)
     programs.following = True
     try:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """What one read did.
+    """The record of one read: the nodes that ran, were cut off, skipped, rebuilt, or failed.
 
-    Attributes are Vars in the order in which it happened; nodes dropped since are left out, for
-    a run keeps no node alive.
+    Attributes are Vars in the order in which it happened. Nodes dropped since are left out, for a
+    run keeps no node alive.
 
     Attributes
     ----------
@@ -86,12 +86,12 @@ class Run:
 
     @property
     def errors(self) -> tuple[Exception, ...]:
-        """What the failed nodes raised."""
+        """The errors of the failed nodes, in the same order."""
         return tuple(self._run.errors)
 
     @property
     def seconds(self) -> float:
-        """How long the run took."""
+        """Duration of the run."""
         return self._seconds
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class Run:
         return f"<Run: {', '.join(parts)}, {self._seconds * 1e3:.3g} ms>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         return display(self)
 
 
@@ -133,12 +133,15 @@ class Running:
         self._turn = owner.turn
 
     def cancel(self) -> None:
-        """Stop it before its next node, if it is still under way; never a later run."""
+        """Stop the run before its next node, if it is still under way.
+
+        A later run is never stopped.
+        """
         self._scheduler.cancel(self._turn)
 
     @property
     def active(self) -> bool:
-        """Whether it is still under way."""
+        """True while the run is under way."""
         return bool(self._scheduler.computing) and self._scheduler.turn == self._turn
 
     def __repr__(self) -> str:
@@ -146,7 +149,7 @@ class Running:
 
 
 class Plan:
-    """What a read would run, found without running anything.
+    """The nodes that a read would run, found without running anything.
 
     Attributes
     ----------
@@ -186,5 +189,5 @@ class Plan:
         return f"<Plan: {len(self)} to run{cost}: {self.nodes!r}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         return display(self)

@@ -1,4 +1,4 @@
-"""The value of one node for a caller, computed first where it is stale."""
+"""The value of one node for a caller; a stale node is computed first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def value(graph: Core, slot: int) -> Any:
-    """The clean value of a node, for callers."""
+    """Return the clean value of a node to a caller outside of the run or inside of it."""
+    # A function that runs for a fork may know Vars of the origin: it means the fork's nodes.
     if graph._followed:
         fork = computed_fork(graph)
         if fork is not None:
@@ -31,6 +32,8 @@ def value(graph: Core, slot: int) -> Any:
             missing = value is MISSING or type(value) is Lease
             return hand_out(graph, slot) if missing else value
     else:
+        # The fast path: the lock is free and nothing is under way, so `_value_now` has no more to
+        # do.
         lock = graph._lock
         if lock.acquire(False):
             try:
@@ -52,16 +55,18 @@ def value(graph: Core, slot: int) -> Any:
 
 
 def _untold(graph: Core) -> bool:
-    """Whether somebody looked at a change before a read could tell observers of it.
+    """Return whether a query has turned a change into marks before a read could call the observers
+    for it.
 
-    Not inside of a run, which notes what it looks at in the same place, and tells at its end.
+    False inside of a run, which notes changes in the same place and calls the observers at its end.
     """
     looked = graph._observed and not graph._computing and graph._scheduler.staleness.flushed
     return bool(looked)
 
 
 def _value_now(graph: Core, slot: int) -> Any:
-    lock = graph._lock  # as `with lock`, but it says what it reads
+    """Return the value of a node, computed first where it is stale, with the lock held."""
+    lock = graph._lock  # as `with lock`, but a thread that has to wait says for which node
     if not lock.acquire(False):
         lock.visit(slot)
     elif lock.gates:
@@ -71,26 +76,28 @@ def _value_now(graph: Core, slot: int) -> Any:
             graph._scheduler.depend(slot)
         if graph._pending or graph._mark[slot] or _untold(graph):
             if graph._observed and not graph._observers.held:
-                with held(graph):  # who may set what the value comes from
+                with held(graph):  # observers may set what the value is computed from
                     return graph._value(slot)
             refresh(graph, (slot,))
         return hand_out(graph, slot)
     finally:
+        # The same as the end of `with lock`: an open gate decides whether the lock is released.
         if not lock.gates or lock.leave_gate():
             lock.release()
 
 
 def hand_out(graph: Core, slot: int) -> Any:
-    """The value of a clean node, handed out without the lock the next time."""
+    """Return the value of a clean node, and keep it so that the next read needs no lock."""
     value = graph._host.hand_out(slot)
     if value is MISSING:
         value = clean_value(graph, slot)
+    # Not overwritten: `Host.hand_out` may have stored a lease there, which must stay.
     graph._handed.setdefault(slot, value)
     return value
 
 
 def clean_value(graph: Core, slot: int) -> Any:
-    """The value of a clean node, computed again if it was released."""
+    """Return the value of a clean node; a released value is computed again."""
     value = graph._host.hand_out(slot)
     if value is MISSING:
         refresh(graph, (slot,))
@@ -105,7 +112,7 @@ def clean_value(graph: Core, slot: int) -> Any:
 
 
 def clean_values(graph: Core, slots: Iterable[int]) -> list[Any]:
-    """The values of clean nodes; those that were released are computed again."""
+    """Return the values of clean nodes; released values are computed again."""
     hand_out = graph._host.hand_out
     return [
         clean_value(graph, slot) if (value := hand_out(slot)) is MISSING else value

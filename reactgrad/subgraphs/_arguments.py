@@ -1,4 +1,4 @@
-"""The arguments of a subgraph: their structure, and the arrays and nodes among them that feeds stand for."""
+"""The arguments of a subgraph: their structure, and the arrays and nodes among them that are fed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = (bool, int, str, bytes, type(None), Enum, np.dtype)
 
 
 class Same:
-    """An object as a part of a structure: equal to itself only, and not kept by it."""
+    """An object as a part of a structure: equal only to itself, and not kept alive by it."""
 
     __slots__ = ("_hash", "_of")
 
@@ -30,7 +30,7 @@ class Same:
         try:
             self._of: Callable[[], Any] = weakref.ref(of)
         except TypeError:
-            self._of = lambda: of  # there are no weak references to it
+            self._of = lambda: of  # no weak references to objects of this type
 
     def __hash__(self) -> int:
         return self._hash
@@ -43,9 +43,12 @@ class Same:
 
 
 def _feeds(one: Any) -> bool:
-    """Whether an argument is a node or a value that nodes can have; others are part of the structure.
+    """Return whether an argument is fed: a node, or a value that nodes can have.
 
-    So are inputs that hold a number: what follows one is an array.
+    Others belong to the structure.
+
+    Inputs that hold a number belong to the structure, too: a feed that followed one would hold an
+    array.
     """
     if isinstance(one, Handle):
         found = one._graph._host.specs[one._slot]
@@ -56,7 +59,7 @@ def _feeds(one: Any) -> bool:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same nesting with `change` of what is in it."""
+    """Return the same nesting, with `change` applied to each element."""
     if isinstance(value, tuple):
         parts = [_mapped(one, change) for one in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -68,7 +71,10 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _structure(value: Any, arguments: list[Any]) -> Any:
-    """The nesting of a value without what feeds nodes, which goes into `arguments`, as a key."""
+    """Return the nesting of a value as a key, without the elements that are fed.
+
+    These are added to `arguments`.
+    """
     if isinstance(value, tuple) or type(value) is list:
         return (type(value), *[_structure(one, arguments) for one in value])
     if type(value) is dict:
@@ -85,7 +91,7 @@ def _structure(value: Any, arguments: list[Any]) -> Any:
 
 
 def _graph_of(value: Any) -> Core:
-    """The graph of the first node among some arguments, else the current one."""
+    """Return the graph of the first node among some arguments, else the current one."""
     found: list[Any] = []
     _mapped(value, lambda one: found.append(one._graph) if isinstance(one, Handle) else None)
     if found:
@@ -94,7 +100,7 @@ def _graph_of(value: Any) -> Core:
 
 
 def _read(graph: Core, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], list[Any]]:
-    """Shape and dtype of each argument, and the arguments as a leaf would take them."""
+    """Return the spec of each argument, and the arguments in the form that a leaf takes."""
     specs: list[Spec | None] = []
     taken: list[Any] = []
     for one in arguments:

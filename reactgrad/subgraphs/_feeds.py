@@ -1,4 +1,4 @@
-"""Feed nodes: the places in a subgraph where the arrays and nodes of each call come in."""
+"""Feed nodes: the places in a subgraph that take the arrays and nodes of each call."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def _feed(graph: Core, found: Spec | None) -> Handle:
-    """What the function gets for an argument: a node without a value so far."""
+    """Return what the function gets for an argument: a node that has no value yet."""
     if found is None or found.weak is None:
         return probe(graph, found, FEED.missing)
-    return _unset(graph, found)  # a number remains one only as a leaf
+    return _unset(graph, found)  # only a leaf can hold a number
 
 
 def _unset(graph: Core, found: Spec | None) -> Handle:
-    """A leaf without a value, for a feed to follow or to be."""
+    """Return a leaf without a value, for a feed to follow or to be."""
     slot = graph._scheduler.add((), leaf=True, valued=False)
     graph._host.add_node(slot, FEED, (), found, MISSING, None)
     return handle(graph, slot)
 
 
 def _give(graph: Core, feed: int, argument: Any, *, lenient: bool = False) -> None:
-    """Let a feed have the value of an argument, now and when that changes."""
+    """Give a feed the value of an argument, now and whenever that changes."""
     leaf = None if isinstance(argument, Handle) else _leaf(graph, feed)
     if leaf is not None:
         leaf.set(argument)
@@ -44,7 +44,7 @@ def _give(graph: Core, feed: int, argument: Any, *, lenient: bool = False) -> No
 
 
 def _take(graph: Core, feed: Any) -> None:
-    """Let a feed have no value."""
+    """Take the value of a feed away."""
     if graph._host.ops[feed._slot] is not FEED:
         # Gradients that cannot be built without a value are built again when there is one.
         connect(feed, _unset(graph, graph._host.specs[feed._slot]), lenient=True)
@@ -55,11 +55,11 @@ def _take(graph: Core, feed: Any) -> None:
 
 
 def _leaf(graph: Core, feed: int) -> Any:
-    """The leaf that gives a feed its value, if it has one of its own."""
+    """Return the leaf that only this feed takes its value from; ``None`` if there is none."""
     ops, slot = graph._host.ops, feed
     if ops[feed] is not FEED:
         operands = graph._scheduler.operands(feed)
-        if not operands:  # connected to nothing so far
+        if not operands:  # not connected yet
             return None
         (slot,) = operands
         if ops[slot] is not FEED or len(graph._scheduler.topology.children[slot]) > 1:
@@ -68,7 +68,7 @@ def _leaf(graph: Core, feed: int) -> Any:
 
 
 def _fed(graph: Core, feed: int, argument: Any) -> bool:
-    """Whether a feed has the value of this argument, now and when that changes."""
+    """Return whether a feed has the value of this argument, now and whenever that changes."""
     if isinstance(argument, Handle):
         closed = graph._host.closed.get(feed, ())
         detached = getattr(argument, "base", None) is not None

@@ -22,6 +22,8 @@ def _references(objects: Any, key: Any) -> int:
     return sys.getrefcount(objects[key])
 
 
+# The reference count of an object that only its container holds, measured in the same way as it is
+# compared: releases of Python count differently.
 _ALONE = _references([object()], 0)
 
 
@@ -33,10 +35,11 @@ class Instance:
     feeds : list of int
         The slots of the feeds, in order of the arguments.
     result : object
-        What the function has returned, with a ``_Place`` for each node of the instance.
+        The result of the function, with a ``_Place`` for each node of the instance.
     nodes : dict
-        By slot the serial, the operands (``None``: a feed) and the cutoff of each node that depends
-        on the feeds or was built for what was returned, as it was built.
+        From slot to serial, operands (``None`` for a feed) and cutoff as they were built, for each
+        node
+        that depends on the feeds or was built for the result.
     """
 
     __slots__ = ("__weakref__", "_anchors", "_marks", "feeds", "nodes", "result")
@@ -67,15 +70,16 @@ class Instance:
             for slot in nodes
         }
         self._marks = _marks(host, self.nodes)
-        # These stay when nobody holds a handle, with the gradients that live with the handles.
+        # Anchors keep the ends without handles; their gradients stay in the host's table.
         self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
         for slot, var in ends.items():
             host.twin_programs[slot] = var._programs_dict()
-        # What is told of its end must not keep the graph alive, as those programs do.
+        # The finalizer gets a weak reference: it must not keep the graph alive, as those programs
+        # do.
         weakref.finalize(self, _forget, weakref.ref(host), list(ends))
 
     def intact(self, graph: Core) -> bool:
-        """Whether all nodes are as they were built and in the graph, and nothing was added to them."""
+        """Return whether all nodes are in the graph as they were built, with nothing added to them."""
         host, scheduler = graph._host, graph._scheduler
         serials, nodes, cutoffs = scheduler.topology.serial, self.nodes, host.cutoffs
         if _marks(host, nodes) != self._marks or not host.removed.isdisjoint(nodes):
@@ -88,7 +92,9 @@ class Instance:
         return True
 
     def free(self, graph: Core) -> bool:
-        """Whether nobody sees its nodes, also not by way of their gradients."""
+        """Return whether no caller, node or observer outside can see its nodes, not even through
+        gradients.
+        """
         host, topology = graph._host, graph._scheduler.topology
         programs = _programs(graph, self.nodes)
         known = _alone(programs) | self._marks["kept"].keys()
@@ -103,7 +109,7 @@ class Instance:
             for child in (*children[slot], *users) if users else children[slot]:
                 if child not in seen:
                     owner = owners.get(child)
-                    # What a gradient has built that is gone belongs to who uses it.
+                    # Nodes of a gradient that is gone belong to whatever uses them.
                     if owner not in programs and (owner is None or graph._programs.lives(owner)):
                         return False
                     seen.add(child)
@@ -111,7 +117,7 @@ class Instance:
         return seen.isdisjoint(graph._observers.observed)
 
     def differing(self, graph: Core, arguments: list[Any]) -> dict[int, Any]:
-        """By feed the arguments that it is not fed with yet."""
+        """Return the arguments that the feeds do not have yet, by feed."""
         return {
             feed: argument
             for feed, argument in zip(self.feeds, arguments, strict=True)
@@ -119,33 +125,33 @@ class Instance:
         }
 
     def feed(self, graph: Core, arguments: dict[int, Any]) -> None:
-        """Let these feeds follow other arguments."""
+        """Make these feeds follow other arguments."""
         grads = graph._host.grads
-        for slot in self.nodes.keys() & grads.keys():  # of the former result
+        for slot in self.nodes.keys() & grads.keys():  # they belong to the former result
             del grads[slot]
         for slot, argument in arguments.items():
             _give(graph, slot, argument)
 
     def returned(self, graph: Core) -> Any:
-        """What the function has returned."""
+        """Return the result of the function."""
         return _mapped(self.result, lambda one: one.var(graph) if type(one) is _Place else one)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A node of an instance in what its function has returned."""
+    """Stands for a node of the instance in the function's result."""
 
     slot: int
     detached: bool
 
     def var(self, graph: Core) -> Any:
         var = handle(graph, self.slot)
-        var._programs_dict()  # which the instance may not keep for it
+        var._programs_dict()  # the handle's table, since the instance may not keep a handle
         return var.detach() if self.detached else var
 
 
 def _descendants(graph: Core, slots: list[int]) -> dict[int, None]:
-    """These nodes and all that depend on them, also where a choice might."""
+    """Return these nodes and all that depend on them, also as branches that a choice may take."""
     children, users = graph._scheduler.topology.children, graph._host.branch_users
     found = dict.fromkeys(slots)
     stack = list(found)
@@ -159,7 +165,9 @@ def _descendants(graph: Core, slots: list[int]) -> dict[int, None]:
 
 
 def _built(graph: Core, ends: list[int], first: int) -> list[int]:
-    """The computed nodes since the serial `first` that lead to some nodes, and these."""
+    """Return these nodes and the computed nodes that lead to them, as far as they were made since
+    the serial `first`.
+    """
     topology, leaf = graph._scheduler.topology, graph._scheduler.leaf
     branches = graph._host.branches
     found: dict[int, None] = {}
@@ -173,7 +181,9 @@ def _built(graph: Core, ends: list[int], first: int) -> list[int]:
 
 
 def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]:
-    """The gradients that live with some nodes, and theirs in turn: what was given out, by number."""
+    """Return the programs that live with some nodes, and in turn with their gradients: the
+    gradients that each gave out, by its number.
+    """
     known, givers = graph._host.twin_programs, graph._host.givers
     found: dict[int, dict[int, Handle]] = {}
     stack = [known[slot] for slot in known.keys() & nodes]
@@ -182,7 +192,7 @@ def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]
             if isinstance(entry, tuple) and entry[1].number not in found:
                 found[entry[1].number] = entry[2]
                 stack += [getattr(var, "_programs", {}) for var in entry[2].values()]
-    # Those that gave out one of the nodes: gradients that the function has asked for.
+    # Programs that gave out one of the nodes: gradients that the function asked for.
     for slot in givers.keys() & nodes:
         for program in givers[slot]:
             found.setdefault(program.number, {})
@@ -190,7 +200,7 @@ def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]
 
 
 def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
-    """The slots of those gradients that nobody holds but the program that gave them out."""
+    """Return the slots of those gradients that only the program that gave them out holds."""
     return {
         adjoints[slot]._slot
         for adjoints in programs.values()
@@ -200,7 +210,7 @@ def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
 
 
 def _marks(host: Rows, nodes: Mapping[int, Any]) -> dict[str, dict[int, Any]]:
-    """What was done to some nodes besides building them."""
+    """Return what was added to some nodes since they were built: pins, hooks and the like."""
     return {
         "pinned": _part(host.pins, nodes),
         "hooks": _part(host.hooks, nodes),
@@ -214,13 +224,13 @@ def _part(table: dict[int, Any], nodes: Mapping[int, Any]) -> dict[int, Any]:
 
 
 def _held(host: Rows, slot: int, known: set[int]) -> bool:
-    """Whether somebody holds the handle of a node, but for gradients that are `known`."""
+    """Return whether a handle of the node is held by anything but gradients that are `known`."""
     ref = host.handles[slot]
     return ref is not None and slot not in known and ref() is not None
 
 
 def _forget(of: weakref.ref[Rows], slots: list[int]) -> None:
-    """Let gradients go with the instance that has kept them."""
+    """Release the gradients that an instance has kept, at its end."""
     host = of()
     if host is not None:
         for slot in slots:

@@ -1,4 +1,4 @@
-"""The instances of all subgraphs in one graph, and which of them is free."""
+"""All instances of subgraphs in one graph, and the search for one that is free."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-# Instances of one function in one graph that are kept although nobody uses them, the latest ones.
+# The number of instances of one function in one graph that are kept unused, the latest ones.
 SPARE = 16
 
 
-# So many instances of a structure are asked whether they are free before one more is built.
+# The number of instances that are checked for being free before another one is built.
 ASKED = 4
 
 
 class Pool:
-    """All instances in one graph."""
+    """All instances of subgraphs in one graph."""
 
     __slots__ = ("_building", "_of", "_sweep_at")
 
     def __init__(self) -> None:
-        # The feeds and arguments of what is being built, the innermost last.
+        # The feeds and arguments of each instance that is being built, the innermost last.
         self._building: list[tuple[list[Handle], list[Any]]] = []
         self._of: weakref.WeakKeyDictionary[Any, Instances] = weakref.WeakKeyDictionary()
         self._sweep_at = SPARE
@@ -47,7 +47,7 @@ class Pool:
         arguments: list[Any],
         build: Callable[[], Instance],
     ) -> Instance:
-        """An instance for these arguments, and fed with them."""
+        """Return an instance that is fed with these arguments; build one if none is free."""
         instances = self._of.setdefault(function, Instances())
         instance = instances.find(graph, key, arguments)
         if instance is None and len(self) >= self._sweep_at:
@@ -56,7 +56,7 @@ class Pool:
             instance = instances.find(graph, key, arguments)
         if instance is None:
             instance = build()
-            # Rules that wait for a function to run will be built anew: not what is kept here.
+            # Not kept if a rule in it waits for a function to run: that rule will be built again.
             if not graph._programs.wait_for(instance.nodes):
                 instances.add(graph, key, instance)
         return instance
@@ -66,21 +66,24 @@ class Pool:
 
     @property
     def under_way(self) -> bool:
-        """Whether an instance is being built."""
+        """True while an instance is being built."""
         return bool(self._building)
 
     def make_way(self, graph: Core, slots: Iterable[int]) -> bool:
-        """Forget the instances that are free and depend on these nodes, or have them; whether there were any."""
+        """Release free instances that have one of these nodes or depend on one.
+
+        Return whether there were any.
+        """
         cone = graph._scheduler.topology.descendants(slots)
         forgot = False
         while any(one.forget_free(graph, cone) for one in self._of.values()):
             forgot = True
-            tidy(graph)  # now those are free that fed them
+            tidy(graph)  # frees the instances that fed them
         return forgot
 
     @contextmanager
     def building(self, feeds: list[Handle], arguments: list[Any]) -> Iterator[None]:
-        """Build an instance, whose feeds have no values yet."""
+        """Record that an instance is being built, whose feeds have no values yet."""
         self._building.append((feeds, arguments))
         try:
             yield
@@ -89,7 +92,9 @@ class Pool:
 
     @contextmanager
     def fed(self, graph: Core) -> Iterator[None]:
-        """Let what is being built have the values of its arguments, for rules that must look."""
+        """Give the feeds of instances under way the values of their arguments, for rules that must
+        read them.
+        """
         building, self._building = self._building, []
         pairs = [pair for feeds, given in building for pair in zip(feeds, given, strict=True)]
         try:
@@ -104,10 +109,13 @@ class Pool:
                     _take(graph, feed)
 
     def _sweep(self, graph: Core) -> int:
-        """Set free what only others feed on that nobody sees either; returns how many are seen.
+        """Disconnect instances that only feed others, where nothing outside sees any of them.
 
-        A chain of calls is such: each but the last feeds the next one. Costs all that depends on
-        instances, so it is done when there are twice as many as were seen the last time.
+        Return the number of those seen.
+
+        In a chain of calls each one but the last feeds the next one. The cost is that of all nodes
+        that depend on instances, so this is done only when there are twice as many as were seen the
+        last time.
         """
         host, topology = graph._host, graph._scheduler.topology
         every = [one for instances in self._of.values() for one in instances]
@@ -124,7 +132,7 @@ class Pool:
                     stack.append(parent)
         unseen = [one for one in every if visible.isdisjoint(one.nodes)]
         for slot in host.twin_programs.keys() & {slot for one in unseen for slot in one.nodes}:
-            host.twin_programs[slot].clear()  # gradients through the whole chain
+            host.twin_programs[slot].clear()  # gradients that go through the whole chain
         feeds = [slot for one in unseen for slot in one.feeds]
         for slot in sorted(feeds, key=topology.rank.__getitem__, reverse=True):
             if not reached.keys().isdisjoint(topology.parents[slot]):
@@ -150,13 +158,15 @@ class Instances:
         return sum(map(len, self._of.values()))
 
     def prefer(self, unseen: list[Instance]) -> None:
-        """Let these be asked first."""
+        """Move these to the end, where they are found first."""
         first = set(unseen)
         for key, instances in self._of.items():
             self._of[key] = deque(sorted(instances, key=first.__contains__))
 
     def find(self, graph: Core, key: Any, arguments: list[Any]) -> Instance | None:
-        """An instance for these arguments, and fed with them, if one is there."""
+        """Return an instance that is fed with these arguments, if there is one that is free or fed
+        already.
+        """
         instances = self._of.get(key)
         if not instances:
             return None
@@ -168,20 +178,22 @@ class Instances:
                 instances.append(instance)
                 return instance
             if not instance.free(graph):
-                instances.appendleft(instance)  # asked again when all others were
+                instances.appendleft(instance)  # checked again after all others
             elif instance.intact(graph):
                 instances.append(instance)
                 if differing is None:
                     differing = instance.differing(graph, arguments)
-                with (
-                    graph._scheduler.notes.aside()
-                ):  # as one that is new: nobody sees what it was fed
+                # Not noted by a transaction, as for a new instance: nothing saw its former feeds.
+                with graph._scheduler.notes.aside():
                     instance.feed(graph, differing)
                 return instance
         return None
 
     def forget_free(self, graph: Core, among: Set[int]) -> bool:
-        """Forget the free instances that have one of these nodes; whether there were any."""
+        """Release the free instances that have one of these nodes.
+
+        Return whether there were any.
+        """
         going = [
             (instances, one)
             for instances in self._of.values()
@@ -193,7 +205,7 @@ class Instances:
         return bool(going)
 
     def add(self, graph: Core, key: Any, instance: Instance) -> None:
-        """Take in an instance; let go of unused ones, those of which the last use is longest ago."""
+        """Add an instance. Release free ones of the structures that were used longest ago."""
         self._of.setdefault(key, deque()).append(instance)
         for structure in list(self._of)[: max(len(self._of) - SPARE, 0)][:ASKED]:
             instances = self._of.pop(structure)

@@ -1,7 +1,8 @@
 """Functions of nodes that are built once for each structure of their arguments, and then reused.
 
 What was built, an *instance*, begins with one feed node for each array or node among the arguments.
-A later call lets the feeds follow other nodes or values, if nobody can see its former result any more.
+A later call makes the feeds follow other nodes or values, if nothing can see the former result any
+more.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Subgraph(Generic[P, R]):
         functools.update_wrapper(self, function)
         try:
             self._signature: inspect.Signature | None = inspect.signature(function)
-        except (TypeError, ValueError):  # of some built-in functions none is known
+        except (TypeError, ValueError):  # some built-in functions have none
             self._signature = None
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
@@ -63,7 +64,7 @@ class Subgraph(Generic[P, R]):
         specs, arguments = _read(graph, arguments)
         with graph._lock:
             graph._scheduler.check_idle()
-            tidy(graph)  # what nobody holds any more sees nothing
+            tidy(graph)  # release nodes that nothing holds: instances may be free then
             mode = graph._host.mode
             training = mode is None or graph._host.data[mode]
             key = (
@@ -85,7 +86,7 @@ class Subgraph(Generic[P, R]):
             ).returned(graph)
 
     def _written(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The arguments in one form, whether they were named or left out."""
+        """Return the arguments in one form, whether they were named or left out."""
         if self._signature is None:
             return args, kwargs
         bound = self._signature.bind(*args, **kwargs)
@@ -95,10 +96,11 @@ class Subgraph(Generic[P, R]):
     def _build(
         self, graph: Core, args: Any, kwargs: Any, specs: tuple[Spec | None, ...], arguments: Any
     ) -> Instance:
+        """Return a new instance, which is fed with these arguments."""
         first = graph._scheduler.topology.next_serial
         feeds = [_feed(graph, found) for found in specs]
         stand_ins = iter(feeds)
-        numbers: set[int] = set()  # inputs that hold one, which stand for themselves
+        numbers: set[int] = set()  # inputs that hold a number, which stand for themselves
 
         def stand_in(one: Any) -> Any:
             if _feeds(one):
@@ -111,7 +113,7 @@ class Subgraph(Generic[P, R]):
         try:
             with entered(graph), graph._subgraphs.building(feeds, arguments):
                 result = _called(graph, numbers, lambda: self._function(*args, **kwargs))
-                if graph._programs.waiting:  # so that what is built now is what stays
+                if graph._programs.waiting:  # now, so that the nodes built so are the final ones
                     follow_rules(graph)
         except GraphError as error:
             if not any(isinstance(one, Handle) for one in arguments):
@@ -120,9 +122,9 @@ class Subgraph(Generic[P, R]):
                     "graph. Call it inside of `with g:`, g being the graph of the nodes that it uses."
                 )
             raise
-        tidy(graph)  # what was only needed to build it is no part of it
+        tidy(graph)  # intermediate nodes that nothing needs are not part of it
         instance = Instance(graph, feeds, result, first)
-        with graph._scheduler.notes.aside():  # a transaction that fails leaves it as any new node
+        with graph._scheduler.notes.aside():  # a failed transaction leaves it as any new node
             instance.feed(graph, dict(zip(instance.feeds, arguments, strict=True)))
         return instance
 
@@ -131,7 +133,7 @@ class Subgraph(Generic[P, R]):
 
 
 def _called(graph: Core, unread: set[int], function: Callable[[], Any]) -> Any:
-    """What a function returns that may not read these nodes, nor what is computed from them."""
+    """Call a function that may read neither these nodes nor what is computed from them."""
     if not unread:
         return function()
 
@@ -153,23 +155,25 @@ def subgraph(function: Callable[P, R]) -> Subgraph[P, R]: ...
 @overload
 def subgraph(function: None = None) -> Callable[[Callable[P, R]], Subgraph[P, R]]: ...
 def subgraph(function: Any = None) -> Any:
-    """A function of nodes whose nodes are built once for each structure and reused afterwards.
+    """Return a function whose nodes are built once for each structure and reused afterwards.
 
-    Called with an array, a Var or a detached Var, the same nodes follow the array, follow the Var, or
-    follow it without passing gradients to it. So a model that is written as a function, and called
-    anew for every batch, does not build anew. A call looks at each node of the instance, and of the
-    gradients that live with it, whether somebody else sees it: some 0.2 us a node.
+    Called with an array, a Var or a detached Var, the same nodes follow the array, follow the Var,
+    or follow it without passing gradients to it. So a model that is written as a function, and
+    called again for every batch, is not built again. A call checks for each node of the instance,
+    and of the gradients that live with it, whether anything outside sees it, which costs some 0.2
+    us a node.
 
-    Two results that live never change each other: nodes are used again only when nobody can see their
-    former result, or when the arguments are the same. Somebody sees it who holds it, or a node or
-    gradient that depends on it, or observes one.
+    Two results that live never change each other: nodes are used again only when nothing can see
+    their former result, or when the arguments are the same. A result is seen by whatever holds it,
+    by a node or gradient that depends on it, and by its observers.
 
-    The structure of a call is the nesting of the arguments in tuples, lists and dicts; shape, dtype and
-    device of arrays and nodes; whether gradients are recorded, train or eval mode, the block of
-    ``saved_tensors_hooks`` and whether it is called for a checkpoint; and everything else that is passed:
-    integers, strings and other plain values by value, objects such as ``self`` and inputs that hold a
-    number by identity. What else the function looks at, it looks at only when it is built: also
-    ``x.requires_grad``, which says nothing there, since gradients pass as each call has it.
+    The structure of a call is the nesting of the arguments in tuples, lists and dicts; shape, dtype
+    and device of arrays and nodes; whether gradients are recorded, train or eval mode, the block of
+    ``saved_tensors_hooks`` and whether it is called for a checkpoint; and everything else that is
+    passed: integers, strings and other plain values by value, objects such as ``self`` and inputs
+    that hold a number by identity. Anything else that the function reads, it reads only when it is
+    built. That includes ``x.requires_grad``, which says nothing there, since gradients pass as each
+    call has it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Derivatives of Python functions: each call traces the function into a graph and differentiates that."""
+"""Derivatives of Python functions: a call traces the function into a graph and differentiates that."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ Mode = Literal["forward", "reverse"]
 
 
 def _gradient_function(fn: Callable[..., Any], argnums: Any, what: str) -> Callable[..., Any]:
+    """Return the function for the gradient of `fn`, or for its value and gradient."""
+
     def build(xs: Sequence[Any], y: Any) -> Any:
         _check_single(fn, y, what)
         found = _or_zeros(grad_of_nodes(y, xs, allow_unused=True), xs)
@@ -42,6 +44,8 @@ def _gradient_function(fn: Callable[..., Any], argnums: Any, what: str) -> Calla
 def _jacobian_function(
     fn: Callable[..., Any], argnums: Any, mode: Mode | None
 ) -> Callable[..., Any]:
+    """Return the function for the Jacobian of `fn`."""
+
     def build(xs: Sequence[Any], y: Any) -> Any:
         found = tuple(
             zeros(x._graph, spec((*y.shape, *x.shape), x.dtype, x.device)) if j is None else j
@@ -55,6 +59,8 @@ def _jacobian_function(
 def _hessian_function(
     fn: Callable[..., Any], argnums: Any, mode: Mode | None
 ) -> Callable[..., Any]:
+    """Return the function for the Hessian of `fn`."""
+
     def build(xs: Sequence[Any], y: Any) -> Any:
         _check_single(fn, y, "rg.hessian")
         found = of_nodes.hessian(y, xs, mode, allow_unused=True)
@@ -79,7 +85,9 @@ def _transformed(
     build: Callable[[Sequence[Any], Any], Any],
     *options: Any,
 ) -> Callable[..., Any]:
-    """A function of the arguments of `fn`: what `build` makes of some of them and the result."""
+    """Return a function of the arguments of `fn`, which calls `build` with some of them and the
+    result.
+    """
     what = f"{what}({_name(fn)})"
 
     def on_vars(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +110,7 @@ def _transformed(
 
 
 def _along(what: str, fn: Callable[..., Any], primals: Any, tangents: Any, build: Any) -> Any:
-    """What `build` makes of a function, its arguments and their directions."""
+    """Return the result of `build` for a function, its arguments and their directions."""
     what = f"{what}({_name(fn)})"
     for name, given in (("arguments", primals), ("directions", tangents)):
         if not isinstance(given, tuple | list):
@@ -136,7 +144,7 @@ def _along(what: str, fn: Callable[..., Any], primals: Any, tangents: Any, build
 
 
 def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
-    """The value of a function, and the function of `v`."""
+    """Return the value of a function, and the function that maps `v` to gradients."""
     what = f"rg.vjp({_name(fn)})"
     if not primals:
         raise GradientError(f"{what} was given no arguments: rg.vjp(fn, *primals).")
@@ -154,7 +162,7 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
         return y, v, _or_zeros(of_nodes.vjp(y, xs, v, allow_unused=True), xs)
 
     arguments = Arguments(what, primals, {})
-    arguments.own()  # the pullback is that of these values, whatever becomes of the caller's arrays
+    arguments.own()  # the pullback is that of these values, even if the caller changes the arrays
     _check_floats(arguments, range(len(primals)), what)
 
     def pullback(v: Any) -> Any:
@@ -169,7 +177,7 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
 def _result(
     fn: Callable[..., Any], what: str, xs: Sequence[Any], args: Sequence[Any], kwargs: Any
 ) -> Any:
-    """The Var that a function returns."""
+    """Return the Var that a function returns."""
     y = fn(*args, **kwargs)
     if y is None or isinstance(y, tuple | list | dict):
         raise DTypeError(
@@ -178,7 +186,7 @@ def _result(
         )
     result = y if isinstance(y, Handle) else xs[0]._graph.const(y)
     if isinstance(result, DetachedVar):
-        result = alias(result)  # a node, which has a derivative, zero
+        result = alias(result)  # a node that has a derivative, which is zero
     for x in _taken_out(xs, result):
         if _follows(fn, x, result, args, kwargs):
             i = next(i for i, arg in enumerate(args) if arg is x)
@@ -192,7 +200,9 @@ def _result(
 
 
 def _taken_out(xs: Sequence[Any], y: Any) -> list[Any]:
-    """The arguments of which numbers were taken out, and on which the result does not depend."""
+    """Return the arguments from which numbers were taken out and on which the result does not
+    depend.
+    """
     graph = xs[0]._graph
     if not isinstance(graph, TracedGraph) or not graph.taken:
         return []
@@ -202,21 +212,25 @@ def _taken_out(xs: Sequence[Any], y: Any) -> list[Any]:
 
 
 def _follows(fn: Callable[..., Any], x: Any, y: Any, args: Sequence[Any], kwargs: Any) -> bool:
-    """Whether a function has other results for arguments nearby: not where it only chooses by it."""
+    """Return whether a function has other results for arguments nearby.
+
+    False where it only makes a choice by them.
+    """
     for way in (1, -1):
         instead = x._graph.const(nearby(x.value, way))
         other: Any = fn(*[instead if arg is x else arg for arg in args], **kwargs)
         other = getattr(other, "value", other)
-        if np.array_equal(y.value, other, equal_nan=True):  # else it may be across a jump
+        # Both ways must differ: one may cross a jump.
+        if np.array_equal(y.value, other, equal_nan=True):
             return False
     return True
 
 
 def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[Any]:
-    """Arguments for a function, those to differentiate for as nodes of their own.
+    """Return arguments for a function, with separate nodes for those to differentiate for.
 
-    The same node may be another argument, too, or be used by the function itself: these count as
-    constants here.
+    The same node may be another argument, too, or be used by the function itself; there it counts
+    as constant.
     """
     return [
         arg if i not in positions else alias(arg if isinstance(arg, Handle) else graph.const(arg))
@@ -225,7 +239,10 @@ def _entered(graph: Any, args: Sequence[Any], positions: Sequence[int]) -> list[
 
 
 def _graph_of(args: Sequence[Any]) -> Any:
-    """The graph of the first Var among arguments, or of the call around; ``None``: arrays in, arrays out."""
+    """Return the graph of the first Var among arguments, or of the call around.
+
+    ``None`` means arrays in, arrays out.
+    """
     found = next((arg._graph for arg in args if isinstance(arg, Handle)), None)
     return outer_graph() if found is None else found
 
@@ -237,7 +254,7 @@ def _or_zeros(found: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _like(like: Any, given: Any, what: str) -> Any:
-    """What was given for a value of the spec `like`, in its dtype and on its device."""
+    """Return what was given for a value of the spec `like`, in its dtype and on its device."""
     found, value = read_value(given, what)
     if found is None or found.dtype.kind not in "fiub":
         raise DTypeError(f"{what} is {found or type(given).__name__}; directions are floats.")
@@ -250,6 +267,7 @@ def _like(like: Any, given: Any, what: str) -> Any:
 
 
 def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> None:
+    """Raise unless the arguments to differentiate for are floats."""
     for i in positions:
         found, value = arguments.read[i]
         if found is None or found.dtype.kind != "f":
@@ -261,6 +279,7 @@ def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> 
 
 
 def _check_single(fn: Callable[..., Any], y: Any, what: str) -> None:
+    """Raise unless the result is a single number."""
     if any(n != 1 for n in y.shape):
         name = _name(fn)
         raise ShapeError(
@@ -271,6 +290,7 @@ def _check_single(fn: Callable[..., Any], y: Any, what: str) -> None:
 
 
 def _positions(argnums: Any, count: int, what: str) -> tuple[int, ...]:
+    """Return the positions to differentiate for, counted from 0."""
     wanted = (argnums,) if isinstance(argnums, int) else argnums
     for i in wanted:
         if not -count <= i < count:
@@ -282,7 +302,7 @@ def _positions(argnums: Any, count: int, what: str) -> tuple[int, ...]:
 
 
 def _second_argnums(second: Any, argnums: Any) -> Any:
-    """``argnums``, also where it was written second: ``rg.grad(fn, 1)``."""
+    """Return ``argnums``, which may also have been written second: ``rg.grad(fn, 1)``."""
     given = argnums if second is None else second
     many = [given] if isinstance(given, int) else given
     if (

@@ -1,12 +1,12 @@
 """Functions of arrays as graphs: built once for each kind of arguments, then set and read.
 
-A *trace* is a graph of its own with an input for each argument. It is built by calling the function
-with these inputs, and used again for arguments of the same shapes and dtypes. That is right as long
-as the function does the same with other values; so a trace in which a value was looked at (a branch
-on it, a loop up to it) is used once.
+A *trace* is a separate graph with an input for each argument. It is built by calling the function
+with these inputs, and used again for arguments of the same shapes and dtypes. That is right only if
+the function does the same with other values, so a trace in which a value was read (by a branch on
+it, or a loop up to it) is used once.
 
-Between calls a trace is *idle*. It keeps its values, so that the next call computes only what depends
-on arguments that differ; how much all idle traces of a function hold is bounded.
+Between calls a trace is *idle*. It keeps its values, so that the next call computes only what
+depends on arguments that differ. The memory of all idle traces of a function is bounded.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Anchor
 
-# Traces that are kept: kinds of arguments of one function, and idle traces of one kind, of which
-# there is more than one where threads, or calls inside of calls, needed them at the same time.
+# The most kinds of arguments of one function, and the most idle traces of one kind. Several of one
+# kind exist where threads, or calls inside of calls, needed them at the same time.
 MAX_KINDS: Final = 64
 MAX_IDLE: Final = 8
-# What the idle traces of one function may hold together. Not less: a loop over large arrays, such as
-# an optimizer's, would spend its time on new memory. The latest one stays, without what it can
-# compute again if it is larger by itself.
+# The memory that the idle traces of one function may hold together. With less, a loop over large
+# arrays, such as an optimizer's, would spend its time on new memory. The latest trace stays in any
+# case; one that exceeds the limit alone releases what it can compute again.
 MAX_BYTES: Final = 2**28
 
 Build = Callable[..., Any]
+# By function: its traces are released with it.
 _kept: WeakKeyDictionary[Any, OrderedDict[Hashable, list[Trace]]] = WeakKeyDictionary()
 _lock = threading.Lock()
 # The graph in which a function of this thread or task is being called to be differentiated.
@@ -45,7 +46,9 @@ _called_in: ContextVar[Graph | None] = ContextVar("reactgrad_called_in", default
 
 @contextmanager
 def called_in(graph: Graph) -> Iterator[None]:
-    """Call a function to differentiate what it builds here, whatever the switches around it say."""
+    """Call a function to differentiate what it builds in this block, whatever gradient mode
+    surrounds it.
+    """
     token = _called_in.set(graph)
     try:
         with graph, Differentiable():
@@ -55,22 +58,24 @@ def called_in(graph: Graph) -> Iterator[None]:
 
 
 def outer_graph() -> Graph | None:
-    """The graph of the call around, whose nodes a function may close over.
+    """Return the graph of the call around, whose nodes a function may close over.
 
-    Not inside of a node that runs: it gets values, and builds nothing there.
+    ``None`` inside of a node that runs, which gets values and builds nothing.
     """
     graph = _called_in.get()
     return None if graph is None or graph.running is not None else graph
 
 
 class TracedGraph(Graph):
-    """A graph that notes whether a value was looked at.
+    """A graph that notes whether a value was read.
 
     Attributes
     ----------
+    looked_at : bool
+        True once a value was read.
     taken : dict of int to Anchor
-        Nodes whose value was, and is no condition: a number that was taken out of the graph. They
-        stay until the function's result is there.
+        Nodes whose value was read and is not a condition: a number that was taken out of the graph.
+        They are kept until the function has returned.
     """
 
     looked_at = False
@@ -83,7 +88,7 @@ class TracedGraph(Graph):
 
     @property
     def follows(self) -> bool:
-        """Whether it computes what its function would build for other values, too."""
+        """True if it computes what its function would build for other values, too."""
         return not self.looked_at and all(program() is not None for program in self._following)
 
     def _value(self, slot: int) -> Any:
@@ -101,16 +106,16 @@ class TracedGraph(Graph):
 
 
 class Trace:
-    """One function, or what a transform makes of it, built for arguments of one kind.
+    """A function, or what a transform makes of it, built for arguments of one kind.
 
     Attributes
     ----------
     result
-        What was built: Vars, in tuples as `build` returned them.
+        The result of `build`: Vars, in tuples as it returned them.
     reusable : bool
-        Whether it also holds for other values of the arguments.
+        True if it also holds for other values of the arguments.
     bytes : int or None
-        What its values take while it is idle, which the kind of the arguments decides.
+        The memory of its values while it is idle; the kind of the arguments decides it.
     """
 
     __slots__ = ("_graph", "_inputs", "_large", "bytes", "result", "reusable")
@@ -132,7 +137,7 @@ class Trace:
         self._large = False
 
     def rest(self) -> None:
-        """Let go of values that take too much memory to wait for a call, which may never come."""
+        """Release values that take too much memory to wait for a call that may never come."""
         graph = self._graph
         if self.bytes is None:
             self._large = graph.stats().bytes > MAX_BYTES
@@ -142,7 +147,10 @@ class Trace:
             self.bytes = graph.stats().bytes
 
     def set(self, arguments: Arguments) -> None:
-        """Give the inputs the values of other arguments; what depends on equal ones need not run."""
+        """Give the inputs the values of other arguments.
+
+        Nodes that depend only on equal ones need not run.
+        """
         pairs = zip(self._inputs, arguments.read, strict=True)
         self._graph.set(
             {
@@ -154,10 +162,10 @@ class Trace:
 
 
 class Arguments:
-    """What a function is called with: numbers and arrays, which may change, and other objects.
+    """The arguments of a function: numbers and arrays, which may change, and other objects.
 
-    Booleans, strings, ``None`` and other hashable objects are part of the kind of the arguments,
-    as shapes and dtypes are.
+    Booleans, strings, ``None`` and other hashable objects belong to the kind of the arguments, as
+    shapes and dtypes do.
     """
 
     __slots__ = ("_names", "kind", "read")
@@ -199,16 +207,16 @@ class Arguments:
 
 @contextmanager
 def traced(function: Any, transform: Hashable, build: Build, arguments: Arguments) -> Iterator[Any]:
-    """What `build` makes of the arguments, as Vars that hold their values, for a block.
+    """Yield what `build` makes of the arguments, as Vars that hold their values during the block.
 
     Parameters
     ----------
     function
-        What is transformed; its traces are kept as long as it lives.
+        The function that is transformed; its traces are kept as long as it lives.
     transform
-        What `build` does with it: another transform, another trace.
+        Identifies what `build` does with it: each transform has its own traces.
     build
-        From Vars, in the place of numbers and arrays, to Vars or tuples of Vars.
+        From Vars, in place of numbers and arrays, to Vars or tuples of Vars.
     """
     key = (transform, arguments.kind)
     trace = _taken(function, key)
@@ -217,14 +225,14 @@ def traced(function: Any, transform: Hashable, build: Build, arguments: Argument
     else:
         trace.set(arguments)
     yield trace.result
-    # Not if the block raised: then the next call builds its own.
+    # Not reached if the block raised: then the next call builds a new trace.
     if trace.reusable:
         trace.rest()
         _give(function, key, trace)
 
 
 def _taken(function: Any, key: Hashable) -> Trace | None:
-    """An idle trace, now of the caller alone: threads and calls inside of calls share none."""
+    """Take an idle trace for this call alone. Threads and calls inside of calls share none."""
     with _lock:
         try:
             kinds = _kept.get(function)
@@ -235,12 +243,14 @@ def _taken(function: Any, key: Hashable) -> Trace | None:
 
 
 def _give(function: Any, key: Hashable, trace: Trace) -> None:
+    """Keep an idle trace for later calls, within the limits."""
     with _lock:
         try:
             kinds = _kept.setdefault(function, OrderedDict())
         except TypeError:
             return
         idle = kinds.setdefault(key, [])
+        # The kind used longest ago is dropped first.
         kinds.move_to_end(key)
         if len(idle) < MAX_IDLE and (not idle or _bytes([idle, [trace]]) <= MAX_BYTES):
             idle.append(trace)
@@ -249,12 +259,12 @@ def _give(function: Any, key: Hashable, trace: Trace) -> None:
 
 
 def _bytes(kinds: Iterable[list[Trace]]) -> int:
-    """What idle traces hold; those of one kind hold the same."""
+    """Return the memory of idle traces; those of one kind hold the same."""
     return sum([len(idle) * (idle[0].bytes or 0) for idle in kinds if idle])
 
 
 def values(result: Any) -> Any:
-    """The values of Vars in tuples, all of one moment."""
+    """Return the values of Vars in tuples, all read at one moment."""
     leaves: list[Any] = []
     _collect(result, leaves)
     if leaves:

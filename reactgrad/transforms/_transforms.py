@@ -1,7 +1,7 @@
 """Derivatives of nodes, and of functions of arrays: ``rg.grad``, ``vjp``, ``jvp`` and so on.
 
-The first argument decides. A Var: the derivatives are Vars of its graph. A function: what is
-returned is a function of arrays (see ``_trace``), or, called with Vars, of Vars; so transforms of
+The first argument decides. For a Var the derivatives are Vars of its graph. For a function the
+result is a function of arrays (see ``_trace``) or, called with Vars, of Vars; so transforms of
 transforms work to any order.
 """
 
@@ -36,10 +36,10 @@ def grad(
     *,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """Gradient of `y` with respect to `xs`, as live nodes; or the gradient of a function.
+    """Return the gradient of `y` with respect to `xs` as live nodes, or the gradient of a function.
 
     The results follow every change of the inputs, recompute only what is stale, and can be
-    differentiated again. Asking again gives the same Vars.
+    differentiated again. A second request gives the same Vars.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def grad(
     xs : Var or sequence of Var
         Float nodes: leaves or intermediate ones, frozen or not.
     gradient : Var or array_like, optional
-        The gradient of what follows, in the shape of `y`; by default 1.
+        The gradient that flows into `y`, in its shape; by default 1.
     allow_unused : bool
-        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+        If true, return ``None`` for nodes that `y` does not depend on, instead of raising.
     argnums : int or sequence of int
         For a function: the arguments to differentiate for.
 
@@ -59,7 +59,7 @@ def grad(
     Var or tuple of Var
         A Var for a Var, a tuple for a sequence; each of the shape and dtype of its `x`.
     callable
-        For a function: takes what it takes, numbers and arrays, and returns arrays, which are
+        For a function: takes its arguments, numbers and arrays, and returns arrays, which are
         read-only; zeros for arguments without a part in the result.
 
     Raises
@@ -76,10 +76,10 @@ def grad(
     -----
     A function is called with Vars, once for each kind of arguments (shapes and dtypes of arrays,
     types of numbers, values of other objects); later calls only set and recompute what the
-    arguments change. So it must be pure: what it does besides computing its result is done
-    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it looks
-    at a value (``if x > 0``) its result may depend on that, and it is called again every time: right,
-    but slower. ``rg.where`` and ``rg.switch`` choose without looking. A number or array that it
+    arguments change. So it must be pure: what it does besides computing its result happens
+    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it reads
+    a value (``if x > 0``) its result may depend on that, and it is called again every time: right,
+    but slower. ``rg.where`` and ``rg.switch`` choose without a read. A number or array that it
     takes out (``float(x)``, ``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient
     passes: write ``rg.exp(x)``, ``rg.stack([x])``. An argument whose only part in the result is
     such a constant is refused: the function is called again then, with others nearby.
@@ -123,7 +123,7 @@ def value_and_grad(
     *,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """A node and its gradient; or a function that returns its value and its gradient.
+    """Return a node and its gradient, or a function that returns its value and its gradient.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ def value_and_grad(
 
 
 def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
-    """Vector times Jacobian, ``vjp(y, xs, v)``: gradients of `xs` if that of `y` is `v`.
+    """Return vector times Jacobian, ``vjp(y, xs, v)``: the gradients of `xs` if that of `y` is `v`.
 
-    One pass of reverse mode. ``vjp(fn, *primals)`` gives the value of a function and the function
+    One pass of reverse mode. ``vjp(fn, *primals)`` returns the value of a function and the function
     of `v`.
 
     Parameters
@@ -169,7 +169,7 @@ def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
     v : Var or array_like
         In the shape of `y`. A Var: the results follow it, and asking again gives the same ones.
     allow_unused : bool
-        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+        If true, return ``None`` for nodes that `y` does not depend on, instead of raising.
 
     Returns
     -------
@@ -209,9 +209,9 @@ def vjp(y: Any, /, *args: Any, allow_unused: bool = False, **named: Any) -> Any:
 
 
 def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
-    """Jacobian times vector: how `y` moves when `xs` move along `ts`.
+    """Return Jacobian times vector: the derivative of `y` when `xs` move along `ts`.
 
-    One pass of forward mode, by the ops' own forward rules. The result is a live node as gradients
+    One pass of forward mode, by the ops' own forward rules. The result is a live node, as gradients
     are.
 
     Parameters
@@ -224,14 +224,14 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
         For each `x` its direction, in its shape. Vars: the result follows them, and asking again
         gives the same one.
     allow_unused : bool
-        Whether nodes that `y` does not depend on add nothing, instead of raising.
+        If true, nodes that `y` does not depend on add nothing, instead of raising.
 
     Returns
     -------
     Var
         Of the shape and dtype of `y`.
     tuple
-        For a function: its value and how it moves, as arrays.
+        For a function: its value and its tangent, as arrays.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
 
 
 def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
-    """Hessian of `y` times `vs`, without the Hessian: one pass of each mode.
+    """Return the Hessian of `y` times `vs`, without the Hessian: one pass of each mode.
 
     Parameters
     ----------
@@ -273,12 +273,12 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
     vs : Var, array_like, or sequence of these
         For each `x` its direction, in its shape.
     allow_unused : bool
-        Whether nodes that `y` does not depend on get zeros, instead of raising.
+        If true, nodes that `y` does not depend on get zeros, instead of raising.
 
     Returns
     -------
     Var or tuple of Var
-        For each `x`, in its shape, how its gradient moves when all `xs` move along `vs`.
+        For each `x`, in its shape, the change of its gradient when all `xs` move along `vs`.
     tuple
         For a function: the same as arrays, one for each argument.
 
@@ -311,10 +311,10 @@ def jacobian(
     *,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """The derivative of every element of `y` by every element of `xs`, as a live node.
+    """Return the derivative of every element of `y` by every element of `xs`, as a live node.
 
     One pass carries all directions along an axis of their own, so the number of nodes does not
-    depend on the sizes; time and memory grow with the size of what lies between, times the number
+    depend on the sizes. Time and memory grow with the size of the nodes between, times the number
     of directions.
 
     Parameters
@@ -330,7 +330,7 @@ def jacobian(
         default in graphs that have some. One that was built forward does not follow a hook that is
         registered later, as gradients do: ask again then, which gives another node.
     allow_unused : bool
-        Whether to return ``None`` for nodes that `y` does not depend on, instead of raising.
+        If true, return ``None`` for nodes that `y` does not depend on, instead of raising.
     argnums : int or sequence of int
         For a function: the arguments to differentiate for.
 
@@ -372,7 +372,7 @@ def hessian(
     *,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """All second derivatives of `y`: the Jacobian of its gradient, as a live node.
+    """Return all second derivatives of `y`: the Jacobian of its gradient, as a live node.
 
     Parameters
     ----------
@@ -381,10 +381,10 @@ def hessian(
     xs : Var or sequence of Var
         Float nodes whose lengths are known.
     mode : {"forward", "reverse"}, optional
-        How the gradient is differentiated; see ``rg.jacobian``. By default forward in graphs that have
-        gradient hooks: the gradient has passed them, its derivatives do not pass them again.
+        The mode that differentiates the gradient; see ``rg.jacobian``. By default forward in graphs
+        with gradient hooks: the gradient has passed them, its derivatives do not pass them again.
     allow_unused : bool
-        Whether nodes that `y` does not depend on get zeros, instead of raising.
+        If true, nodes that `y` does not depend on get zeros, instead of raising.
     argnums : int or sequence of int
         For a function: the arguments to differentiate for.
 
@@ -424,7 +424,7 @@ def hessian(
 
 
 def _nodes(y: Any, xs: Any, what: str) -> Any:
-    """The nodes to differentiate for, which may be given by their names."""
+    """Return the nodes to differentiate for, which may be given by their names."""
     if not isinstance(y, Handle):
         raise DTypeError(
             f"{what} takes a Var, not {type(y).__name__} ({y!r:.40}): {what}(y, x); or a function, "

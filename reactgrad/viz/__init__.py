@@ -1,12 +1,17 @@
-"""Pictures of graphs, drawn from snapshots, and the explorer: a page that shows one as it changes.
+"""Pictures of graphs, drawn from snapshots, and the explorer: a page that shows a graph as it
+changes.
 
-- ``_ask``, ``_picture``   what a picture shows; ``_dot``, ``_draw``: how it looks, and Graphviz
-- ``_text``                names and values, which may hold anything, made fit to be shown
-- ``_html``                what notebooks show of graphs, runs, plans
-- ``_view``, ``_layout``   which part the page shows at a time, and where Graphviz puts it
-- ``_messages``            what the page is told; ``explorer.js`` and ``.css`` are the page
-- ``_session``             between a graph and its page; ``_explore``: both in a notebook
-- ``_export``              recorded runs and the page in one file; ``replay.js`` stands in for the graph
+- ``_ask``: from what a user asks to see to the picture of it.
+- ``_picture``: the content of a picture: boxes, lines, folded scopes, and what is left out.
+- ``_dot``, ``_draw``: a picture as DOT text, and as a file that Graphviz draws.
+- ``_text``: names and values, which may hold anything, made safe to show.
+- ``_html``: the displays of graphs, runs, plans and others in notebooks.
+- ``_view``, ``_layout``: the part of a graph that the page shows at a time, and its layout by
+  Graphviz.
+- ``_messages``: the messages to the page; ``explorer.js`` and ``explorer.css`` are the page.
+- ``_session``: connects a graph with its page; ``_explore`` makes both in a notebook.
+- ``_export``: recorded runs and the page in one file, in which ``replay.js`` takes the place of the
+  graph.
 """
 
 from reactgrad.viz._ask import asked as asked

@@ -25,11 +25,11 @@ def asked(
     fold: int | None,
     limit: int,
 ) -> tuple[Picture, str]:
-    """The picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
+    """Return the picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
     former = checked(since, layer=layer, fold=fold, limit=limit)
     now = snapshot(graph, of._run if isinstance(of, Run) else None)
     only, title = _part(graph, now, of)
-    # Of a node, its own kind is meant; a plan or a run is shown whole.
+    # For a node its own kind decides the layer; a plan or a run is shown whole.
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
     if layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
         layer = "all"
@@ -39,7 +39,7 @@ def asked(
 def checked(
     since: Core | Snapshot | None, *, layer: Layer, fold: int | None, limit: int
 ) -> Snapshot | None:
-    """What to compare with, after a look at how the picture is to be."""
+    """Check the options of a picture. Return the snapshot to compare with, if any."""
     if layer not in LAYERS:
         raise VizError(f"layer={layer!r}: there are {', '.join(map(repr, LAYERS))}.")
     if type(limit) is not int or limit < 1:
@@ -52,6 +52,7 @@ def checked(
 
 
 def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
+    """Return the keys of the part that a user asks for (``None``: everything), and its title."""
     if of is None:
         return None, ""
     if isinstance(of, str):

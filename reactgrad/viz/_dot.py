@@ -1,4 +1,7 @@
-"""A picture as DOT text, which Graphviz lays out. Names and values are text there, whatever they hold."""
+"""A picture as DOT text, which Graphviz lays out.
+
+Names and values are text in it, whatever they hold.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from itertools import count as counting
 from reactgrad.viz._picture import Box, Line, Look, Picture
 from reactgrad.viz._text import shown
 
-# Each look has a shape and an outline of its own, so that it is known in grey, too: shape, fill, style.
+# Each look differs in shape and outline, too, so that it can be told in grey: shape, fill, style.
 LOOKS: dict[Look, tuple[str, str, str]] = {
     "clean": ("box", "#f4f4f2", "filled,rounded"),
     "stale": ("hexagon", "#ffe08a", "filled,dashed"),
@@ -22,21 +25,21 @@ WORDS = {**{word: word for word in LOOKS}, "cut_off": "cut off"}
 MARKS = {"added": "#1a7f37", "removed": "#cf222e", "changed": "#9a6700"}
 KINDS = {"input": "\u25b7 ", "param": "\u25c6 ", "const": "\u25a0 "}
 FONT = '"Helvetica,Arial,sans-serif"'
-MOST_FRAMES = 12  # one in the other; what is deeper stands in the innermost
+MOST_FRAMES = 12  # nested frames; deeper scopes share the innermost
 MOST_LETTERS, MOST_OF_TOOLTIP = 32, 300
 
 
 def dot_text(picture: Picture, title: str = "") -> str:
-    """The picture in the DOT language.
+    """Return the picture in the DOT language.
 
     Parameters
     ----------
     picture
-        What to draw.
+        The picture to draw.
     title
-        Stands above it.
+        The text above it.
     """
-    # Of a node its key; names stand in labels only.
+    # Nodes are identified by their keys; names appear only in labels.
     ids = {
         box.key: box.key if box.key.isdecimal() else f"box {position}"
         for position, box in enumerate(picture.boxes)
@@ -57,7 +60,7 @@ def dot_text(picture: Picture, title: str = "") -> str:
 
 
 def quoted(text: str) -> str:
-    """Any text as a DOT string that shows just that text."""
+    """Return any text as a DOT string that shows exactly that text."""
     for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
         text = text.replace(plain, escaped)
     return f'"{text}"'
@@ -69,7 +72,10 @@ def scopes(
     depth: int = 0,
     numbers: Iterator[int] | None = None,
 ) -> Iterator[str]:
-    """The boxes, those of each scope in a frame. Scopes are as deep as the code that named them."""
+    """Yield the boxes as DOT, with a frame around those of each scope.
+
+    Scopes are as deep as the code that named them.
+    """
     numbers = counting() if numbers is None else numbers
     inner: dict[str, list[Box]] = {}
     for box in boxes:
@@ -88,6 +94,7 @@ def scopes(
 
 
 def _node(box: Box, name: str) -> str:
+    """Return the line of a box."""
     shape, fill, style = LOOKS[box.look]
     attributes = {
         "shape": shape,
@@ -109,6 +116,7 @@ def _node(box: Box, name: str) -> str:
 
 
 def _label(box: Box) -> Iterator[str]:
+    """Yield the lines of a box's label."""
     node = box.node
     if node is None:
         yield shown(box.label, MOST_LETTERS)
@@ -137,6 +145,7 @@ def _tooltip(box: Box) -> str:
 
 
 def _edge(line: Line, ids: dict[str, str]) -> str:
+    """Return the line of an edge."""
     attributes: dict[str, str] = {}
     if line.detached:  # no gradient passes
         attributes |= {"style": "dashed", "arrowhead": "tee"}
@@ -151,7 +160,7 @@ def _edge(line: Line, ids: dict[str, str]) -> str:
 
 
 def _left_out(picture: Picture, ids: dict[str, str]) -> Iterator[str]:
-    """Where the picture ends, how much goes on there."""
+    """Yield stubs that say how many neighbours of a box are not shown."""
     sides = (("parents", picture.more_parents), ("children", picture.more_children))
     for side, counts in sides:
         for key, count in counts.items():

@@ -1,4 +1,4 @@
-"""Pictures as files and as SVG text; Graphviz, which pygraphviz brings along, lays them out."""
+"""Pictures as files and as SVG text, laid out by Graphviz, which comes with pygraphviz."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from reactgrad._errors import MissingExtraError, VizError
 
 FORMATS = ("svg", "png", "pdf", "dot")
-MOST_BOXES = 3000  # Graphviz takes minutes for more, and nobody could read it
+MOST_BOXES = 3000  # Graphviz takes minutes for more, and no one could read it
 
 
 def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
-    """Write DOT text as the kind of picture that the file's name ends in.
+    """Write DOT text as a picture of the kind that the file's name ends in.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
     text
         In the DOT language.
     boxes
-        How many it shows.
+        The number of boxes in it.
     """
     suffix = Path(path).suffix.lower().lstrip(".")
     if suffix not in FORMATS:
@@ -33,17 +33,17 @@ def draw(path: str | os.PathLike[str], text: str, boxes: int) -> None:
 
 
 def laid_out(text: str, suffix: str, boxes: int) -> bytes:
-    """DOT text as Graphviz draws it."""
+    """Return DOT text in another format, as Graphviz draws it."""
     return need_graphviz(boxes).AGraph(string=text).draw(format=suffix, prog="dot")
 
 
 def need_graphviz(boxes: int) -> Any:
-    """The package pygraphviz, for a picture of so many boxes.
+    """Return the package pygraphviz, for a picture with this number of boxes.
 
     Raises
     ------
     VizError
-        If these are too many.
+        If there are too many boxes.
     MissingExtraError
         If the package is not installed.
     """

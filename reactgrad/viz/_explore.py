@@ -34,7 +34,7 @@ def explore(
     fold: int | None,
     limit: int,
 ) -> Any:
-    """A widget that shows a graph; see ``Graph.explore``."""
+    """Return a widget that shows a graph; see ``Graph.explore``."""
     former = checked(since, layer=layer, fold=fold, limit=limit)
     kind = _widget()
     need_graphviz(min(limit, len(slots_in_order(graph))))
@@ -51,7 +51,10 @@ def explore(
 
 @cache
 def _widget() -> Any:
-    """The class, made when it is first needed: anywidget is imported for nobody else."""
+    """Return the class of widgets.
+
+    It is made when it is first needed, since only the explorer needs anywidget.
+    """
     try:
         import anywidget
     except ImportError:
@@ -61,7 +64,7 @@ def _widget() -> Any:
         ) from None
 
     class Explorer(anywidget.AnyWidget):
-        """What ``Graph.explore`` returns."""
+        """The result of ``Graph.explore``."""
 
         _esm = HERE / "explorer.js"
         _css = HERE / "explorer.css"

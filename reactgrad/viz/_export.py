@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-MOST_VIEWS = 60  # a page holds no more of the parts that may be opened
-MOST_FACTS = 500  # nor of the nodes with an explanation in words
+MOST_VIEWS = 60  # the most views with scopes opened that a page holds
+MOST_FACTS = 500  # the most nodes with an explanation in words
 
 HERE = Path(__file__).parent
-# No request can leave the page, whatever is written in it.
+# Content security: no request can leave the page, whatever text it contains.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 PAGE = """<!doctype html>
 <html lang="en">
@@ -86,7 +86,9 @@ def replayed(
     fold: int | None,
     limit: int,
 ) -> Message:
-    """All messages that the page will get: ``graph``, ``frames``, ``views``, and ``why`` by key."""
+    """Return all messages that the page will get: ``graph``, ``frames``, ``views``, and ``why`` by
+    key.
+    """
     now = snapshot(graph, None, True)
     snapshots, runs = _recorded(graph, log, now)
     graph_told = graph_message(
@@ -114,9 +116,10 @@ def replayed(
 
 
 def page(recorded: Message, title: str) -> str:
-    """The file: style, data and program in one."""
+    """Return the file: style, data and program in one."""
     module = _read("explorer.js")
-    # A module inside of a page exports to nobody: what comes after it in the same script uses it.
+    # A module inside of a page cannot export, so the export becomes a variable for the script after
+    # it.
     assert module.count("export default {") == 1
     return PAGE.format(
         policy=POLICY,
@@ -129,7 +132,9 @@ def page(recorded: Message, title: str) -> str:
 
 
 def as_script(data: Any) -> str:
-    """JSON that stands inside of a script element, and nothing in it ends that or opens a comment."""
+    """Return data as JSON for a script element: nothing in it can end the element or open a
+    comment.
+    """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -141,6 +146,7 @@ def _read(name: str) -> str:
 def _recorded(
     graph: Core, log: Recording | None, now: Snapshot
 ) -> tuple[Sequence[Snapshot], Sequence[RunSnapshot]]:
+    """Return the snapshots and runs of a recording; without one, those of the present."""
     if log is None:
         return (now, now), (snapshot_of_run(graph, graph._scheduler.last_run),)
     if not isinstance(log, Recording) or log._graph is not graph:
@@ -163,20 +169,20 @@ def _targets(graph: Core, targets: Sequence[Handle | str], now: Snapshot) -> lis
 
 
 def _kept(frame: Message, now: Snapshot) -> Message:
-    """Without nodes that are gone since: the page has the present ones."""
+    """Remove nodes that no longer exist from a message: the page has only the present ones."""
     frame["states"] = {key: s for key, s in frame["states"].items() if int(key) in now.by_key}
     return frame
 
 
 def _views(now: Snapshot, options: Message, first: Layer) -> list[Message]:
-    """Each layer as a whole, and each scope that may be opened from there."""
+    """Return a view of each layer as a whole, and of each scope that may be opened from there."""
     gradients = any(node.gradient for node in now.nodes)
     layers: list[Layer] = ["values", "gradients", "all"] if gradients else ["values"]
     layers.sort(key=lambda layer: layer != first)
     views = [view_message(now, layer=layer, **options) for layer in layers]
-    for view in views:  # grows
+    for view in views:  # it grows on the way
         for focus in focuses(now, view):
-            if view["layer"] == "all":  # in the other two already
+            if view["layer"] == "all":  # its scopes are in the other two layers
                 break
             known = any(v["focus"] == focus and v["layer"] == view["layer"] for v in views)
             if not known and len(views) < MOST_VIEWS:

@@ -1,4 +1,6 @@
-"""What notebooks show of graphs, Vars, runs, plans, explanations and figures: never more than a screen."""
+"""The displays of graphs, Vars, runs, plans, explanations and figures in notebooks; never more than
+a screen.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,12 @@ from reactgrad.viz._draw import laid_out
 from reactgrad.viz._picture import look
 from reactgrad.viz._text import shown, shown_lines
 
-MOST_BOXES = 60  # in a picture inside of a page
+MOST_BOXES = 60  # in a picture within a notebook
 MOST_ROWS = 12
 MOST_SLICES = 3
 MOST_LINES = 24
 
-# Dark pages get the same light card: the colours of states are chosen for it.
+# Dark pages get the same light card, since the colours of states are chosen for it.
 _CARD = (
     "background:#fff;color:#1b1b1b;border:1px solid #ddd;border-radius:6px;padding:8px 10px;"
     "max-height:480px;overflow:auto;font:13px/1.45 system-ui,sans-serif;width:fit-content;max-width:100%"
@@ -40,7 +42,7 @@ _CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
 
 @singledispatch
 def html(thing: Any) -> str:
-    """One of the things that reactgrad shows, as HTML that holds all it needs."""
+    """Return the display of one of reactgrad's objects as self-contained HTML."""
     raise TypeError(f"there is no display of {type(thing).__name__}")
 
 
@@ -81,7 +83,7 @@ def _(thing: Stats) -> str:
 @html.register
 def _(thing: Handle) -> str:
     var: Any = thing
-    if not isinstance(thing._graph, Core):  # it was removed
+    if not isinstance(thing._graph, Core):  # a removed node
         return _card(repr(thing)[1:-1])
     node = snapshot_of(thing._graph, thing)
     marks = [word for word in ("frozen", "pinned", "kept", "cutoff") if getattr(node, word)]
@@ -99,7 +101,7 @@ def _(thing: Handle) -> str:
     return _card(shown(node.name, 80), table, "" if value is None else _text(abbreviated(value)))
 
 
-# How arrays are shown, objects in them each by a text that never raises.
+# Print options for arrays. Objects in them get a text that never raises.
 _ARRAYS: Any = {
     "threshold": 100,
     "edgeitems": 3,
@@ -110,7 +112,10 @@ _ARRAYS: Any = {
 
 
 def abbreviated(value: Any) -> str:
-    """A value as NumPy abbreviates it; of more than two axes some slices, each with its label."""
+    """Return a value as text, abbreviated by NumPy.
+
+    Of more than two axes some slices are shown, each with its label.
+    """
     if isinstance(value, np.ndarray) and not value.shape:
         value = value[()]
     if not isinstance(value, np.ndarray):
@@ -140,7 +145,7 @@ def _reached(run: Run) -> bool:
 
 
 def _seen(graph: Core, of: Any = None) -> str:
-    """A picture, or without the package that draws it a table."""
+    """Return a picture; without the package that draws it, a table."""
     options: dict[str, Any] = {"since": None, "layer": "values", "fold": None}
     found, _ = asked(graph, of, limit=MOST_BOXES, **options)
     try:
@@ -152,6 +157,7 @@ def _seen(graph: Core, of: Any = None) -> str:
 
 
 def _nodes(nodes: Sequence[NodeSnapshot], total: int) -> str:
+    """Return a table of nodes."""
     rows = [
         (
             shown(node.name, MOST_LETTERS),

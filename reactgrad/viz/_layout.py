@@ -1,4 +1,4 @@
-"""Where Graphviz puts the boxes and lines of a picture: numbers, which the page draws from."""
+"""The layout of a picture by Graphviz, as numbers from which the page draws."""
 
 from __future__ import annotations
 
@@ -14,27 +14,33 @@ from reactgrad.viz._text import key_of_scope, shown
 WIDTH, HEIGHT = 156, 60  # of each box, in points; its text is cut to fit
 MOST_OF_LABEL = 80  # letters
 INCH = 72.0
-# Beyond, curves take Graphviz longer than a reader waits.
+# For more lines than this Graphviz would take too long to draw curves.
 MOST_CURVES = 400
-# A box with more children, such as a constant that is used everywhere, is placed by the first of them;
-# lines to the others are straight. Graphviz takes minutes for lines that pass hundreds of ranks.
+# A box with more children, such as a constant that is used everywhere, is placed by the first of
+# them, and the lines to the others are straight: Graphviz takes minutes for lines that cross
+# hundreds of ranks.
 MOST_CHILDREN = 32
 NODESEP, RANKSEP = 0.2, 0.4  # inches between boxes of one rank, and between ranks
-PAGE = 1.5  # width by height of where it is shown, about
+PAGE = 1.5  # about the ratio of width to height of the page
 
 
 def arranged(picture: Picture) -> dict[str, Any]:
-    """A picture with places: as JSON, from the top left corner, in points.
+    """Return a picture with places, for JSON: in points from the top left corner.
 
     Returns
     -------
     dict
-        ``boxes`` with ``key``, ``label``, ``node`` (its key; None: a folded scope), ``members``, ``mark``
-        and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``), ``path``
-        (of an SVG path), ``detached``, ``read`` and ``mark``; ``frames`` of scopes with ``label``, ``x``,
-        ``y``, ``width``, ``height``; ``more``: how many neighbours of a box are left out;
-        ``width``, ``height`` of all; ``across``: whether parents are left of their children, not above;
-        ``total``: nodes that there were to show.
+        ``boxes`` with ``key``, ``label``, ``node`` (its key; None: a folded scope), ``members``,
+        ``mark``
+        and ``x``, ``y`` of the middle; ``lines`` with ``from``, ``to`` (positions in ``boxes``),
+        ``path``
+        (of an SVG path), ``detached``, ``read`` and ``mark``; ``frames`` of scopes with ``label``,
+        ``x``,
+        ``y``, ``width``, ``height``; ``more``: the numbers of neighbours of a box that are left
+        out;
+        ``width``, ``height`` of all; ``across``: true if parents are left of their children, not
+        above;
+        ``total``: the number of nodes that there were to show.
 
     Raises
     ------
@@ -99,20 +105,23 @@ def arranged(picture: Picture) -> dict[str, Any]:
 
 
 def _fits_across(picture: Picture, index: dict[str, int]) -> bool:
-    """Whether a page shows it larger with its ranks side by side: boxes are wider than they are high."""
+    """Return whether a page shows the picture larger with its ranks side by side: boxes are wider
+    than high.
+    """
     rank = [0] * len(index)
     for line in sorted(picture.lines, key=lambda line: index[line.parent]):
         parent, child = index[line.parent], index[line.child]
-        if parent < child:  # folded scopes may need each other
+        if parent < child:  # folded scopes may form a cycle
             rank[child] = max(rank[child], rank[parent] + 1)
     deep, broad = max(rank, default=0) + 1, max(Counter(rank).values(), default=0)
     gap, step = INCH * NODESEP, INCH * RANKSEP
     down = max(broad * (WIDTH + gap) / PAGE, deep * (HEIGHT + step))
     across = max(deep * (WIDTH + step) / PAGE, broad * (HEIGHT + gap))
-    return across < 0.8 * down  # downwards is what readers expect
+    return across < 0.8 * down  # downwards unless it is clearly worse: readers expect that
 
 
 def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, Any]:
+    """Return Graphviz's layout of the boxes and of those lines that take part in it."""
     if not picture.boxes:
         return {"bb": "0,0,0,0"}
     children = Counter(line.parent for line in picture.lines)
@@ -121,6 +130,7 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
     lines: list[str] = []
     for line in picture.lines:
         wide = children[line.parent] > MOST_CHILDREN or parents[line.child] > MOST_CHILDREN
+        # Only the first line of such a box takes part in the layout.
         hub = line.parent if children[line.parent] > MOST_CHILDREN else line.child
         if not wide or hub not in placed:
             lines.append(f"  {index[line.parent]} -> {index[line.child]}")
@@ -141,6 +151,7 @@ def _places(picture: Picture, index: dict[str, int], across: bool) -> dict[str, 
 
 
 def _described(box: Box) -> dict[str, Any]:
+    """Return a box without its place."""
     return {
         "key": box.key if box.node is not None else key_of_scope(tuple(box.key[:-1].split("/"))),
         "label": shown(box.label, MOST_OF_LABEL),
@@ -153,7 +164,9 @@ def _described(box: Box) -> dict[str, Any]:
 
 
 def _path(pos: str, left: float, top: float) -> str:
-    """A spline of Graphviz, ``"e,x,y x,y x,y ..."``, as the path of an SVG; the arrow's tip is its end."""
+    """Return a spline of Graphviz, ``"e,x,y x,y x,y ..."``, as the path of an SVG that ends in the
+    arrow's tip.
+    """
     tip: list[str] = []
     points: list[str] = []
     for part in pos.split():
@@ -170,7 +183,7 @@ def _path(pos: str, left: float, top: float) -> str:
 
 
 def _straight(parent: dict[str, Any], child: dict[str, Any]) -> str:
-    """A line from the middle of one box to the edge of another."""
+    """Return a line from the middle of one box to the edge of another."""
     x, y = parent["x"] - child["x"], parent["y"] - child["y"]
     reach = max(2 * abs(x) / WIDTH, 2 * abs(y) / HEIGHT, 1.0)
     return (

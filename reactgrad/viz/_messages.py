@@ -1,4 +1,4 @@
-"""What the explorer's page is told: snapshots as JSON, and of each next one what differs.
+"""The messages to the explorer's page: snapshots as JSON, and for each next one the differences.
 
 Every message is a dict with ``kind``; ``explorer.js`` lists what it does with each.
 """
@@ -34,24 +34,24 @@ def graph_message(
     begin: Snapshot | None = None,
     live: bool,
 ) -> Message:
-    """All that stays the same while nobody edits the graph, and the states to begin with.
+    """Return everything that changes only by edits of the graph, and the states to begin with.
 
     Parameters
     ----------
     targets
-        Keys of what a read is to bring up to date.
+        Keys of the nodes that a read is to bring up to date.
     title
-        Stands above the page.
+        The text above the page.
     gone
         Nodes of a former snapshot that are shown as removed.
     controls
-        What ``control`` made of inputs.
+        The results of ``control`` for inputs.
     begin
-        Has the states to begin with; by default `now`.
+        The snapshot with the states to begin with; by default `now`.
     live
-        Whether a graph answers; else the page replays what was recorded.
+        True if a graph answers; else the page replays what was recorded.
     """
-    lines: dict[str, int] = {}  # many nodes are built by one
+    lines: dict[str, int] = {}  # many nodes may be built by one line
     nodes = [_fixed(node, lines, gone=True) for node in gone]
     nodes += [_fixed(node, lines) for node in now.nodes]
     return {
@@ -70,7 +70,7 @@ def graph_message(
 
 
 def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) -> Message:
-    """What is different from the snapshot that was told before, and the runs in between."""
+    """Return the differences from the snapshot that was sent before, and the runs in between."""
     former = {node.key: _state(node) for node in before.nodes}
     states: Message = {}
     for node in now.nodes:
@@ -81,7 +81,7 @@ def frame_message(before: Snapshot, now: Snapshot, runs: Iterable[RunSnapshot]) 
 
 
 def why_message(graph: Core, key: int, var: Any) -> Message:
-    """What is told of one node when somebody asks; runs nothing."""
+    """Return the details of one node that a page asks for; runs nothing."""
     adjoint = adjoint_of(graph, var)
     gradient = var.grad
     if gradient is None and adjoint is not None:
@@ -101,7 +101,7 @@ def why_message(graph: Core, key: int, var: Any) -> Message:
 def control(
     graph: Core, var: Handle, key: int, bounds: tuple[float, float] | None
 ) -> Message | None:
-    """How the page may set a leaf; ``None`` if that takes more than a number or a switch."""
+    """Return how the page may set a leaf; ``None`` if that takes more than a number or a switch."""
     value = present(graph, var)
     if isinstance(value, np.ndarray):
         if not (
@@ -124,11 +124,11 @@ def control(
     }
 
 
-MOST_FIELDS = 6  # beyond, an array is set in code
+MOST_FIELDS = 6  # a larger array can only be set in code
 
 
 def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
-    """What the page has sent, as the leaf takes it; JSON does not tell 1 from 1.0."""
+    """Return a value that the page has sent in the type of the leaf: JSON does not tell 1 from 1.0."""
     now = present(graph, var)
     if isinstance(now, np.ndarray):
         return np.array(value, now.dtype).reshape(now.shape)
@@ -144,7 +144,9 @@ def _around(value: float) -> tuple[float, float]:
 
 
 def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> list[Any]:
-    """Key, name, type, op, whether it is of a gradient, marks, whether it has a cutoff, line, whether it is gone."""
+    """Return key, name, kind, op, whether it is of a gradient, marks, whether it has a cutoff,
+    line, and whether it is gone.
+    """
     return [
         node.key,
         sent(node.name),
@@ -159,7 +161,7 @@ def _fixed(node: NodeSnapshot, lines: dict[str, int], *, gone: bool = False) -> 
 
 
 def _state(node: NodeSnapshot) -> list[Any]:
-    """State, outcome, version, shape, value, milliseconds, error."""
+    """Return state, outcome, version, shape, value, milliseconds and error."""
     spent = None if node.seconds is None else round(node.seconds * 1e3, 6)
     return [
         node.state,
@@ -173,6 +175,7 @@ def _state(node: NodeSnapshot) -> list[Any]:
 
 
 def _run(run: RunSnapshot) -> Message:
+    """Return a run for the page."""
     return {
         "ran": run.ran,
         "cut_off": run.cut_off,
@@ -198,7 +201,7 @@ def _cutoff_text(rule: Any) -> str:
 
 
 def _norm_text(gradient: Any) -> str:
-    """The Euclidean norm of a gradient."""
+    """Return the Euclidean norm of a gradient as text."""
     if gradient is None:
         return ""
     try:

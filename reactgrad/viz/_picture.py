@@ -1,7 +1,7 @@
-"""What a picture shows: which nodes, in which states, what is folded, and how much is left out.
+"""The content of a picture: its nodes and their states, what is folded, and how much is left out.
 
-A picture is made of snapshots only. Where there is more than fits, it shows the neighbourhood of what
-matters most, and says at each node how many neighbours it leaves out.
+A picture is made of snapshots only. Where there is more than fits, it shows the neighbourhood of
+what matters most, and says at each node how many neighbours it leaves out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Box(NamedTuple):
     Attributes
     ----------
     key : str
-        Of the node, its number; of a scope, its path. A constant that nobody has named is drawn in each
+        Of the node, its number; of a scope, its path. A constant without a given name is drawn in each
         scope that uses it, and has a key for each of these boxes.
     node : NodeSnapshot or None
         ``None``: this is a scope.
@@ -33,7 +33,7 @@ class Box(NamedTuple):
         ``"clean"``, ``"stale"``, ``"running"``, ``"ran"``, ``"cut_off"``, ``"error"`` or ``"unset"``;
         of a scope that of its most remarkable node.
     mark : str
-        What became of it since the former snapshot: ``"added"``, ``"removed"``, ``"changed"`` or
+        The change since the former snapshot: ``"added"``, ``"removed"``, ``"changed"`` or
         nothing.
     scope : tuple of str
         The scopes around it, outermost first.
@@ -53,7 +53,7 @@ class Box(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name, without the scopes around it where these stand on their frames."""
+        """Its name, without the scopes that the frames around it show."""
         if self.node is None:
             return self.key[:-1].rpartition("/")[2]
         if not self.node.named:
@@ -69,8 +69,8 @@ class Line(NamedTuple):
     parent, child : str
         Keys of the boxes.
     detached, read : bool
-        Whether no gradient passes any of the edges it stands for; whether a function found them all
-        by itself, while it ran.
+        True if no gradient passes any of the edges it stands for; true if functions have read all of
+        these nodes while they ran.
     mark : str
         ``"added"``, ``"removed"`` or nothing.
     """
@@ -84,16 +84,16 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn.
+    """The boxes and lines to draw.
 
     Attributes
     ----------
     boxes, lines
         Parents first.
     more_parents, more_children : dict
-        How many neighbours of a box, by its key, are not shown.
+        The number of neighbours of a box, by its key, that are not shown.
     total : int
-        How many nodes there were to show.
+        The number of nodes that there were to show.
     """
 
     boxes: tuple[Box, ...]
@@ -104,16 +104,17 @@ class Picture:
 
     @property
     def hidden(self) -> int:
-        """How many nodes are in none of its boxes."""
+        """The number of nodes that are in none of its boxes."""
         return self.total - len({key for box in self.boxes for key in box.members})
 
 
-# From the least to the most remarkable: what a folded scope looks like.
+# From the least to the most remarkable look; a folded scope has the most remarkable one of its
+# nodes.
 ORDER: tuple[Look, ...] = ("clean", "unset", "cut_off", "ran", "stale", "running", "error")
 
 
 def look(node: NodeSnapshot) -> Look:
-    """What a node looks like: its state, and of a clean one what the last run did with it."""
+    """Return the look of a node: its state, or for a clean one its outcome in the last run."""
     if node.state == "clean" and node.outcome in ("ran", "cut_off"):
         return node.outcome
     return node.state
@@ -129,18 +130,18 @@ def picture(
     opened: Sequence[str] | None = None,
     limit: int = 500,
 ) -> Picture:
-    """What to draw of a snapshot.
+    """Return what to draw of a snapshot.
 
     Parameters
     ----------
     snapshot
-        Of the graph.
+        The present state of the graph.
     former
-        Another one to compare with: of the graph before, or of the graph it was forked from.
+        Another snapshot to compare with: of the graph before, or of the graph it was forked from.
     only
         Keys of the nodes to show, with what they are computed from directly; ``None``: all.
     layer
-        Whether nodes of values, of gradients, or both are shown.
+        ``"values"``, ``"gradients"`` or ``"all"``: the nodes that are shown.
     fold
         Scopes at this depth become one box each; ``None``: none is folded.
     opened
@@ -170,6 +171,7 @@ def _wanted(
     only: Collection[int] | None,
     layer: Layer,
 ) -> set[int]:
+    """Return the keys of the nodes to show."""
     shown = {node.key for node in nodes}
     if only is not None:
         near = set(only)
@@ -179,13 +181,13 @@ def _wanted(
         return shown
     gradients = _gradients(nodes, edges)
     of_layer = {node.key for node in nodes if (node.key in gradients) == (layer == "gradients")}
-    if layer == "gradients":  # with the values that they are computed from directly
+    if layer == "gradients":  # and the values that they are computed from directly
         of_layer.update([edge.parent for edge in edges if edge.child in of_layer])
     return shown & of_layer
 
 
 def _gradients(nodes: Iterable[NodeSnapshot], edges: Iterable[EdgeSnapshot]) -> set[int]:
-    """Nodes of gradients, and constants that only these use."""
+    """Return gradient nodes, and constants that only these use."""
     found = {node.key for node in nodes if node.gradient}
     used = {edge.parent for edge in edges if edge.child in found}
     used.difference_update([edge.parent for edge in edges if edge.child not in found])
@@ -193,7 +195,7 @@ def _gradients(nodes: Iterable[NodeSnapshot], edges: Iterable[EdgeSnapshot]) -> 
 
 
 def _compared(snapshot: Snapshot, former: Snapshot) -> tuple[list[NodeSnapshot], dict[int, Mark]]:
-    """All nodes of both, parents first, and what became of each."""
+    """Return all nodes of both snapshots, parents first, and the change of each."""
     marks: dict[int, Mark] = {}
     for node in snapshot.nodes:
         before = former.by_key.get(node.key)
@@ -209,6 +211,7 @@ def _compared(snapshot: Snapshot, former: Snapshot) -> tuple[list[NodeSnapshot],
 def _compared_edges(
     snapshot: Snapshot, former: Snapshot
 ) -> tuple[list[EdgeSnapshot], dict[EdgeSnapshot, Mark]]:
+    """Return all edges of both snapshots, and the change of each."""
     now, before = dict.fromkeys(snapshot.edges), dict.fromkeys(former.edges)
     marks: dict[EdgeSnapshot, Mark] = {edge: "added" for edge in now if edge not in before}
     gone = [edge for edge in before if edge not in now]
@@ -217,10 +220,11 @@ def _compared_edges(
 
 
 def _homes(nodes: Iterable[NodeSnapshot], edges: Iterable[EdgeSnapshot]) -> dict[int, list[Scope]]:
-    """In which scopes each node stands: in its own; a constant that nobody has named, where it is used.
+    """Return the scopes in which each node is drawn: its own, or for a constant without a given
+    name those that use it.
 
-    The 2.0 of ``2.0 * x`` is one node wherever it is written. Drawn as one box, it would join scopes that
-    have nothing to do with each other.
+    The 2.0 of ``2.0 * x`` is one node wherever it is written. Drawn as one box, it would join
+    scopes that have nothing to do with each other.
     """
     homes = {node.key: [node.scope] for node in nodes}
     users: dict[int, dict[Scope, None]] = {
@@ -240,7 +244,9 @@ def _folded(
     fold: int | None,
     opened: Sequence[str] | None,
 ) -> tuple[list[Box], dict[tuple[int, Scope], str]]:
-    """A box for each node, or for each scope at the depth where they are folded; and whose is which."""
+    """Return a box for each node, or for each scope at the depth where scopes are folded, and the
+    box of each node.
+    """
     box_of: dict[tuple[int, Scope], str] = {}
     boxes: dict[str, Box] = {}
     inside: dict[str, dict[int, NodeSnapshot]] = {}
@@ -254,7 +260,7 @@ def _folded(
             else:
                 path = scope[:depth]
                 key = "/".join(path) + "/"
-                if key not in boxes:  # keeps its place; what is inside comes after this loop
+                if key not in boxes:  # only to keep its place; the loop below fills it
                     boxes[key] = Box(key, None, "clean", scope=path[:-1])
                 inside.setdefault(key, {})[node.key] = node
             box_of[node.key, scope] = key
@@ -274,7 +280,7 @@ def _folded(
 
 
 def _shared(scope: Sequence[str], other: Sequence[str]) -> int:
-    """How many of their outermost scopes are the same."""
+    """Return how many of their outermost scopes are the same."""
     same = 0
     while same < min(len(scope), len(other)) and scope[same] == other[same]:
         same += 1
@@ -287,7 +293,7 @@ def _lines(
     box_of: dict[tuple[int, Scope], str],
     marks: dict[EdgeSnapshot, Mark],
 ) -> list[Line]:
-    """A line for each pair of boxes with edges between them."""
+    """Return a line for each pair of boxes with edges between them."""
     lines: dict[tuple[str, str], Line] = {}
     for edge in edges:
         (home,), scopes = homes[edge.child], homes[edge.parent]
@@ -309,15 +315,15 @@ def _lines(
 
 
 def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) -> Picture:
-    """The most remarkable boxes and what is around them, nearest first, as many as there may be."""
+    """Return the most remarkable boxes with those around them, nearest first, up to the limit."""
     near: dict[str, list[str]] = {box.key: [] for box in boxes}
     for line in lines:
         near[line.parent].append(line.child)
         near[line.child].append(line.parent)
-    # Not more than half of the room, so that what surrounds them is seen, too.
+    # At most half of the room, so that what surrounds them is seen, too.
     shown = dict.fromkeys(_seeds(boxes)[: max(limit // 2, 1)])
     queue = deque(shown)
-    others = reversed(boxes)  # what is around may be joined to nothing else
+    others = reversed(boxes)  # the next one, when these are connected to nothing else
     while len(shown) < limit:
         if not queue:
             queue.append(next(box.key for box in others if box.key not in shown))
@@ -343,7 +349,10 @@ def _neighbourhood(boxes: list[Box], lines: list[Line], limit: int, total: int) 
 
 
 def _seeds(boxes: list[Box]) -> list[str]:
-    """What matters most: what changed or is not clean; else what ran; else what comes last."""
+    """Return the boxes that matter most.
+
+    These are boxes that changed or are not clean; else those that ran; else the last one.
+    """
     for looks in (("error", "running", "stale"), ("ran", "cut_off")):
         found = [box for box in boxes if box.mark or box.look in looks]
         if found:

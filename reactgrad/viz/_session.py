@@ -1,9 +1,10 @@
-"""What happens between a graph and the page that shows it: messages in, messages out.
+"""The connection between a graph and the page that shows it: messages in, messages out.
 
-All work is done by one thread of the session: the thread that messages come in on only takes notes, so
-it never waits for a computation, and what it is told last replaces what it was told before. A second
-thread tells which nodes are being computed, by whomever; it takes no lock of the graph.
-The engine hears of a session only while a page is open.
+One thread of the session does all work. The thread that messages come in on only takes notes, so it
+never waits for a computation, and a newer value for an input replaces an older one. A second thread
+reports which nodes are being computed, by any thread; it takes no lock of the graph.
+
+The session listens to the engine only while a page is open.
 """
 
 from __future__ import annotations
@@ -33,26 +34,28 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-FRAME = 1 / 30  # seconds between two messages about states, at least
-LOOK = 0.1  # seconds between two looks at which node is being computed
+FRAME = 1 / 30  # least seconds between two messages about states
+LOOK = 0.1  # seconds between two checks of which node is being computed
 MOST_CONTROLS = 60
 
 
 class Session:
-    """One graph, shown by any number of pages that all see the same.
+    """One graph, shown by any number of pages that all show the same.
 
     Parameters
     ----------
     graph
-        Which one.
+        The graph.
     send
-        Takes messages to the pages; called by the session's thread.
+        Takes messages to the pages; called by the session's threads.
     targets
-        What a change on the page brings up to date; by default all that nothing is computed from.
+        The nodes that a change on the page brings up to date; by default all that nothing is
+        computed
+        from.
     bounds
-        Of sliders, by Var.
+        Limits of sliders, by Var.
     since
-        Compared with it, added and removed parts are marked.
+        A snapshot; parts that were added or removed since are marked.
     layer, fold, limit
         As in ``Graph.to_dot``.
     """
@@ -75,12 +78,13 @@ class Session:
         self._layer: Layer = layer
         self._former, self._fold, self._limit = since, fold, limit
         self._focus = ""
-        self._shown: Snapshot | None = None  # what the pages know
+        self._shown: Snapshot | None = None  # the state that the pages have
         self._targets: list[int] = []
         self._controlled: list[int] = []
         self._pages = 0
         self._follower: Follower | None = None
-        # Notes of the thread that messages come in on; `_due` says that there are some.
+        # Notes of the thread that messages come in on, under `_lock`; `_due` is set when there are
+        # some.
         self._due = threading.Event()
         self._lock = threading.Lock()
         self._asks: list[Message] = []
@@ -113,7 +117,7 @@ class Session:
         self._due.set()
 
     def close(self) -> None:
-        """End it; pages show what they were told last."""
+        """End the session. Pages keep what they show."""
         self._closed = True
         for thread, event in zip(self._threads, (self._due, self._watched), strict=False):
             event.set()
@@ -124,6 +128,7 @@ class Session:
     # --- the session's thread --------------------------------------------------------------------
 
     def _work(self) -> None:
+        """Handle messages and changes until the session is closed."""
         while True:
             self._due.wait()
             began = time.perf_counter()
@@ -135,18 +140,19 @@ class Session:
                 sets, self._sets = self._sets, {}
             try:
                 for ask in asks:
-                    with CollectorPause():  # of a large graph very many small things are told
+                    with CollectorPause():  # a large graph makes very many small objects
                         self._answer(ask)
                 if sets:
                     self._compute(sets)
                 if self._shown is not None and (self._changed or sets):
                     self._tell()
-            except Exception as error:  # a page shows it; the next message gets its answer
+            except Exception as error:  # the page shows it, and the thread goes on
                 self._say(f"{type(error).__name__}: {error}")
-            # At most one message a frame, and at most half of the time is spent on them.
+            # At most one message a frame, and at most half of the time spent on messages.
             time.sleep(max(FRAME - (time.perf_counter() - began), 0.5 * FRAME))
 
     def _answer(self, ask: Message) -> None:
+        """Handle one message of a page."""
         kind = ask["kind"]
         if kind == "open":
             self._open(ask.get("page"))
@@ -161,7 +167,7 @@ class Session:
         elif kind == "view":
             self._layer, self._focus = ask.get("layer", self._layer), ask.get("focus", "")
             self._show()
-        else:  # "settle": what was added is no news any more
+        else:  # "settle": what was added is no longer marked
             self._former = None
             self._changed = self._edited = False
             self._shown = snapshot(self._graph, None, True)
@@ -191,7 +197,7 @@ class Session:
             self._send({"kind": "busy", "busy": False})
 
     def _look_on(self) -> None:
-        """Tell which nodes are being computed."""
+        """Report which nodes are being computed."""
         told: list[int] = []
         while not self._closed:
             self._watched.wait()
@@ -200,7 +206,7 @@ class Session:
             if found != told:
                 told = found
                 self._send({"kind": "running", "keys": found})
-            if self._stop:  # it may have been too early for the run
+            if self._stop:  # the first cancel may have come before the run began
                 self._cancel()
 
     def _cancel(self) -> None:
@@ -209,7 +215,7 @@ class Session:
             running.cancel()
 
     def _tell(self) -> None:
-        """What is different from what the pages know."""
+        """Send the differences from what the pages have."""
         assert self._shown is not None
         edited, self._changed, self._edited = self._edited, False, False
         former, now = self._shown, snapshot(self._graph, None, True)
@@ -231,7 +237,7 @@ class Session:
         self._shown = now
 
     def _open(self, page: Any) -> None:
-        """Tell a new page everything; pages that are open already go on with what they know."""
+        """Send everything to a new page. Pages that are open already go on with what they have."""
         self._pages += 1
         if self._follower is None:
             self._follower = Follower(self._graph, self._hear)
@@ -245,6 +251,7 @@ class Session:
         self._show(page)
 
     def _described(self, now: Snapshot, edit: bool = False) -> Message:
+        """Return the message that describes the graph."""
         asked_for = [key_of(self._graph, var) for var in self._asked_for]
         self._targets = asked_for or now.ends
         leaves = [n.key for n in now.nodes if n.kind in ("input", "param") and not n.gradient]
@@ -263,7 +270,7 @@ class Session:
         }
 
     def _controls(self, keys: Sequence[int]) -> list[Message]:
-        """How the page may set these leaves, those that it can."""
+        """Return controls for those of these leaves that the page can set."""
         made = [
             control(self._graph, var, key, self._bounds.get(key))
             for key, var in vars_of(self._graph, keys).items()
@@ -271,7 +278,7 @@ class Session:
         return [message for message in made if message is not None]
 
     def _show(self, page: Any = None) -> None:
-        """The part of the graph that is looked at, laid out; for all pages, or one."""
+        """Send the part of the graph that is shown, laid out, to all pages or to one."""
         assert self._shown is not None
         now, focus = self._shown, self._focus
         if focus.startswith("#") and int(focus[1:]) not in now.by_key:

@@ -1,4 +1,6 @@
-"""Which part of a graph one page shows at a time: all of it with scopes folded, a scope, or one node."""
+"""The part of a graph that a page shows at a time: everything with scopes folded, a scope, or one
+node.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from reactgrad.viz._layout import arranged
 from reactgrad.viz._picture import Layer, picture
 from reactgrad.viz._text import key_of_scope
 
-NEAR = 80  # how many nodes stand around the one that was asked for
+NEAR = 80  # the number of nodes shown around the one that was asked for
 
 
 def view_message(
@@ -21,17 +23,20 @@ def view_message(
     fold: int | None = None,
     limit: int,
 ) -> dict[str, Any]:
-    """A part of a graph with its layout, for the page.
+    """Return a part of a graph with its layout, for the page.
 
     Parameters
     ----------
     layer
         ``"values"``, ``"gradients"`` or ``"all"``.
     focus
-        Nothing: everything; a path of scopes that ends in a slash: what is in there, with its
-        neighbours, and scopes inside and outside folded; ``"#12"``: the node with the key 12 and what is around it.
+        An empty string: everything; a path of scopes that ends in a slash: what is in there, with
+        its
+        neighbours, and scopes inside and outside folded; ``"#12"``: the node with the key 12 and
+        what
+        is around it.
     former
-        Compared with it, added and removed parts are marked.
+        A snapshot; parts that were added or removed since are marked.
     fold
         Scopes at this depth are one box each; ``None``: none, if all fits so, else the outermost.
     limit
@@ -63,19 +68,19 @@ def view_message(
 
 
 def focuses(now: Snapshot, view: dict[str, Any]) -> list[str]:
-    """The scopes that a view shows folded: what may be opened from there."""
+    """Return the scopes that a view shows folded, which may be opened from there."""
     return [box["key"] for box in view["boxes"] if box["node"] is None]
 
 
 def _path(now: Snapshot, focus: str) -> tuple[str, ...]:
-    """The scope that the page calls so."""
+    """Return the scope with this key."""
     scopes = dict.fromkeys([node.scope for node in now.nodes])
     inner = dict.fromkeys([path[: n + 1] for path in scopes for n in range(len(path))])
     return next((path for path in inner if key_of_scope(path) == focus), ("",))
 
 
 def _around(now: Snapshot, key: int) -> set[int]:
-    """The nodes nearest to one, over edges in both directions."""
+    """Return the nodes nearest to one, over edges in both directions."""
     near = {key: None}
     queue = [key]
     for one in queue:

@@ -1,4 +1,4 @@
-// The explorer's page: what it is told it draws; what is asked of it, it sends. No network, no build.
+// The explorer's page: draws the messages that come in, sends what the user does. No network, no build.
 //
 // in:  graph  nodes, edges, states, controls     view   boxes, lines and frames, laid out
 //      frame  states that differ, runs           why    facts of one node
@@ -6,15 +6,15 @@
 //             and what is to run for it          problem  a line of text, or ""
 // out: open {page}, shut, set {key, value}, cancel, why {key}, view {layer, focus}, settle
 //
-// What answers one page's open has its number, and is nothing to the other pages of the same widget.
+// The answer to a page's open carries that page's number; other pages of the same widget ignore it.
 //
 // All text that comes in is shown by textContent, after `plain`; nothing is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 156, HEIGHT = 60; // of a box, as in _layout.py
 const READABLE = 0.65; // the smallest scale that is chosen for a reader
-const QUIET = 500; // milliseconds after which somebody moves a field no more
-const MOST_RUNS = 200; // that may be looked at again
+const QUIET = 500; // milliseconds without a change after which a field counts as at rest
+const MOST_RUNS = 200; // runs that can be shown again
 const MOST_HITS = 12, MOST_INPUTS = 60;
 const WORDS = {
   clean: "clean", stale: "stale", running: "running", ran: "ran", cut_off: "cut off",
@@ -33,13 +33,13 @@ export default {
 
 // --- text ---------------------------------------------------------------------------------------
 
-/** Any text on one line, without letters that steer how others are shown. */
+/** Return any text on one line, without characters that control how others are shown. */
 function plain(text, most = 200) {
   const line = String(text).slice(0, 4 * most).replace(/\s+/gu, " ").replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}]/gu, "\uFFFD");
   return line.length > most ? line.slice(0, most - 1) + "…" : line;
 }
 
-/** As plain, line by line. */
+/** Do the same line by line. */
 function plainLines(text) {
   return String(text).split("\n").map((line) => (line.match(/^ */)[0] + plain(line, 1000))).join("\n");
 }
@@ -53,7 +53,7 @@ function time(ms) {
 }
 
 const ruler = document.createElement("canvas").getContext("2d");
-/** The text, cut so that it is no wider than so many pixels. */
+/** Return the text, cut to a width in pixels. */
 function fitted(text, font, width) {
   ruler.font = font;
   if (ruler.measureText(text).width <= width) return text;
@@ -84,19 +84,19 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// --- the graph as far as the page knows it --------------------------------------------------------
+// --- the graph as far as the page has it ----------------------------------------------------------
 
 class Known {
   constructor(message) {
     this.timeline = []; // of {run, states: what differs from the entry before}
-    this.dropped = 0; // runs that are remembered no more
+    this.dropped = 0; // runs that were dropped from the timeline
     this.base = new Map(); // states before the first entry
     this.loose = new Map(); // what differs since the last entry
     this.learn(message);
     this.base = new Map(this.now);
   }
 
-  /** Nodes and edges, also after an edit. */
+  /** Take in nodes and edges, also after an edit. */
   learn(message) {
     this.nodes = new Map(message.nodes.map((node) => [node.key, node]));
     this.now = new Map(Object.entries(message.states).map(([key, state]) => [+key, asState(state)]));
@@ -121,7 +121,7 @@ class Known {
     }
     message.runs.forEach((run, i) => {
       const last = i === message.runs.length - 1;
-      // Of runs between two frames it is known what they did, not what all values were after them.
+      // Between two frames the actions of each run are known, but not all values after it.
       this.timeline.push({ run, states: last ? this.loose : new Map(), whole: last });
     });
     if (message.runs.length) this.loose = new Map();
@@ -131,7 +131,7 @@ class Known {
     }
   }
 
-  /** All states right after a run. */
+  /** Return all states right after a run. */
   statesAfter(position) {
     const states = new Map(this.base);
     for (const entry of this.timeline.slice(0, position + 1)) {
@@ -142,7 +142,7 @@ class Known {
     return states;
   }
 
-  /** What a run did, over the states of the frame before it. */
+  /** Return the states of the frame before a run, changed by what the run did. */
   overlay(states, run) {
     for (const [key, state] of states) states.set(key, { ...state, outcome: null });
     for (const outcome of ["skipped", "ran", "cut_off", "rebuilt", "failed"]) {
@@ -166,7 +166,7 @@ class Known {
     return found;
   }
 
-  /** What a change of a node makes stale, and which of it and of what is stale a read would run. */
+  /** Return the nodes that a change of a node makes stale, and all nodes that a read would then run. */
   preview(key) {
     const open = new Map([...this.children].map(([parent, children]) =>
       [parent, children.filter((child) => !this.nodes.get(child).marks.includes("pinned"))]));
@@ -256,16 +256,16 @@ class Explorer {
     this.view = null;
     this.boxes = []; // of {box, group, shape, rows, ...}: what is drawn
     this.boxOf = new Map(); // from the key of a node to its drawn box
-    this.at = null; // the run that is looked at; null: now
+    this.at = null; // the run that is shown; null: now
     this.chosen = null; // key of the node that the panel explains
-    this.facts = new Map(); // what was told of nodes
+    this.facts = new Map(); // facts of nodes that have arrived
     this.hovered = null;
     this.trail = []; // focuses to go back to
     this.pending = new Map(); // values to send
     this.fields = new Map(); // of inputs that may be set here, by key
-    this.values = new Map(); // what was told of these since
+    this.values = new Map(); // values of these inputs that arrived since
     this.busy = this.stopping = false;
-    this.planned = new Set(); // of what is being computed, what is still to run
+    this.planned = new Set(); // nodes that the present run has still to compute
     this.running = new Set();
     this.page = Math.random();
     this.due = 0;
@@ -390,7 +390,7 @@ class Explorer {
         button("▶", "next run", () => this.goTo((this.at ?? this.known.timeline.length) + 1)),
         button("now", "the present state", () => this.goTo(Infinity)), this.runText));
     el.append(html("div", { class: "rg-outer" }, this.root));
-    // A line more above the map is no reason to move what somebody looks at.
+    // An extra line above the map must not move the part that is in view.
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
       if (contentRect.width !== this.width && this.view && !this.moved) this.fit();
       this.width = contentRect.width;
@@ -421,7 +421,7 @@ class Explorer {
     else if (!made.length) tell("No input is a number or a switch: set them in code.");
   }
 
-  /** The fields of one input, and how they show a value that somebody else has set. */
+  /** Make the fields of one input. They also show a value that was set elsewhere. */
   control({ key, type, value, low, high }, node) {
     const name = plain(node.name), fields = [];
     const made = { type, size: value.length, touched: -Infinity, later: 0 };
@@ -431,7 +431,7 @@ class Explorer {
       this.draw();
     };
     const put = (field, shown) => {
-      if (field !== document.activeElement && field.value !== String(shown)) field.value = shown; // nobody types there
+      if (field !== document.activeElement && field.value !== String(shown)) field.value = shown; // unless the user types there
     };
     if (type === "toggle") {
       fields.push(html("input", { type: "checkbox", "aria-label": name, checked: value, onchange: (event) => send(event.target.checked) }));
@@ -475,7 +475,7 @@ class Explorer {
     return made.element;
   }
 
-  /** Fields show what their input holds, whoever has set it; who is moving one is left alone. */
+  /** Show in the fields of an input what it holds, except while the user moves them. */
   follow(key) {
     const made = this.fields.get(key), told = this.values.get(key);
     if (!made || !told) return;
@@ -562,7 +562,7 @@ class Explorer {
     this.drawPanel();
   }
 
-  /** What is known of the present state, and of what is being computed. */
+  /** Describe the present state, and what is being computed. */
   present() {
     const { now } = this.known;
     if (!this.planned.size && !this.running.size) return now;
@@ -739,7 +739,7 @@ class Explorer {
       list, ...listed("computed from", parents), ...listed("used by", children));
   }
 
-  /** Of a node that ran in the run that is looked at: which parents had moved since it ran before. */
+  /** For a node of the run that is shown: the parents that had changed since it ran before. */
   movedParents(key) {
     const { timeline } = this.known, at = this.at ?? timeline.length - 1, moved = new Map();
     if (!timeline[at]?.run.ran.includes(key)) return moved;
@@ -855,7 +855,7 @@ class Explorer {
     event.stopPropagation();
   }
 
-  /** To the nearest box in a direction; along edges where that is how these lead. */
+  /** Go to the nearest box in a direction, along edges where they lead that way. */
   step(from, dx, dy) {
     if (!from) return;
     const here = this.boxes.indexOf(from);
@@ -880,7 +880,7 @@ class Explorer {
     this.canvas.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
   }
 
-  /** All of it, if that can be read; else the part that matters, unless all is wanted. */
+  /** Show everything, if it can be read at that size or was asked for; else the part that matters. */
   fit(all = false) {
     const { width, height } = this.map.getBoundingClientRect();
     if (!width || !this.view || !this.boxes.length) return;
