@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.__main__ import ROOT, STEPS
+from tests.__main__ import ROOT, STATIC
 
 SCHEDULER = ROOT / "scheduler" / "reactgrad_scheduler"
 PACKAGES = [ROOT / "reactgrad", SCHEDULER]
@@ -152,4 +152,4 @@ def draw():
 
 def test_import_contracts_are_kept() -> None:
     # In a process of its own: the linter reconfigures logging and changes sys.path.
-    assert "0 broken" in run_python(*STEPS["lint-imports"], cwd=ROOT)
+    assert "0 broken" in run_python(*STATIC["lint-imports"], cwd=ROOT)
