@@ -1,4 +1,7 @@
-"""The one check command, for developers and CI alike: ``python -m tests [arguments for pytest]``.
+"""The one check command, for developers and CI alike.
+
+``python -m tests`` is quick, and says at its end what it left out. ``python -m tests --full`` runs
+everything. Other arguments go to pytest, and choose the tests themselves.
 
 Every tool runs as a module of the interpreter that runs this file, so a virtual environment needs no
 activation and PATH plays no part. All steps run even after a failure. pytest comes last: its closing
@@ -10,6 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+FULL = "--full"
 
 # import-linter has no `__main__`, hence the program; the path is for a checkout that is not installed.
 LINT_IMPORTS = (
@@ -20,9 +24,15 @@ LINT_IMPORTS = (
 # Whoever finishes early takes over tests from others: a few of them are long.
 PYTEST = ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"]
 
+# What was measured to take long is marked `slow`; properties get fewer examples. No folder is left out.
+FEW = "--hypothesis-profile=few"
+QUICK = [FEW, "-m", "not slow"]
+LEFT_OUT = f"""
+Left out: the tests marked slow, five of six examples of each property, the configurations of
+tests/README.md but the default one. This runs them, too: python -m tests {FULL}"""
+
 # Nothing may change in these; they run what depends on it most, with few of Hypothesis' examples. Without
 # `--hypothesis-profile=few` and these folders: all tests, as before a release.
-FEW = ["--hypothesis-profile=few", "--deselect=tests/scheduler/test_deep.py"]
 CONFIGURATIONS: dict[str, list[str]] = {
     "all arrays by blocks": ["--strips=always", "tests/backend", "tests/ops"],
     "no blocks, no fusion, no plans": [
@@ -35,28 +45,40 @@ CONFIGURATIONS: dict[str, list[str]] = {
     "marks erased before each read": ["--distrust", "tests/reactive"],
 }
 
-STEPS: dict[str, list[str]] = {
+STATIC: dict[str, list[str]] = {
     "ruff format": ["-m", "ruff", "format", "--check", "."],
     "ruff check": ["-m", "ruff", "check", "."],
     "basedpyright": ["-m", "basedpyright", "--pythonpath", sys.executable],
     "lint-imports": ["-c", LINT_IMPORTS, "--no-logo", "--no-cache"],
-    # A part that was asked for is all that is wanted.
-    **{
-        f"pytest, {name}": [*PYTEST, *FEW, *options]
-        for name, options in CONFIGURATIONS.items()
-        if not sys.argv[1:]
-    },
-    "pytest": [*PYTEST, *sys.argv[1:]],
 }
 
 
+def steps(full: bool, chosen: list[str]) -> dict[str, list[str]]:
+    """Return the command of each step, in order; `chosen` are arguments for pytest."""
+    if chosen:  # a part that was asked for is all that is wanted
+        return {**STATIC, "pytest": [*PYTEST, *chosen]}
+    if not full:
+        return {**STATIC, "pytest, quick": [*PYTEST, *QUICK]}
+    configurations = {
+        f"pytest, {name}": [*PYTEST, FEW, *options] for name, options in CONFIGURATIONS.items()
+    }
+    return {**STATIC, **configurations, "pytest": PYTEST}
+
+
 def main() -> int:
+    chosen = [one for one in sys.argv[1:] if one != FULL]
+    full = FULL in sys.argv[1:]
     failed: list[str] = []
-    for name, command in STEPS.items():
+    commands = steps(full, chosen)
+    for name, command in commands.items():
         print(f"\n--- {name}", flush=True)
         if subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode:
             failed.append(name)
-    print(f"\nFAILED: {', '.join(failed)}" if failed else f"\nOK: all {len(STEPS)} checks passed")
+    if not full and not chosen:
+        print(LEFT_OUT)
+    print(
+        f"\nFAILED: {', '.join(failed)}" if failed else f"\nOK: all {len(commands)} checks passed"
+    )
     return 1 if failed else 0
 
 

@@ -63,6 +63,7 @@ def test_all_sides_compute_the_same(contest: Contest) -> None:
         pytest.skip(f"only ours ran: not installed are {', '.join(absent)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", of_type(Count))
 def test_what_must_be_exact_is_exact(count: Count) -> None:
     ours, other = count.measure()
@@ -162,6 +163,7 @@ def test_a_peer_that_raises_is_named_and_fails_nothing(
     assert (line.ratio, line.met, line.failed) == (None, None, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 4])
 def test_a_peer_that_raises_later_is_left_out_from_then_on(
     measured: Callable[[ModuleType], Any], at: int
@@ -225,6 +227,7 @@ def test_goals(goal: Any, ours: float, peer: float | None, met: bool) -> None:
     assert goal.met(ours, peer) is met
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_it_prints(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Who may import whom, and what ``import reactgrad`` may load.
+"""Who may import whom, what ``import reactgrad`` may load, and how the tree looks.
 
 Three views of the same walls: the contracts in ``pyproject.toml``, the import statements in the source
 (also those that hide in a ``try`` or an ``if``), and ``sys.modules`` of a fresh interpreter.
@@ -9,11 +9,14 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.__main__ import ROOT, STEPS
+import networkx as nx
+import pytest
+
+from tests.__main__ import ROOT, STATIC
 
 SCHEDULER = ROOT / "scheduler" / "reactgrad_scheduler"
 PACKAGES = [ROOT / "reactgrad", SCHEDULER]
@@ -152,4 +155,95 @@ def draw():
 
 def test_import_contracts_are_kept() -> None:
     # In a process of its own: the linter reconfigures logging and changes sys.path.
-    assert "0 broken" in run_python(*STEPS["lint-imports"], cwd=ROOT)
+    assert "0 broken" in run_python(*STATIC["lint-imports"], cwd=ROOT)
+
+
+# --- the tree ----------------------------------------------------------------------------------------
+
+MOST_LINES = 600
+# One loop each, or one lock, that would be slower or harder to prove in parts.
+WHOLE = {"executors/serial.py", "executors/crew.py", "lock.py"}
+MOST_FLAT = 14
+# fmt: off
+PREPOSITIONS = {
+    "about", "above", "across", "after", "against", "along", "alongside", "amid", "among",
+    "around", "as", "at", "before", "behind", "below", "beneath", "beside", "besides",
+    "between", "beyond", "by", "despite", "down", "during", "except", "for", "from", "in",
+    "inside", "into", "like", "near", "of", "off", "on", "onto", "opposite", "out", "outside",
+    "over", "past", "per", "since", "than", "through", "throughout", "till", "to", "toward",
+    "towards", "under", "underneath", "until", "up", "upon", "via", "with", "within",
+    "without",
+}
+# fmt: on
+
+
+def modules_of(package: Path) -> dict[str, Path]:
+    """The modules of a package by their names; a package itself is its ``__init__``."""
+    found = {}
+    for file in sorted(package.rglob("*.py")):
+        parts = file.relative_to(package.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imported_modules(tree: ast.AST, known: Collection[str]) -> Iterator[str]:
+    """All modules among `known` that a source names in imports, in functions and for types, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield below if below in known else node.module
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_no_modules_need_each_other(package: Path) -> None:
+    modules = modules_of(package)
+    needs = nx.DiGraph()
+    for name, file in modules.items():
+        needs.add_edges_from(
+            (name, other) for other in imported_modules(ast.parse(file.read_bytes()), modules)
+        )
+    assert needs.number_of_edges() > len(modules)
+    circles = [sorted(one) for one in nx.strongly_connected_components(needs) if len(one) > 1]
+    assert not circles
+
+
+def test_imports_in_functions_and_for_types_are_counted() -> None:
+    tree = ast.parse(
+        """
+import pkg.a
+from pkg import b, thing
+if TYPE_CHECKING:
+    from pkg.c import Type
+def late():
+    from pkg.d import name
+"""
+    )
+    known = {"pkg", "pkg.a", "pkg.b", "pkg.c", "pkg.d", "pkg.e"}
+    assert sorted(imported_modules(tree, known)) == ["pkg", "pkg.a", "pkg.b", "pkg.c", "pkg.d"]
+
+
+def test_few_files_lie_flat() -> None:
+    flat = sorted(file.name for file in (ROOT / "reactgrad").glob("*.py"))
+    assert len(flat) <= MOST_FLAT, flat
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_no_file_is_too_long_to_read(package: Path) -> None:
+    lines = {
+        file.relative_to(package).as_posix(): file.read_bytes().count(b"\n")
+        for file in package.rglob("*.py")
+    }
+    assert not {name: n for name, n in lines.items() if n > MOST_LINES and name not in WHOLE}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_no_file_and_no_folder_is_a_preposition(package: Path) -> None:
+    names = {
+        path.relative_to(package).as_posix()
+        for path in (*package.rglob("*.py"), *package.rglob("*/"))
+        if path.stem.strip("_").lower() in PREPOSITIONS
+    }
+    assert not names

@@ -50,6 +50,7 @@ def test_nothing_in_it_tells_of_the_machine_that_ran_it(script: Path) -> None:
 
 # What Jupyter's packages are about to stop using is theirs to mend; the notebook's own warnings are
 # raised, and printed, in the kernel.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @each
 def test_it_prints_what_its_committed_half_shows(script: Path) -> None:

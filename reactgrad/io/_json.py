@@ -17,6 +17,7 @@ import numpy as np
 
 from reactgrad._errors import LoadError
 from reactgrad.io._format import DTYPES, NAMES, from_tensor, to_tensor
+from reactgrad.io._former_names import present_name
 from reactgrad.io._state import (
     OPERAND,
     WEAK_DTYPES,
@@ -275,7 +276,8 @@ class Reader:
         """Return the function of this name, for the node or rule `user`."""
         name, wrappers = items_of(form, 2, "the name of a function")
         key = FunctionName(
-            text(name, "the name of a function"), whole(wrappers, "a number of wrappers", 0, 8)
+            present_name(text(name, "the name of a function")),
+            whole(wrappers, "a number of wrappers", 0, 8),
         )
         found = self._functions.get(key)
         if found is None:

@@ -69,6 +69,7 @@ def test_edit_beside_the_way_reruns_no_tangent() -> None:
     assert not g.forward(dy).ran
 
 
+@pytest.mark.slow
 def test_repeated_edits_leave_nothing_behind() -> None:
     g = rg.Graph()
     x, w, v = g.input([0.5, 1.0]), g.input([1.5, 2.0]), g.input([2.5, 3.0])

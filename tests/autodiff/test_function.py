@@ -894,6 +894,7 @@ def test_change_runs_forward_once_and_an_unrelated_one_nothing(g: rg.Graph) -> N
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_thousand_steps_grow_nothing() -> None:
     g = rg.Graph()
     w = g.param(A)

@@ -249,6 +249,7 @@ def test_function_with_several_outputs_to_second_order() -> None:
     rg.testing.check_grads(f, [[1.2, 0.7], [0.4, 1.5]])
 
 
+@pytest.mark.slow
 def test_thousand_gradients_grow_nothing() -> None:
     g = rg.Graph()
     x, y = g.param(3.0), g.param(4.0)

@@ -414,6 +414,7 @@ def test_subgraphs_may_use_each_other(g: rg.Graph) -> None:
     assert len(g) <= size + 40
 
 
+@pytest.mark.slow
 def test_a_chain_of_calls_is_built_once_and_fed_again(g: rg.Graph) -> None:
     a, b = g.param(0.5), g.param(-0.3)
     built: list[None] = []

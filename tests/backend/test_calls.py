@@ -449,6 +449,7 @@ def test_a_plan_that_is_laid_out_keeps_nothing_alive() -> None:
     assert plan.laid_out is None
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 @pytest.mark.usefixtures("long_plans")
 @pytest.mark.parametrize("how", [interrupted, interrupted_after])

@@ -690,6 +690,7 @@ def test_the_switch_in_a_graph_that_was_forked() -> None:
         assert graph[y].value == expected
 
 
+@pytest.mark.slow
 @needs_numba
 def test_the_loop_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
     program = """

@@ -40,6 +40,7 @@ def quick(monkeypatch, story: demo.Story) -> None:
     monkeypatch.setattr(demo, "tell", lambda *_: story)
 
 
+@pytest.mark.slow
 def test_the_demo_as_text(capsys) -> None:
     assert main(["demo"]) == 0
     out, _ = capsys.readouterr()
@@ -55,6 +56,7 @@ def test_the_demo_as_text(capsys) -> None:
     assert max(map(len, out.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_the_demo_in_a_process_of_its_own_warns_of_nothing() -> None:
     done = _run("demo", "--json", "--seed", "3")
     assert done.returncode == 0, done.stderr
@@ -84,6 +86,7 @@ def test_the_demo_in_a_process_of_its_own_warns_of_nothing() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_your_own_prices(price_file, capsys) -> None:
     path = price_file(GOOD)
     assert main(["demo", "--data", path, "--seed", "9", "--json"]) == 0
@@ -172,6 +175,7 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys) -> None:
     assert capsys.readouterr() == ("", "reactgrad: interrupted\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_traceback() -> None:
     read, write = os.pipe()
     os.close(read)
@@ -189,6 +193,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     assert done.returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "wb") as full:
@@ -273,6 +278,7 @@ def test_doctor_without_cupy(monkeypatch) -> None:
     assert _cli._gpu() == "none (cupy is not installed)"
 
 
+@pytest.mark.slow
 def test_the_demo_as_a_page(capsys, tmp_path) -> None:
     pytest.importorskip("pygraphviz", reason="lays out, extra viz")
     path = tmp_path / "book.html"

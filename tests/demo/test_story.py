@@ -66,6 +66,7 @@ def test_the_changes_are_those_announced(story: demo.Story) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_same_seed_tells_the_same_story(story: demo.Story) -> None:
     stocks = demo.embedded_stocks()
     again = demo.tell(stocks, demo.EMBEDDED, 0)
@@ -76,6 +77,7 @@ def test_the_same_seed_tells_the_same_story(story: demo.Story) -> None:
 
 
 # The ends of what a file of prices may hold.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stocks",
     [
@@ -98,6 +100,7 @@ def test_other_peoples_prices(stocks: list[Stock]) -> None:
     assert len(json.loads(demo.as_json(story))["stocks"]) == len(stocks)
 
 
+@pytest.mark.slow
 def test_many_stocks_are_counted_not_listed() -> None:
     story = demo.tell([_stock(f"S{i}", 10.0 + i, 0.2) for i in range(10)], "x", 0)
     text = demo.as_text(story)

@@ -425,6 +425,7 @@ def _network(g: rg.Graph, x: rg.Var) -> rg.Var:
     return y.sum() + sum([gradient.sum() for gradient in gradients[1:]], gradients[0].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "model"),
     [

@@ -409,6 +409,7 @@ def test_why_is_immutable_and_keeps_no_node(g: rg.Graph) -> None:
     assert why.node == "y"
 
 
+@pytest.mark.slow
 def test_of_a_chain_of_100_000_the_explanation_is_short_and_reaches_the_leaf(g: rg.Graph) -> None:
     x = g.input(1.0, name="x")
     y = named(row_of_tanh(x, 100_000), "y")

@@ -136,6 +136,7 @@ print(lines, middle, seen)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill -9")
 def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     environment = os.environ | {

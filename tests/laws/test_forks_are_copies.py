@@ -102,6 +102,7 @@ ACTIONS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.lists(

@@ -1287,6 +1287,7 @@ LEAST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
 def test_everything_a_graph_can_do_is_what_a_naive_model_does() -> None:
     Machine.done.clear()

@@ -335,6 +335,7 @@ def test_a_node_of_the_user_refuses_in_a_fork_that_its_neuron_goes() -> None:
     assert fork[2] is mine.parents[0]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 @settings(max_examples=25)
 def test_what_is_held_of_a_neuron_follows_mutations(seed: int) -> None:

@@ -590,6 +590,7 @@ def test_moved_storage_costs_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- gradients ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [8, 12, 40])
 @pytest.mark.parametrize("retain", [None, False])
 def test_backward_within_a_budget(buffers: Buffers, room: int, retain: bool | None) -> None:

@@ -52,6 +52,7 @@ def values(layer: list[rg.Var]) -> list[int]:
     return [var.value for var in layer]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [10, 100, 1000, 2500])
 @pytest.mark.parametrize("reads", [False, True], ids=["arguments", "reads"])
 def test_values_and_counts_of_all_layers(g: rg.Graph, layers: int, reads: bool) -> None:

@@ -152,6 +152,7 @@ def plain_calls(row: Row, iterations: int) -> int:
     return sum(plain_count(row, i) for i in range(row.width)) * (iterations // row.width)
 
 
+@pytest.mark.slow
 @pytest.mark.trusting  # only for time: the walk that --distrust asks for takes minutes here
 @pytest.mark.parametrize("row", TABLE, ids=str)
 def test_the_published_table(row: Row) -> None:

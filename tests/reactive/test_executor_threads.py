@@ -94,6 +94,7 @@ def g() -> rg.Graph:
     return rg.Graph()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", WAYS)
 def test_what_other_threads_read_for_a_function_are_its_parents(
     g: rg.Graph, read: Callable[[list[rg.Var]], list[Any]]
@@ -155,6 +156,7 @@ def test_what_they_do_besides_reading(g: rg.Graph) -> None:
     assert rg.lift(look)(x).value == 8.0
 
 
+@pytest.mark.slow
 def test_setting_the_graph_from_such_a_thread_raises(g: rg.Graph) -> None:
     x, z = g.input(1), g.input(0)
 
@@ -169,6 +171,7 @@ def test_setting_the_graph_from_such_a_thread_raises(g: rg.Graph) -> None:
     assert z.value == 0
 
 
+@pytest.mark.slow
 def test_a_cycle_through_another_thread_is_named_and_does_not_hang(g: rg.Graph) -> None:
     x = g.input(1)
     box: list[rg.Var] = []

@@ -74,6 +74,7 @@ def test_an_edit_of_a_fork_writes_rows_of_what_it_touches() -> None:
     assert outputs[7].parents[0] is not outputs[8]
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 def test_a_thousand_forks_take_memory_for_what_differs() -> None:
     count = 1_000 if FULL else 100
@@ -208,6 +209,7 @@ def grown(step: Any, count: int) -> int:
     return found[1] - found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.trusting
 def test_a_graph_that_is_forked_again_and_again_keeps_nothing_of_it() -> None:
     g, inputs, outputs = cones(300, length=10)

@@ -141,6 +141,7 @@ def go_on(g: rg.Graph, n: Nodes) -> dict[str, Any]:
     return first | {f"{name} later": value for name, value in second.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_grad", [False, True], ids=["values", "gradients"])
 @pytest.mark.parametrize("act", ACTS)
 def test_an_interrupted_edit_was_made_or_was_not(act: str, with_grad: bool) -> None:

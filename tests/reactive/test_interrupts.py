@@ -57,6 +57,7 @@ ACTS: dict[str, Callable[[rg.Graph, Leaves, Leaves, Leaves], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::reactgrad.BudgetWarning")
@@ -131,6 +132,7 @@ def test_what_an_interrupted_run_left_is_no_value_where_versions_still_match(siz
     assert at > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [0, 1, 2, 5], ids=["first", "checked", "known", "replayed"])
 def test_an_interrupted_read_behind_cutoffs_loses_no_change(turns: int) -> None:
     """Who was replaced without a version would be compared with itself, and nobody would hear of it."""
@@ -198,6 +200,7 @@ def _fork_the_fork(g: rg.Graph) -> None:
     g.fork().fork()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fork", [_fork, _fork_the_fork])
 @pytest.mark.parametrize("others", [0, 1, 2], ids=["none yet", "one alive", "one dead"])
 def test_an_interrupted_fork_costs_its_origin_nothing(

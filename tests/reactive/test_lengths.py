@@ -301,6 +301,7 @@ def test_a_value_that_somebody_holds_is_not_written_when_its_shape_comes_back() 
         assert not np.array_equal(layers.h.value, copy)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_a_shape_comes_back_leaves_the_former_or_the_new_value() -> None:
     at, more = 0, True
     while more:

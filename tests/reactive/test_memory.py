@@ -77,6 +77,7 @@ def most(build: Callable[..., Any], *, retain: bool | None = None) -> tuple[int,
     return g.stats().peak_bytes - before, memory.most
 
 
+@pytest.mark.slow
 @pytest.mark.fused
 @pytest.mark.whole
 @pytest.mark.parametrize("retain", [None, False])
@@ -117,6 +118,7 @@ def test_peak_counts_what_callers_hold_and_stays_when_all_is_gone() -> None:
     assert rg.Graph().stats().peak_bytes == 0
 
 
+@pytest.mark.slow
 def test_peak_is_counted_and_falls_with_checkpoints() -> None:
     plain, traced_plain = most(layer)
     less, traced_less = most(lambda x, w: rg.checkpoint(layer, x, w))
@@ -126,6 +128,7 @@ def test_peak_is_counted_and_falls_with_checkpoints() -> None:
     assert plain == pytest.approx(traced_plain, rel=0.35)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retain", [None, False])
 def test_steady_step_takes_no_new_large_array(
     retain: bool | None, monkeypatch: pytest.MonkeyPatch

@@ -181,6 +181,7 @@ def names(nodes: Any) -> list[str]:
     return [node.name for node in nodes]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(programs, steps)
 def test_letting_go_changes_nothing_else(
@@ -307,6 +308,7 @@ def test_a_result_lies_where_its_operand_lay_that_goes() -> None:
     assert g.stats().spare_bytes <= 2 * SMALL * SMALL * 8
 
 
+@pytest.mark.slow
 @pytest.mark.whole
 @pytest.mark.parametrize("threshold", [1000, 1_000_000])
 def test_an_interrupt_where_a_result_lies_on_its_operand_leaves_no_wrong_value(
@@ -331,6 +333,7 @@ def test_an_interrupt_where_a_result_lies_on_its_operand_leaves_no_wrong_value(
     assert at > 500
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_values_are_let_go_leaves_them_there_or_gone() -> None:
     at, more = 0, True
     while more:

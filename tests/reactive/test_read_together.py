@@ -132,6 +132,7 @@ def test_a_var_in_the_place_of_one_that_is_gone_is_not_taken_for_it(count: int) 
     g.check_invariants()
 
 
+@pytest.mark.slow
 @SIZES
 def test_a_view_that_stops_gradients_is_read_as_its_node(count: int) -> None:
     g, xs, ys = fan(count)

@@ -164,6 +164,7 @@ def test_what_differs_in_anything_is_another_node() -> None:
     g.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_function_runs_once_for_all_steps_in_which_nothing_changes() -> None:
     g = rg.Graph()
     x, w = g.input(2.0), g.param(3.0)

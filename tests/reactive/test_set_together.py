@@ -128,6 +128,7 @@ def test_a_cutoff_that_came_later_counts() -> None:
     assert leaves[6].value_version == 5
 
 
+@pytest.mark.slow
 def test_a_new_handle_in_the_place_of_one_that_died_is_not_taken_for_it() -> None:
     g = rg.Graph()
     for turn in range(30):

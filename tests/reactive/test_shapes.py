@@ -932,6 +932,7 @@ def work(task: Callable[[], object]) -> int:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["changed", "stale", "error"])
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 def test_attaching_and_dropping_100_000_observers_is_linear_work(
@@ -949,6 +950,7 @@ def test_attaching_and_dropping_100_000_observers_is_linear_work(
     assert many <= 50 * few
 
 
+@pytest.mark.slow
 def test_100_000_observers_are_each_called_once() -> None:
     g = rg.Graph()
     calls = [0]

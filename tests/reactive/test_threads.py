@@ -250,6 +250,7 @@ class Model:
             self.kept = None
 
 
+@pytest.mark.slow
 @pytest.mark.trusting  # only for time
 def test_100_000_operations_of_8_threads_are_those_of_a_serial_order() -> None:
     world = World(rg.Graph())

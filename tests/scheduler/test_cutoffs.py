@@ -442,6 +442,7 @@ def test_views_of_a_node_that_gets_a_cutoff_stay_views(g: rg.Graph) -> None:
     assert g.stats().bytes == bytes_before
 
 
+@pytest.mark.slow
 def test_a_long_row_of_views_gets_memory_of_its_own_without_recursion(g: rg.Graph) -> None:
     x = g.input(np.arange(4000.0))
     view = first = (x * 2.0)[1:]

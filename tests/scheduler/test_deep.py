@@ -28,6 +28,7 @@ def chain(x: rg.Var, length: int) -> rg.Var:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shallow_stack")
 def test_nothing_recurses_over_a_chain(g: rg.Graph) -> None:
     length = 3000
@@ -98,6 +99,7 @@ def test_a_failure_at_the_bottom_of_a_chain_and_its_retry(g: rg.Graph) -> None:
     assert len(g.forward(y, retry=True).ran) == 2001
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_million_nodes_is_built_read_differentiated_printed_and_dropped() -> None:
     length = 1_000_000
     g = rg.Graph()

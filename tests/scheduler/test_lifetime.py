@@ -119,6 +119,7 @@ def test_a_gradient_keeps_what_it_needs_and_its_program_goes_with_the_output(g: 
 BOUND = 4200
 
 
+@pytest.mark.slow
 def test_rebuilding_an_expression_100_000_times_leaves_everything_flat() -> None:
     g = rg.Graph()
     x = g.input(2.0)
@@ -189,6 +190,7 @@ def test_held_large_values_in_a_loop_leave_no_table_growing() -> None:
     assert largest_table(g) <= (BOUND, "")
 
 
+@pytest.mark.slow
 def test_errors_in_a_loop_leave_memory_flat() -> None:
     g = rg.Graph()
     x = g.input(1.0)

@@ -19,6 +19,8 @@ from tests.viz.test_any_text import NASTY
 
 need("pygraphviz")
 
+pytestmark = pytest.mark.slow  # a browser has to start
+
 
 def story() -> tuple[rg.Graph, dict[str, rg.Var], Any]:
     """Three recorded runs: all, one with a cutoff, one that fails."""

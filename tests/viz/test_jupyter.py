@@ -21,6 +21,8 @@ from tests.viz.browser import Seen, browser, chromium, need
 for _module in ("anywidget", "jupyterlab", "pygraphviz", "ipykernel"):
     need(_module)
 
+pytestmark = pytest.mark.slow  # a JupyterLab and a browser have to start
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 

@@ -327,6 +327,7 @@ def test_ten_thousand_nodes_show_a_neighbourhood(g: rg.Graph) -> None:
 TEXTS = st.text(min_size=1, max_size=80).filter(lambda name: name.strip())
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_names_are_text_whatever_they_hold(name: str) -> None:
     pygraphviz = pytest.importorskip("pygraphviz", reason="draws pictures, extra viz")
