@@ -1,46 +1,32 @@
 """reactgrad: change one number; recompute only what it touches, values and gradients.
 
-Map of the package:
+Map of the package, from the ground up; each folder knows only what stands above it in this list:
 
-- ``_graph``, ``_var``, ``_run``   what users hold: graphs, nodes, what a read did
-- ``_observe``, ``_stabilize``     callbacks when something has happened
-- ``_observers``, ``_tell``        who observes what; who is called, when and with what
-- ``_lift``, ``_cutoff``           Python functions as nodes; when a value counts as unchanged
-- ``_function``, ``_context``      functions with rules of their own, and what they leave for these
-- ``_protocols``, ``_primitive``   NumPy's functions on Vars; ops of users' own
-- ``autodiff``, ``flow``           gradients as nodes; what gradients pass
-- ``_hooks``                       functions of the user on the way of gradients
-- ``_subgraph``, ``_probe``        nodes that are built once and used again; what stands in while they are
-- ``_reuse``, ``_together``        the same op on the same parents is one node; leaves that are set together
-- ``_asked``                       Vars that are read together
-- ``_transforms``, ``_trace``      derivatives of nodes and of functions; functions as graphs
-- ``ops``                          shape rules and derivative rules of array ops
-- ``_why``, ``_no_gradient``       why a node is stale, ran, or has no gradient
-- ``_record``, ``_events``, ``_stats``  what ran and for how long; what happened; figures
-- ``_plan``, ``_measured``         what a read would run, and how long that has taken
-- ``_profile``                     where the time and the memory of a block went
-- ``_anomaly``, ``_around``        where NaNs come from; blocks around every run of a thread
-- ``_store``, ``_host``            where values lie; the nodes as the scheduler sees them
-- ``_direct``                      steps that call a Python function
-- ``_fuse``                        steps of a plan that are computed together
-- ``_spares``                      memory of released values, for the next ones
-- ``_budget``, ``_ledger``         a limit for the memory of values; what they take
-- ``_footprint``                   what large arrays take, and took at most
-- ``_jit``                         small kernels in a row as one call
-- ``_through``, ``_sparing``       hosts in front of it: for each run; where values go soon
-- ``_script``                      the same run again
-- ``_edit``, ``_remove``, ``_pin``  edits of the topology; nodes that go; values in place of computing
-- ``_change``, ``_undo``           a change is made as a whole or not; what failed transactions give back
-- ``_respec``, ``_site``           what shapes follow from a change; where a node was built
-- ``_shapes``                     what followed from shapes that leaves had lately, for when they come again
-- ``backend``                      devices, buffers, kernels
-- ``scheduler``                    what to run and when (package ``reactgrad_scheduler``)
-- ``io``, ``_state``, ``_names``   graphs in files; all that a graph is; functions by name
-- ``_quiet``                       what kernels run inside of, so that NumPy does not warn
-- ``_later``                       public names that are loaded when they are asked for
-- ``_paths``                       what errors of the system call a file
-- ``testing``, ``extend``          checks for users' rules; how to add ops and kernels
-- ``demo``, ``_cli``               ``reactgrad demo`` and ``reactgrad doctor``
+- ``backend``      devices, buffers and kernels
+- ``nodes``        what a node is made of: its handle, its op, and the place in user code that built it
+- ``ops``          array ops, one family a file: shape rules and derivative rules
+- ``values``       where values lie, who else sees them, and the steps that compute them
+- ``flow``         gradient modes, detach, checkpoints, saved values
+- ``core``         what a graph has: its tables, handles, names, open notes; verbs are functions of it
+- ``memory``       which values stay: budgets, values that pass, scratch memory
+- ``build``        from a call to a node
+- ``change``       sets, edits, pins, transactions: as a whole or not at all
+- ``reading``      what a read runs, and what its caller gets
+- ``autodiff``     gradients as nodes
+- ``observing``    callbacks when something has happened
+- ``functions``    Python functions as nodes: lift, Function, switch, primitive
+- ``subgraphs``    functions that are built once and fed again
+- ``explain``      why, record, events, stats, profile, anomaly, snapshots
+- ``io``           graphs in files, and in other libraries
+- ``viz``          pictures and pages
+- ``graph``        the faces: Graph, Var, leaves, forks
+- ``transforms``   derivatives of Python functions
+- ``neat``         evolving topologies
+- ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
+
+``scheduler`` is the package ``reactgrad_scheduler``: what to run and when. ``extend`` adds ops, kernels and devices;
+``testing`` checks users' rules; ``_later`` loads seldom-used names when they are asked for; ``_files`` writes files
+whole or not at all.
 """
 
 import typing

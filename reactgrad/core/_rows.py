@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from reactgrad.nodes._op import Attrs
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
-from reactgrad.scheduler import Column, Run
+from reactgrad.scheduler import Column
 from reactgrad.values._steps import Steps
 from reactgrad.values._storage import MISSING
 
@@ -37,8 +36,6 @@ class Pin:
 
 class Rows(Steps):
     """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
-
-    limit: int | None = None  # how many bytes values may take
 
     def __init__(self, graph: Any) -> None:
         super().__init__()
@@ -78,9 +75,10 @@ class Rows(Steps):
         self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
         self.after_grad: dict[int, tuple[Any, ...]] = {}  # called when backward has left a .grad
 
-    def read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
-        """Return what a read of these nodes returns; a memory budget looks after it here."""
-        return read()
+    @property
+    def limit(self) -> int | None:
+        """How many bytes values may take; ``None``: there is no limit."""
+        return None if self.policy is None else self.policy.limit
 
     def add_node(
         self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
@@ -93,6 +91,8 @@ class Rows(Steps):
         if value is not MISSING:
             self.data[slot] = value
             self.footprint.add(value)
+            if self.policy is not None:
+                self.policy.given(slot)
         self.sites[slot] = self.in_scope(site) if open_scopes else site
 
     def in_scope(self, site: Site | None) -> Site | None:

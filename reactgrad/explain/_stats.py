@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reactgrad.core._display import display
 from reactgrad.core._lifetime import tidy
-from reactgrad.memory._budget import BudgetedHost
+from reactgrad.memory._budget import Budget
 from reactgrad.values._ledger import Ledger
 
 if TYPE_CHECKING:
@@ -119,17 +119,17 @@ def take_stats(graph: Core) -> Stats:
         ledger = Ledger()
         ledger.update(slots, host.data)
         host.footprint.reached(ledger.bytes)
-        limited = isinstance(host, BudgetedHost)
+        budget = host.policy if isinstance(host.policy, Budget) else None
         return Stats(
             nodes=len(slots),
             leaves=sum(map(scheduler.leaf.__getitem__, slots)),
             edges=sum(len(topology.children[slot]) for slot in slots),
             bytes=ledger.bytes,
             spare_bytes=host.spares.bytes,
-            max_bytes=host.limit if limited else None,
-            peak_bytes=host.ledger.peak if limited else host.footprint.peak,
-            evicted=host.evicted if limited else 0,
-            evicted_bytes=host.evicted_bytes if limited else 0,
+            max_bytes=host.limit,
+            peak_bytes=host.footprint.peak if budget is None else budget.ledger.peak,
+            evicted=0 if budget is None else budget.evicted,
+            evicted_bytes=0 if budget is None else budget.evicted_bytes,
             runs=totals.runs,
             ran=totals.ran,
             cut_off=totals.cut_off,

@@ -1,8 +1,8 @@
 """A limit for the memory of values: which of them are released when it is reached (rule E17).
 
-A graph with a budget has a host of another class, ``BudgetedHost``, which makes room before it
-allocates, and a ``_refresh`` of its own, which looks again when a read has ended; a graph without
-one runs no instruction more than if this file did not exist.
+A graph with a budget has it as its memory policy, ``host.policy``: it makes room before an
+allocation, counts after a store, and looks again when a read has ended. A graph without one asks
+nobody.
 
 What is released is, first, what no later step of the read under way needs. Among such values it is
 the one that costs least to compute again for the memory and the time that it has been lying there:
@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -29,21 +28,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import BudgetWarning, DTypeError
-from reactgrad.backend import Spec
 from reactgrad.core._lifetime import tidy
-from reactgrad.memory._host import Host
+from reactgrad.core._rows import Rows
 from reactgrad.memory._rebuild_costs import Gaps
-from reactgrad.memory._transient_run import sparing
-from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._op import Op
 from reactgrad.nodes._site import user_level
-from reactgrad.scheduler import STALE, UNKNOWN, Column, Course, InvariantError, Run, Step
+from reactgrad.scheduler import STALE, UNKNOWN, Column, InvariantError, Run
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
 from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
-    from reactgrad.nodes._site import Site
 
 # A look at all values frees at least this part of the budget, so that many small ones are not looked
 # at again for each of them.
@@ -105,55 +101,49 @@ class Handed(dict[int, Any]):
         super().__setitem__(slot, value)
 
 
-class BudgetedHost(Host):
-    """A host that keeps the memory of values within a budget."""
+class Budget:
+    """The policy that keeps the memory of values within a limit."""
 
-    limit: int
-    ledger: Ledger
-    evicted: int  # values
-    evicted_bytes: int
-    _uses: Uses
-    _costs: dict[int, int]  # by slot: estimated before
-    _gaps: Gaps
-    _computed: set[int]  # slots whose value takes memory and was not given
-    _dirty: set[int]  # slots whose value changed since the ledger saw it
-    _unsized: set[int]  # slots being computed whose size shows only afterwards
-    _asked: Collection[int]  # what the read under way is for
-    _ahead: set[int] | None  # what it runs; looked up when something has to go
-    _needed: int  # bytes that were needed at once at most, where that was more than the budget
-    _warned: bool
-
-    def open_budget(self, limit: int) -> None:
+    def __init__(self, host: Rows, limit: int) -> None:
         """Begin to count."""
-        self.spares.clear()
+        self.host = host
         self.limit = limit
-        self._count_anew()
-        self.evicted = self.evicted_bytes = 0
+        self.evicted = 0  # values
+        self.evicted_bytes = 0
         self._uses = Uses()
-        self._costs = {}
+        self._costs: dict[int, int] = {}  # by slot: estimated before
         self._gaps = Gaps(self._neighbours, self._cost)
-        for slot in self.scheduler.dropped:
+        for slot in host.scheduler.dropped:
             self._gaps.add(slot)
-        self._computed = set()
-        self._unsized = set()
-        self._asked = ()
-        self._ahead = None
-        self._hand_over(Handed(self._uses, self.handed))
-        self.change_limit(limit)
+        self._computed: set[int] = set()  # slots whose value takes memory and was not given
+        self._unsized: set[int] = set()  # slots being computed whose size shows only afterwards
+        self._asked: Collection[int] = ()  # what the read under way is for
+        # What it runs; looked up when something has to go.
+        self._ahead: set[int] | None = None
+        self._needed = (
+            0  # bytes that were needed at once at most, where that was more than the limit
+        )
+        self._warned = False
+        self.recovered()
+        host.spares.clear()
+        self._hand_over(Handed(self._uses, host.handed))
 
-    def close_budget(self) -> None:
-        """Forget what was counted."""
-        self._hand_over(dict(self.handed))
-        for name in BudgetedHost.__annotations__:
-            del self.__dict__[name]
+    def end(self) -> None:
+        """Leave the values to themselves."""
+        self._hand_over(dict(self.host.handed))
+
+    def close(self) -> None:
+        """Drop every reference back to the host, so that both are freed with the graph."""
+        del self.host, self._gaps
 
     def _hand_over(self, handed: dict[int, Any]) -> None:
         """Keep what callers were given in another table."""
-        graph = self._graph()
+        host = self.host
+        graph = host._graph()
         assert graph is not None
-        self.handed = graph._handed = handed
+        host.handed = graph._handed = handed
         graph._scheduler.plans.unbind()  # steps that compare with the old value know the former table
-        self.unbind()
+        host.unbind()
 
     def change_limit(self, limit: int) -> None:
         """Keep to another limit from now on."""
@@ -162,7 +152,94 @@ class BudgetedHost(Host):
         self._warned = False
         self.make_room()
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- before an allocation --------------------------------------------------------------------
+
+    def allocate(self, slot: int, size: int, *, running: bool) -> None:
+        """Make room for the value of a node."""
+        if self._by_itself(slot):
+            self.make_room(size)
+        elif (
+            not running
+        ):  # else in the middle of a plan nothing can go: room is made when it has ended
+            self._settle()
+            if self.ledger.bytes + size > self.limit:
+                raise NoRoomError
+
+    def bind(self, slot: int) -> None:
+        """Note that a node is about to run, and make room for those before it."""
+        host = self.host
+        if self._by_itself(slot):
+            uses = self._uses
+            uses.clock += 1
+            self._gaps.discard(slot)
+            for one in (slot, *host.scheduler.topology.parents[slot]):
+                uses.at[one] = uses.clock
+            done = self._unsized.difference(host.scheduler.computing)
+            if done:
+                self._unsized -= done
+                self._dirty |= done
+                self.make_room()
+            if host.specs[slot] is None:
+                self._unsized.add(slot)
+        elif host.specs[slot] is None and host.data[slot] is MISSING:
+            raise NoRoomError
+
+    def _by_itself(self, slot: int) -> bool:
+        """Whether the node is being computed now, not bound together with others."""
+        computing = self.host.scheduler.computing
+        return bool(computing) and computing[-1] == slot
+
+    # --- after a store ---------------------------------------------------------------------------
+
+    def allocated(self, slot: int) -> None:
+        """Count the memory that a node was given."""
+        self._dirty.add(slot)
+        self._settle()
+
+    def stored(self, slot: int) -> None:
+        """Count the value of a node again before the next decision."""
+        self._dirty.add(slot)
+
+    def moved(self, slot: int) -> None:
+        """As ``stored``; what it and its consumers cost is estimated again."""
+        self._dirty.add(slot)
+        self._costs.pop(slot, None)
+        for child in self.host.scheduler.topology.children[slot]:
+            self._costs.pop(child, None)
+
+    def given(self, slot: int) -> None:
+        """Make room after a caller has given a node its value."""
+        self._dirty.add(slot)
+        self.make_room()
+
+    def recovered(self) -> None:
+        """Count every value when it is asked next how many bytes there are."""
+        self.ledger, self._dirty = Ledger(), set(range(len(self.host.data)))
+
+    def released(self, slots: Iterable[int]) -> None:
+        """Let neighbours cost what it takes to compute these again."""
+        for slot in slots:
+            self._gaps.add(slot)
+
+    def removed(self, slot: int) -> None:
+        """Forget a node that is gone."""
+        self._uses.at.pop(slot, None)
+        self._costs.pop(slot, None)
+        self._gaps.discard(slot)
+
+    def _settle(self) -> None:
+        """Bring the ledger up to date."""
+        if self._dirty:
+            ledger, leaf, computed = self.ledger, self.host.scheduler.leaf, self._computed
+            ledger.update(self._dirty, self.host.data)
+            for slot in self._dirty:
+                if slot in ledger and not leaf[slot]:
+                    computed.add(slot)
+                else:
+                    computed.discard(slot)
+            self._dirty.clear()
+
+    # --- around a run ----------------------------------------------------------------------------
 
     def read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
         """Return what a read of these nodes returns that keeps within the limit."""
@@ -170,21 +247,22 @@ class BudgetedHost(Host):
             return self._read_within(slots, read)
         except BaseException as error:
             # An interrupt may have come while a value was counted.
-            if not isinstance(error, Exception) and type(self) is BudgetedHost:
-                self._count_anew()
+            if not isinstance(error, Exception):
+                self.recovered()
             raise
 
     def _read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
+        host = self.host
         outer = self._asked, self._ahead
         self._asked, self._ahead = frozenset(slots), None
         try:
             run = read()
         finally:
-            limited = isinstance(self, BudgetedHost)  # an observer may have lifted the limit
+            limited = host.policy is self  # an observer may have lifted the limit
             if limited:
                 self._look_back()
                 self._asked, self._ahead = outer
-        if limited and self._needed and not self._warned and not self.scheduler.computing:
+        if limited and self._needed and not self._warned and not host.scheduler.computing:
             self._warned = True
             warnings.warn(
                 f"max_bytes={self.limit} is not enough: {self._needed} bytes were needed at once, for "
@@ -196,156 +274,30 @@ class BudgetedHost(Host):
             )
         return run
 
-    def around(
-        self, slots: Sequence[int], targets: Sequence[int]
-    ) -> AbstractContextManager[Course | None]:
-        """Any run may release, and compute again, what reads a value that lies away."""
-        return sparing(self, slots, targets) if self.away else super().around(slots, targets)
-
-    def _count_anew(self) -> None:
-        """Count every value when it is asked next how many bytes there are."""
-        self.ledger, self._dirty = Ledger(), set(range(len(self.data)))
-
     def _look_back(self) -> None:
-        """A run has ended."""
-        uses = self._uses
+        """Count what a run has used and changed, and make room for the next one."""
+        host, uses = self.host, self._uses
         uses.clock += 1
-        run, parents = self.scheduler.last_run, self.scheduler.topology.parents
+        run, parents = host.scheduler.last_run, host.scheduler.topology.parents
         for slot in (*run.ran, *run.rebuilt):
-            if self.ops[slot] is not None:  # not dropped meanwhile
+            if host.ops[slot] is not None:  # not dropped meanwhile
                 for one in (slot, *parents[slot]):
                     uses.at[one] = uses.clock
                 self._gaps.discard(slot)
-                if self.specs[slot] is None:
+                if host.specs[slot] is None:
                     self._dirty.add(slot)
-        graph = self._graph()
-        if graph is not None and not self.scheduler.computing:
+        graph = host._graph()
+        if graph is not None and not host.scheduler.computing:
             tidy(graph)  # what nobody can reach any more goes first
             self.make_room(spare_asked=True)
-
-    def add_node(
-        self, slot: int, op: Any, attrs: Attrs, found: Spec | None, value: Any, site: Site | None
-    ) -> None:
-        super().add_node(slot, op, attrs, found, value, site)
-        if value is not MISSING:
-            self._dirty.add(slot)
-            self.make_room()
-
-    def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
-        super().write_leaf(slot, found, value, adopt=adopt)
-        self._dirty.add(slot)
-        self.make_room()
-
-    def adopt(self, slot: int, found: Spec, value: Any) -> bool:
-        adopted = super().adopt(slot, found, value)
-        if adopted:
-            self.make_room()
-        return adopted
-
-    def recover(self, slot: int, former: Any) -> None:
-        super().recover(slot, former)
-        self._count_anew()
-
-    def close(self) -> None:
-        super().close()
-        self.__dict__.pop("_gaps", None)  # it refers back here, too
-
-    def remove(self, slot: int) -> None:
-        super().remove(slot)
-        self._uses.at.pop(slot, None)
-        self._costs.pop(slot, None)
-        self._gaps.discard(slot)
-
-    def discard(self, slot: int) -> None:
-        super().discard(slot)
-        self._dirty.add(slot)
-
-    def moved(self, slot: int) -> None:
-        super().moved(slot)
-        self._dirty.add(slot)
-        # Other storage may be of another size.
-        self._costs.pop(slot, None)
-        for child in self.scheduler.topology.children[slot]:
-            self._costs.pop(child, None)
-
-    def reclaim(self, slots: Sequence[int]) -> None:
-        self.release(slots)  # what holds no value must not take room from those that do
-
-    def release(self, slots: Sequence[int]) -> None:
-        super().release(slots)
-        for slot in slots:
-            self._gaps.add(slot)
-
-    def costs(self, slots: Sequence[int]) -> None:
-        """None: what goes is decided between any two nodes, so they run one after the other."""
-
-    def bind(self, slot: int) -> Step | None:
-        if self._by_itself(slot):
-            uses = self._uses
-            uses.clock += 1
-            self._gaps.discard(slot)
-            for one in (slot, *self.scheduler.topology.parents[slot]):
-                uses.at[one] = uses.clock
-            done = self._unsized.difference(self.scheduler.computing)
-            if done:
-                self._unsized -= done
-                self._dirty |= done
-                self.make_room()
-            if self.specs[slot] is None:
-                self._unsized.add(slot)
-        elif self.specs[slot] is None and self.data[slot] is MISSING:
-            raise NoRoomError
-        return super().bind(slot)
-
-    def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
-        return [self.bind(slot) for slot in slots], any(map(self.lends, slots))
-
-    def _bind_view(self, slot: int) -> bool:
-        self._dirty.add(slot)
-        return super()._bind_view(slot)
-
-    def _new_buffer(self, slot: int, found: Spec, *, new: bool) -> Any:
-        size = found.nbytes
-        if self._by_itself(slot):
-            self.make_room(size)
-        else:
-            self._settle()
-            if self.ledger.bytes + size > self.limit:
-                raise NoRoomError
-        buffer = super()._new_buffer(slot, found, new=new)
-        self._dirty.add(slot)
-        self._settle()
-        return buffer
-
-    def _other_buffer(self, slot: int, found: Spec) -> None:
-        if self._by_itself(slot):
-            super()._other_buffer(slot, found)
-        else:  # in the middle of a plan nothing can go: room is made when it has ended
-            super()._new_buffer(slot, found, new=False)
-            self._dirty.add(slot)
-
-    def _by_itself(self, slot: int) -> bool:
-        """Whether the node is being computed now, not bound together with others."""
-        computing = self.scheduler.computing
-        return bool(computing) and computing[-1] == slot
-
-    def _settle(self) -> None:
-        """Bring the ledger up to date."""
-        if self._dirty:
-            ledger, leaf, computed = self.ledger, self.scheduler.leaf, self._computed
-            ledger.update(self._dirty, self.data)
-            for slot in self._dirty:
-                if slot in ledger and not leaf[slot]:
-                    computed.add(slot)
-                else:
-                    computed.discard(slot)
-            self._dirty.clear()
 
     # --- making room ---------------------------------------------------------------------------
 
     def make_room(self, size: int = 0, *, spare_asked: bool = False) -> None:
         """Release values until `size` more bytes fit into the budget, or nothing may go any more."""
-        if self.scheduler.computing[-1:] == [UNKNOWN]:  # inside of a plan that is bound as a whole
+        if self.host.scheduler.computing[-1:] == [
+            UNKNOWN
+        ]:  # inside of a plan that is bound as a whole
             return
         self._settle()
         ledger = self.ledger
@@ -353,7 +305,7 @@ class BudgetedHost(Host):
         if excess <= 0:
             return
         if self._ahead is None:
-            topology, mark = self.scheduler.topology, self.scheduler.staleness.mark
+            topology, mark = self.host.scheduler.topology, self.host.scheduler.staleness.mark
             self._ahead = topology.ancestors(self._asked, lambda slot: mark[slot])
         busy = self._busy()
         before, goal = ledger.bytes, max(excess, self.limit // _LEAST_PART)
@@ -373,7 +325,7 @@ class BudgetedHost(Host):
                 heappush(queue, worth)
                 continue
             present = ledger.bytes
-            self.release(members)
+            self.host.release(members)
             self._settle()
             self.evicted += len(members)
             self.evicted_bytes += present - ledger.bytes
@@ -382,24 +334,24 @@ class BudgetedHost(Host):
 
     def _busy(self) -> set[int]:
         """The nodes being computed, and what they read."""
-        parents = self.scheduler.topology.parents
-        computing = [slot for slot in self.scheduler.computing if slot != UNKNOWN]
+        parents = self.host.scheduler.topology.parents
+        computing = [slot for slot in self.host.scheduler.computing if slot != UNKNOWN]
         return {*computing, *chain.from_iterable(parents[slot] for slot in computing)}
 
     def _must_stay(self, slot: int, busy: set[int]) -> bool:
-        graph = self._graph()
+        graph = self.host._graph()
         return (
             slot in busy
-            or slot in self.spared
-            or slot in self.scheduler.locked
+            or slot in self.host.spared
+            or slot in self.host.scheduler.locked
             or (graph is not None and slot in graph._observed)
-            or not self.recomputable(slot)
+            or not self.host.recomputable(slot)
         )
 
     def _members(self, slot: int, busy: set[int]) -> list[int]:
         """A value and all its views, which go together; none if one of them must stay."""
-        topology, view_of = self.scheduler.topology, self._view_of
-        if slot in view_of and self.data[topology.parents[slot][0]] is not MISSING:
+        topology, view_of = self.host.scheduler.topology, self.host._view_of
+        if slot in view_of and self.host.data[topology.parents[slot][0]] is not MISSING:
             return []  # a member of its parent's
         members = [slot]
         for one in members:
@@ -414,19 +366,23 @@ class BudgetedHost(Host):
 
     def _seen_outside(self, slot: int) -> bool:
         """Whether a caller still looks at the memory of a value, so that it would not be freed."""
-        if any(lease() is not None for lease in self._leases.get(slot, ())):
+        if any(lease() is not None for lease in self.host._leases.get(slot, ())):
             return True
-        found = self.specs[slot]
+        found = self.host.specs[slot]
         # Results of functions are handed out as they are; a fork may count as a caller of them.
-        if found is not None or not self.owns(slot) or not isinstance(self.data[slot], np.ndarray):
+        if (
+            found is not None
+            or not self.host.owns(slot)
+            or not isinstance(self.host.data[slot], np.ndarray)
+        ):
             return False
-        handed = slot in self.handed and self.handed[slot] is self.data[slot]
-        return _references(self.data, slot) > _OWN_REFERENCES + handed
+        handed = slot in self.host.handed and self.host.handed[slot] is self.host.data[slot]
+        return _references(self.host.data, slot) > _OWN_REFERENCES + handed
 
     def _worth(self, slot: int, members: Sequence[int]) -> tuple[int, float]:
         """How much a value is needed, and what keeping it is worth."""
-        mark, children = self.scheduler.staleness.mark, self.scheduler.topology.children
-        ahead, awaited = self._ahead or (), self.scheduler.awaited
+        mark, children = self.host.scheduler.staleness.mark, self.host.scheduler.topology.children
+        ahead, awaited = self._ahead or (), self.host.scheduler.awaited
         if any(member in self._asked for member in members):
             need = _ASKED
         elif mark[slot] == STALE:
@@ -449,31 +405,31 @@ class BudgetedHost(Host):
         known = self._costs.get(slot)
         if known is not None:
             return known
-        op, parents = self.ops[slot], self.scheduler.topology.parents[slot]
+        op, parents = self.host.ops[slot], self.host.scheduler.topology.parents[slot]
         moved = sum(map(self._size, parents), self._size(slot))
         if not isinstance(op, Op):
             moved *= _FUNCTION
         elif op.name == "matmul":  # reads its operands again for every row and column
-            found = self.specs[parents[0]]
+            found = self.host.specs[parents[0]]
             moved *= 1 if found is None or not found.shape else found.shape[-1] or 1
         cost = self._costs[slot] = _STEP + moved
         return cost
 
     def _neighbours(self, slot: int) -> tuple[int, ...]:
-        topology = self.scheduler.topology
+        topology = self.host.scheduler.topology
         return (*topology.parents[slot], *topology.children[slot])
 
     def _size(self, slot: int) -> int:
-        found = self.specs[slot]
+        found = self.host.specs[slot]
         return self.ledger.bytes_of(slot) if found is None else found.nbytes
 
     # --- checks ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        super().check()
+        """Raise ``InvariantError`` if other bytes were counted than there are."""
         self._settle()
         afresh = Ledger()
-        afresh.update(range(len(self.data)), self.data)
+        afresh.update(range(len(self.host.data)), self.host.data)
         if afresh.bytes != self.ledger.bytes:
             raise InvariantError(
                 f"the values take {afresh.bytes} bytes, and {self.ledger.bytes} were counted. This is "
@@ -490,16 +446,16 @@ def set_limit(graph: Core, limit: Any) -> None:
         )
     with graph._lock:
         graph._scheduler.check_idle()
-        if isinstance(host, BudgetedHost):
+        budget = host.policy
+        if isinstance(budget, Budget):
             if limit is None:
-                host.close_budget()
-                host.__class__ = Host  # type: ignore[assignment]
+                del host.policy  # as in a graph that never had one
+                budget.end()
             else:
-                host.change_limit(limit)
+                budget.change_limit(limit)
         elif limit is not None:
-            host.__class__ = BudgetedHost
-            assert isinstance(host, BudgetedHost)
-            host.open_budget(limit)
+            budget = host.policy = Budget(host, limit)
+            budget.make_room()
 
 
 def _references(values: Column[Any], slot: int) -> int:

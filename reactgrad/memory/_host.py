@@ -32,10 +32,15 @@ class Host(Rows):
         self, slots: Sequence[int], targets: Sequence[int]
     ) -> AbstractContextManager[Course | None]:
         """What a run of these nodes is inside of: where it meets transient values, these go."""
+        if (
+            self.policy is not None and self.away
+        ):  # any run may release, and compute again, what reads it
+            return sparing(self, slots, targets)
         if not self.transient or not meets_transient(self, slots, targets):
             return _NOTHING_AROUND
         return sparing(self, slots, targets)
 
     def costs(self, slots: Sequence[int]) -> list[float | None] | None:
         """As in the base class; ``None`` where values may be let go between any two nodes."""
-        return None if self.transient else super().costs(slots)
+        # A policy lets values go between any two nodes, so they run one after the other.
+        return None if self.transient or self.policy is not None else super().costs(slots)

@@ -30,8 +30,8 @@ def refresh(
 
     `budgeted` is true where a memory budget already surrounds the read.
     """
-    if graph._host.limit is not None and not budgeted:
-        return graph._host.read_within(slots, partial(refresh, graph, slots, retry, True))
+    if (policy := graph._host.policy) is not None and not budgeted:
+        return policy.read_within(slots, partial(refresh, graph, slots, retry, True))
     # The outermost read of an observed graph holds observers back until its end.
     if graph._observed and not graph._observers.held:
         with held(graph):

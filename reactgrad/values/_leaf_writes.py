@@ -128,6 +128,8 @@ class LeafWrites(Lending):
             value = former
         self.data[slot] = value if found is None or found.weak is not None else value.copy()
         self.moved(slot)
+        if self.policy is not None:
+            self.policy.recovered()
 
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""
@@ -150,6 +152,8 @@ class LeafWrites(Lending):
         self._forget_literals(slot)
         self.specs[slot] = found
         self.moved(slot)
+        if self.policy is not None:
+            self.policy.given(slot)
 
     def adopt(self, slot: int, found: Spec, value: Any) -> bool:
         """Let the array that was given be the memory of a leaf; ``False``: it has to be copied."""
@@ -169,6 +173,8 @@ class LeafWrites(Lending):
             self.specs[slot] = found
         self.footprint.add(buffer)
         self.moved(slot)
+        if self.policy is not None:
+            self.policy.given(slot)
         return True
 
 

@@ -113,6 +113,8 @@ class Steps(Store):
 
     def bind(self, slot: int) -> Step | None:
         """A call that computes the value of `slot`; ``None`` where a view does it."""
+        if self.policy is not None:
+            self.policy.bind(slot)
         step = self._steps[slot]
         if step is UNBOUND or step is NEW:
             self._bind((slot,))
@@ -121,6 +123,8 @@ class Steps(Store):
 
     def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
         """As ``bind``, of each of these nodes, and whether one of them calls a Python function."""
+        if self.policy is not None:  # what goes is decided between any two of them
+            return [self.bind(slot) for slot in slots], any(map(self.lends, slots))
         self._bind(slots)
         return list(map(self._steps.__getitem__, slots)), self._any_lends(slots)
 
@@ -224,13 +228,17 @@ class Steps(Store):
 
     def _other_buffer(self, slot: int, found: Spec) -> None:
         """Give a node another buffer while it runs."""
-        self._new_buffer(slot, found, new=False)
+        self._new_buffer(slot, found, new=False, running=True)
 
-    def _new_buffer(self, slot: int, found: Spec, *, new: bool) -> Any:
+    def _new_buffer(self, slot: int, found: Spec, *, new: bool, running: bool = False) -> Any:
         """Memory for the value of a node; `new`: no step knows where that lay before."""
+        if self.policy is not None:
+            self.policy.allocate(slot, found.nbytes, running=running)
         buffer = self.data[slot] = self._new_memory(found)
         if not new:
             self.moved(slot)
+        if self.policy is not None:
+            self.policy.allocated(slot)
         return buffer
 
     def _bind_view(self, slot: int) -> bool:
@@ -238,6 +246,8 @@ class Steps(Store):
         buffer = self.data[self.scheduler.topology.parents[slot][0]]
         if self._view_of.get(slot, MISSING) is buffer:
             return True
+        if self.policy is not None:
+            self.policy.stored(slot)
         view = self.view_in(slot, buffer)
         if view is None:
             if self._view_of.pop(slot, None) is not None:

@@ -20,6 +20,7 @@ from reactgrad.scheduler import (
     Step,
 )
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
+from reactgrad.values._policy import Policy
 from reactgrad.values._set_together import Together
 from reactgrad.values._spare_arrays import Spares
 from reactgrad.values._transient import Transient
@@ -44,6 +45,8 @@ _FLOAT64 = np.dtype(np.float64)
 
 class Storage:
     """The columns and tables of values; knows where they lie, not who sees them."""
+
+    policy: Policy | None = None  # which values stay, where memory has a limit
 
     def __init__(self) -> None:
         self.scheduler: Scheduler
@@ -99,6 +102,8 @@ class Storage:
             self.lying.discard(slot)
             self.away.pop(slot, None)
             self.refused.discard(slot)
+        if self.policy is not None:
+            self.policy.removed(slot)
 
     def discard(self, slot: int) -> None:
         """Forget a value; callers keep what they were given."""
@@ -112,6 +117,8 @@ class Storage:
         if self._own is not None:
             self._own.add(slot)
         self._forget_literals(slot)
+        if self.policy is not None:
+            self.policy.stored(slot)
 
     def bound(self, slot: int) -> tuple[Step | None, list[Any]]:
         """The step of a node, and where the values lie that it reads."""
@@ -158,6 +165,8 @@ class Storage:
             for child in [*self.scheduler.topology.children[slot]]:
                 steps[child] = UNBOUND
         self.scheduler.moved(slot)
+        if self.policy is not None:
+            self.policy.moved(slot)
 
     def unbind(self) -> None:
         """All nodes are to be bound anew: their kernels may be others."""

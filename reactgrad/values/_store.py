@@ -99,6 +99,8 @@ class Store(LeafWrites):
             self._drop(gone)
             self.scheduler.staleness.doubt_all(())
             raise
+        if self.policy is not None:
+            self.policy.released(slots)
 
     def _drop(self, slots: Sequence[int]) -> None:
         self.scheduler.drop([slot for slot in slots if not self._lies_away(slot)])
@@ -110,6 +112,9 @@ class Store(LeafWrites):
 
     def reclaim(self, slots: Sequence[int]) -> None:
         """Release the values of computed nodes, and use their memory for others where nobody sees it."""
+        if self.policy is not None:  # what holds no value must not take room from those that do
+            self.release(slots)
+            return
         going = frozenset(slots)
         alone = [self.data[slot] for slot in slots if self._unseen(slot, going)]
         self.release(slots)
@@ -183,8 +188,12 @@ class Store(LeafWrites):
                     f"slot {slot} is clean, and {'has no' if missing else 'was released and has a'} "
                     "value. This is a bug in reactgrad; please report it."
                 )
+        if self.policy is not None:
+            self.policy.check()
 
     def close(self) -> None:
         """Let go of everything that refers back here, when the graph goes."""
         self._steps = []
+        if self.policy is not None:
+            self.policy.close()
         self.__dict__.pop("scheduler", None)
