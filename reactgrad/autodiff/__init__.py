@@ -4,7 +4,7 @@ A program builds the adjoints of one output and keeps them up to date. Its class
 subject, each file a class on top of the one before:
 
 - ``_tables``: the tables of a program, shared with forks and undone entry by entry.
-- ``_between``: the nodes between the output and what is asked for.
+- ``_paths``: the nodes between the output and what is asked for.
 - ``_rules``: rules of Python functions, and the values that they have read.
 - ``_sweep``: the walk that asks for contributions and adds them up.
 - ``_following``: updates after edits, new shapes, and new values.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactgrad._errors import GradientError
-from reactgrad.autodiff._between import Between
+from reactgrad.autodiff._paths import Paths
 from reactgrad.autodiff._custom import MissingRuleError, no_rule
 from reactgrad.autodiff._tables import ZERO
 
 
-class Rules(Between):
+class Rules(Paths):
     """The part of a program that knows the rules of functions, and which of the functions' results
     they read.
     """

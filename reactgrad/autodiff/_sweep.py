@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from reactgrad._errors import OutdatedRuleError
-from reactgrad.autodiff._between import WIDE
+from reactgrad.autodiff._paths import WIDE
 from reactgrad.autodiff._custom import custom_gradients
 from reactgrad.autodiff._edges import operand_vars
 from reactgrad.autodiff._rules import Rules

@@ -11,7 +11,7 @@ from reactgrad.autodiff._tables import Tables
 WIDE = 8
 
 
-class Between(Tables):
+class Paths(Tables):
     """The part of a program that knows which nodes lie between the output and what is asked for."""
 
     __slots__ = ()
