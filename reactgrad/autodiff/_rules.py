@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactgrad._errors import GradientError
-from reactgrad.autodiff._paths import Paths
 from reactgrad.autodiff._custom import MissingRuleError, no_rule
+from reactgrad.autodiff._paths import Paths
 from reactgrad.autodiff._tables import ZERO
 
 

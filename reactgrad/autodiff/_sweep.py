@@ -8,9 +8,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from reactgrad._errors import OutdatedRuleError
-from reactgrad.autodiff._paths import WIDE
 from reactgrad.autodiff._custom import custom_gradients
 from reactgrad.autodiff._edges import operand_vars
+from reactgrad.autodiff._paths import WIDE
 from reactgrad.autodiff._rules import Rules
 from reactgrad.autodiff._tables import ABSENT, ZERO, Part
 from reactgrad.build._constants import zeros_like

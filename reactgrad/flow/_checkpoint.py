@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._nested import elements, graph_of
 from reactgrad.values._transient import Transient
 
 _inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)
@@ -106,8 +107,7 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             f"rg.checkpoint({fn!r:.60}, ...): it takes a function that builds nodes, and its "
             "arguments: rg.checkpoint(block, x)."
         )
-    given = next(_handles([args, kwargs]), None)
-    graph = current_graph() if given is None else given._graph
+    graph = graph_of((args, kwargs))
     with graph._lock:
         before = graph._scheduler.topology.next_serial
     token = _inside.set(True)
@@ -115,7 +115,7 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         results = fn(*args, **kwargs)
     finally:
         _inside.reset(token)
-    outputs = list(_handles(results))
+    outputs = [one for one in elements(results) if isinstance(one, Handle)]
     if not outputs:
         raise DTypeError(
             f"rg.checkpoint: {getattr(fn, '__name__', fn)!r} returned {type(results).__name__}, and no "
@@ -136,19 +136,6 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def in_checkpoint() -> bool:
     """Whether nodes are being built for a checkpoint in this thread."""
     return _inside.get()
-
-
-def _handles(value: Any) -> Iterator[Any]:
-    """The Vars in a value: itself, or in tuples, lists and dicts, however deep."""
-    stack = [value]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, Handle):
-            yield one
-        elif isinstance(one, tuple | list):
-            stack += one
-        elif isinstance(one, dict):
-            stack += one.values()
 
 
 def follow_segment(graph: Any, slot: int, operand: int, contribution: int, before: int) -> None:

@@ -11,8 +11,9 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import call_switch
 from reactgrad.core._handles import handle
-from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._nested import graph_of
 from reactgrad.nodes._switch_op import common
 
 
@@ -115,9 +116,7 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
     np.float64(0.35355339059327373)
     """
     operands = [condition, first, second]
-    graph = next((one._graph for one in operands if isinstance(one, Handle)), None)
-    if graph is None:
-        graph = current_graph()
+    graph = graph_of(operands)
     condition, first, second = (
         one if isinstance(one, Handle) else graph.const(one) for one in operands
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from reactgrad._errors import GraphError
 from reactgrad.backend import Spec, owner, read_value
-from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._handle import Handle
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -58,18 +58,6 @@ def _feeds(one: Any) -> bool:
     )
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the same nesting, with `change` applied to each element."""
-    if isinstance(value, tuple):
-        parts = [_mapped(one, change) for one in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if type(value) is list:
-        return [_mapped(one, change) for one in value]
-    if type(value) is dict:
-        return {key: _mapped(one, change) for key, one in value.items()}
-    return change(value)
-
-
 def _structure(value: Any, arguments: list[Any]) -> Any:
     """Return the nesting of a value as a key, without the elements that are fed.
 
@@ -88,15 +76,6 @@ def _structure(value: Any, arguments: list[Any]) -> Any:
         base = getattr(value, "base", None)
         return (type(value), Same(value if base is None else base))
     return (type(value), value) if isinstance(value, _PLAIN) else Same(value)
-
-
-def _graph_of(value: Any) -> Core:
-    """Return the graph of the first node among some arguments, else the current one."""
-    found: list[Any] = []
-    _mapped(value, lambda one: found.append(one._graph) if isinstance(one, Handle) else None)
-    if found:
-        return found[0]
-    return current_graph()
 
 
 def _read(graph: Core, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], list[Any]]:

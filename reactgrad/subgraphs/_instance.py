@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
-from reactgrad.subgraphs._arguments import _mapped
+from reactgrad.nodes._nested import mapped
 from reactgrad.subgraphs._feeds import _fed, _give
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Instance:
                     return _Place(var._slot, base is not None)
             return one
 
-        self.result = _mapped(result, place)
+        self.result = mapped(result, place)
         nodes.update(dict.fromkeys(_built(graph, list(ends), first)))
         self.nodes = {
             slot: (
@@ -134,7 +134,7 @@ class Instance:
 
     def returned(self, graph: Core) -> Any:
         """Return the result of the function."""
-        return _mapped(self.result, lambda one: one.var(graph) if type(one) is _Place else one)
+        return mapped(self.result, lambda one: one.var(graph) if type(one) is _Place else one)
 
 
 @dataclass(frozen=True, slots=True)

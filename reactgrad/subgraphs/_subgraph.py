@@ -19,8 +19,9 @@ from reactgrad.core._lifetime import tidy
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.nodes._handle import Handle, entered
 from reactgrad.nodes._leaf import FEED
+from reactgrad.nodes._nested import graph_of, mapped
 from reactgrad.reading._refresh import follow_rules
-from reactgrad.subgraphs._arguments import _feeds, _graph_of, _mapped, _read, _structure
+from reactgrad.subgraphs._arguments import _feeds, _read, _structure
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
 from reactgrad.subgraphs._pool import Pool
@@ -60,7 +61,7 @@ class Subgraph(Generic[P, R]):
         args, kwargs = self._written(args, kwargs)
         arguments: list[Any] = []
         structure = _structure((args, kwargs), arguments)
-        graph = _graph_of((args, kwargs))
+        graph = graph_of((args, kwargs))
         specs, arguments = _read(graph, arguments)
         with graph._lock:
             graph._scheduler.check_idle()
@@ -109,7 +110,7 @@ class Subgraph(Generic[P, R]):
                 numbers.add(one._slot)
             return one
 
-        args, kwargs = _mapped((args, kwargs), stand_in)
+        args, kwargs = mapped((args, kwargs), stand_in)
         try:
             with entered(graph), graph._subgraphs.building(feeds, arguments):
                 result = _called(graph, numbers, lambda: self._function(*args, **kwargs))

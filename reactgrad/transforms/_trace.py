@@ -26,6 +26,7 @@ from reactgrad.flow import Differentiable
 from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Anchor
+from reactgrad.nodes._nested import elements, mapped
 
 # The most kinds of arguments of one function, and the most idle traces of one kind. Several of one
 # kind exist where threads, or calls inside of calls, needed them at the same time.
@@ -265,20 +266,7 @@ def _bytes(kinds: Iterable[list[Trace]]) -> int:
 
 def values(result: Any) -> Any:
     """Return the values of Vars in tuples, all read at one moment."""
-    leaves: list[Any] = []
-    _collect(result, leaves)
+    leaves = list(elements(result))
     if leaves:
         leaves[0].graph.forward(*leaves)
-    return _read(result)
-
-
-def _collect(result: Any, leaves: list[Any]) -> None:
-    if isinstance(result, tuple):
-        for one in result:
-            _collect(one, leaves)
-    else:
-        leaves.append(result)
-
-
-def _read(result: Any) -> Any:
-    return tuple(_read(one) for one in result) if isinstance(result, tuple) else result.value
+    return mapped(result, lambda one: one.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from reactgrad.scheduler import (
     Step,
 )
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
-from reactgrad.values._policy import Policy
 from reactgrad.values._set_together import Together
 from reactgrad.values._spare_arrays import Spares
 from reactgrad.values._transient import Transient
+
+if TYPE_CHECKING:
+    from reactgrad.values._policy import Policy
 
 MISSING = object()  # the place of a value that was never computed, or was released
 
