@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad.reading._blocks import open_blocks
-from tests.explain.models import named
+from tests.explain.models import named, text_of
 
 
 def raised(act: Callable[[], object]) -> str:
     with rg.detect_anomaly(), pytest.raises(rg.AnomalyError) as caught:
         act()
-    return str(caught.value)
+    return text_of(caught.value)
 
 
 def test_forward_names_node_op_ranges_and_line(g: rg.Graph) -> None:

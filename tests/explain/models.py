@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import reactgrad as rg
+
+# The checkout's folder, which may be called anything.
+FOLDER = str(Path(__file__).resolve().parents[2])
+
+
+def text_of(explained: object) -> str:
+    """The text of an explanation or an error; files are named as from the checkout's folder."""
+    return str(explained).replace(FOLDER, "")
 
 
 def named(var: Any, name: str) -> Any:
