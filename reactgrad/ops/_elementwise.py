@@ -158,8 +158,8 @@ def raised(x: Any, exponent: Any) -> Any:
 
 
 def _inverse(x: Any) -> Any:
-    # `1 / x` has the bits of `reciprocal`; but once a float number is set to an integer, `reciprocal`
-    # would round down, to 0.
+    # `1 / x` has the bits of `reciprocal`; but if the operand changes to an integer later, `reciprocal`
+    # would give an integer, 0.
     return reciprocal(x) if x._graph._dtype_kind(x._slot) == "c" else divide(1, x)
 
 
