@@ -48,7 +48,7 @@ class EditError(ReactgradError, ValueError):
 
 
 class GradientError(ReactgradError, RuntimeError):
-    """A gradient that was asked for does not exist."""
+    """A gradient was requested that does not exist."""
 
 
 class SeedError(ShapeError):
@@ -70,7 +70,7 @@ class SeedError(ShapeError):
 
 
 class OutdatedRuleError(GradientError):
-    """A gradient was built for something that its function left on ``ctx`` and has since replaced."""
+    """A gradient was built for something that no longer holds, such as a value left on ``ctx``."""
 
 
 class AnomalyError(ReactgradError, FloatingPointError):
@@ -86,7 +86,7 @@ class SaveError(ReactgradError, ValueError):
 
 
 class LoadError(ReactgradError, ValueError):
-    """A file is damaged, contradicts itself, or asks for a function that it may not use."""
+    """A file is damaged, contradicts itself, or needs something that it may not use."""
 
 
 class VizError(ReactgradError, ValueError):
@@ -110,4 +110,4 @@ class MissingExtraWarning(ReactgradWarning):
 
 
 class GradModeWarning(ReactgradWarning):
-    """Gradients were asked for where they are switched off."""
+    """Gradients were requested where they are switched off."""

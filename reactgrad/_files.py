@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and errors that name the file the caller asked for."""
+"""Files that appear whole or not at all, and errors that name the file that the caller named."""
 
 from __future__ import annotations
 

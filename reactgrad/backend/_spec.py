@@ -82,7 +82,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
     key = (shape, dtype, device, weak)
     found = _interned.get(key)
     if found is None:
-        # NumPy's own object for this dtype, so that `is` finds it equal to an array's.
+        # NumPy's own object for this dtype, so that `is` recognises it on arrays.
         own = np.dtype(np.dtype(dtype).newbyteorder("=").str)
         if not isinstance(dtype, np.dtype) or dtype != own:
             return spec(shape, own, device, weak)

@@ -86,7 +86,7 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
         if dtype != value.dtype or not value.dtype.isnative:
             value = value.astype(dtype)
     else:
-        dtype = np.dtype(str(value.dtype).rpartition(".")[2])
+        dtype = np.dtype(str(value.dtype).rpartition(".")[2])  # text such as "torch.float32"
     return spec(tuple(value.shape), dtype, device.name_of(value)), value
 
 

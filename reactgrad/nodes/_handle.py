@@ -45,7 +45,7 @@ def enter(graph: Any) -> None:
 
 
 def leave() -> None:
-    """Go back to the graph that was current before."""
+    """Make the graph current again that was so before the last ``enter``."""
     _current.set(_current.get()[:-1])
 
 
@@ -69,7 +69,7 @@ def current_graph() -> Any:
     graphs = _current.get()
     if graphs:
         return graphs[-1]
-    with _default_lock:
+    with _default_lock:  # two threads at once get the same default graph
         if not _default:
             _default.append(_make_graph[-1]())
         return _default[0]

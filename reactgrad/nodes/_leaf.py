@@ -26,7 +26,7 @@ class Leaf:
         )
 
     def call(self, arguments: list[Any]) -> Any:
-        """Raise ``UnsetError``: only a leaf without a value is ever asked to compute one."""
+        """Raise ``UnsetError``: this is called only for a leaf that has no value."""
         raise UnsetError(self.missing)
 
 

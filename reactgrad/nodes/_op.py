@@ -130,7 +130,7 @@ class Op:
             return self.infer(specs, attrs)
         if found is None:
             found = self.infer(specs, attrs)
-            if len(self.known) > 4096:
+            if len(self.known) > 4096:  # shapes that change for ever must not fill the memory
                 self.known.clear()
             self.known[key] = found
         return found

@@ -37,6 +37,7 @@ class Scope(ContextDecorator):
         outer = stack[-1] if stack else _NONE
         path = outer.get(self._graph)
         path = self._name if path is None else f"{path}/{self._name}"
+        # A new tuple of new dicts: tasks that share this context's values must not see the change.
         _paths.set((*stack, {**outer, self._graph: path}))
         open_scopes.append(self)
         return self

@@ -21,6 +21,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 def _of_product(g: Any, ans: Any, x: Any, w: Any) -> Any:
     """Return the gradient of ``x @ w``: `g`, summed over the axes that the bias has added."""
     specs = x._graph._host.specs
+    # If both shapes are known, the product needs no node of its own to give its shape.
     operands = specs[x._slot], specs[w._slot]
     if None not in operands and MATMUL.result(operands, ()).shape == known_shape(ans):
         return g

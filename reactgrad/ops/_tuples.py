@@ -26,6 +26,7 @@ class Pack:
     def __init__(self, places: tuple[int, ...]) -> None:
         self.name = "pack"
         self.places = places
+        # As of a ``Lifted``: steps and builders read these three from all ops that are no ``Op``.
         self.declared = self.outputs = None
         self.layout = ()
 

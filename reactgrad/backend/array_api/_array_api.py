@@ -262,6 +262,7 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
             def step() -> None:
                 value = device.to_numpy(x).astype(dtype)
                 find_binder(name, cpu.kind)([value], result, attrs)()
+                # A copy, since the next call writes into `result` again.
                 out[...] = xp.asarray(result, copy=True)
 
             return step

@@ -27,7 +27,7 @@ class Job:
         self._owner: dict[str, str] = {}
         self._ended = False
         self._working = allocate_lock()
-        self._working.acquire()
+        self._working.acquire()  # released at the end of the work, so `end` waits by acquiring it
 
     def run(self) -> None:
         """Do the work, in a helper thread, unless the caller has ended the job."""

@@ -193,15 +193,16 @@ class Reduction(Blockwise):
     ) -> None:
         self.arrays = (x,)
         shape = self.shape = x.shape
-        self.cost = 0.5  # it writes next to nothing
+        self.cost = 0.5  # it writes few elements
         self._ufunc = ufunc
         self._kept = kept
         self._last = last
         self._cut, self._each = cut(shape, settings.block)
+        # Axes to reduce within a block, and to reduce over the results of blocks; the cut axis is both.
         self._inside = tuple([axis for axis in axes if axis >= self._cut])
         self._across = tuple([axis for axis in axes if axis <= self._cut])
-        self._axes = tuple([axis - self._cut + 2 for axis in self._inside])  # of ``_rows``
-        self._parts: Any = None  # what the blocks give
+        self._axes = tuple([axis - self._cut + 2 for axis in self._inside])  # in ``_rows``
+        self._parts: Any = None  # the results of the blocks, while a run is under way
         self._parts_shape = [1 if i in self._inside else n for i, n in enumerate(shape)]
         if self._cut in self._inside:
             self._parts_shape[self._cut] = -(-shape[self._cut] // self._each)

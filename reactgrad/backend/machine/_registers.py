@@ -52,6 +52,7 @@ class Registers(NamedTuple):
             The calls to make, and for each call the slot of its first step.
         """
         codes = [instructions(step) for step in steps]
+        # A step without instructions ends a run, and is called by itself after it.
         ends = [i for i, code in enumerate(codes) if code is None]
         calls: list[Step] = []
         first_slots: list[int] = []
@@ -123,6 +124,7 @@ def find_machine() -> Machine | None:
 
 @cache
 def _imported() -> Machine:
+    # Importing `_compiled` registers the binders of its ops.
     from reactgrad.backend.machine import _compiled as _compiled
     from reactgrad.backend.machine import _machine
 

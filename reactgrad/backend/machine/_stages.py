@@ -43,6 +43,7 @@ class _Written:
 
 def staged(rows: Sequence[list[int]]) -> list[Stage]:
     """Sort instructions into stages such that each still finds its operands as in the given order."""
+    # The width is the number of elements on which the instructions do the most work together.
     work: Counter[int] = Counter()
     for row in rows:
         work[row[SIZE]] += row[SIZE]
@@ -51,6 +52,7 @@ def staged(rows: Sequence[list[int]]) -> list[Stage]:
     begins: list[int] = []
     stages: dict[int, list[list[int]]] = {}
 
+    # Buffers by their first address, in order: operands may begin inside of one that was written.
     def buffer_at(address: int) -> tuple[int, _Written | None]:
         place = bisect_right(begins, address) - 1
         if place >= 0 and address < buffers[begins[place]].end:
