@@ -1,7 +1,7 @@
 """The command line: ``reactgrad demo`` and ``reactgrad doctor``.
 
-Exit codes: 0 fine, 1 a check of the demo failed or the output could not be written, 2 bad input or
-usage, 130 interrupted, 141 the reader of stdout went away.
+Exit codes: 0 success; 1 a check of the demo failed, or the output could not be written; 2 bad input
+or usage; 130 interrupted; 141 the reader of stdout closed it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             code = _run(argv)
-        except SystemExit as leave:  # argparse leaves that way
+        except SystemExit as leave:  # how argparse ends after --help and after bad usage
             code = leave.code if isinstance(leave.code, int) else FINE
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -153,7 +153,8 @@ def _parser() -> argparse.ArgumentParser:
         help="how many populations, of the seeds 0, 1, ... (default: 3)",
     )
     learning.set_defaults(run=_learning)
-    for story in (evolution, learning):  # left as it is where `demo --json neat` was written
+    # SUPPRESS: without a `--json` of its own a story keeps the one of `demo --json neat`.
+    for story in (evolution, learning):
         story.add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
         )
@@ -246,7 +247,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _seed(text: str) -> int:
-    """Parse ``--seed``."""
+    """Return the number given as ``--seed``."""
     if not (text.isascii() and text.isdigit() and len(text) <= 100):
         raise argparse.ArgumentTypeError(
             f"expected a whole number of 0 or more, found {text[:40]!r}"
@@ -255,7 +256,7 @@ def _seed(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    """Parse ``--seeds``."""
+    """Return the number given as ``--seeds``."""
     if not (text.isascii() and text.isdigit() and 0 < int(text[:7]) <= 10_000):
         raise argparse.ArgumentTypeError(
             f"expected a whole number from 1 to 10000, found {text[:40]!r}"
@@ -268,7 +269,7 @@ def _version(name: str) -> str | None:
     try:
         if importlib.util.find_spec(name) is None:
             return None
-        # Some packages go by another name on PyPI: cupy is cupy-cuda12x, for one.
+        # Some packages have another name on PyPI: cupy is cupy-cuda12x, for one.
         distributions = metadata.packages_distributions().get(name, [name])
         return metadata.version(distributions[0])
     except (ImportError, ValueError):
@@ -276,7 +277,7 @@ def _version(name: str) -> str | None:
 
 
 def _gpu() -> str:
-    """Name the GPUs that CuPy can use; a machine without them is no fault."""
+    """Return the names of the GPUs that CuPy can use, or the reason why there are none."""
     if importlib.util.find_spec("cupy") is None:
         return "none (cupy is not installed)"
     try:
@@ -293,7 +294,7 @@ def _gpu() -> str:
 
 
 def _threads() -> str:
-    """Say how many cores may be used and what limits BLAS."""
+    """Return the number of usable cores and the limits on BLAS threads, as text."""
     cores = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     limits = [f"{name}={os.environ[name]}" for name in _THREAD_VARIABLES if name in os.environ]
@@ -302,7 +303,7 @@ def _threads() -> str:
 
 
 def _blas() -> str:
-    """Name the BLAS behind NumPy, and its threads where threadpoolctl can tell."""
+    """Return the name of NumPy's BLAS, and its number of threads if threadpoolctl is installed."""
     import numpy as np
 
     try:
@@ -322,13 +323,13 @@ def _blas() -> str:
 
 
 def _print(text: str) -> None:
-    """Print to stdout, escaping what its encoding lacks."""
+    """Print to stdout; characters that its encoding lacks are escaped."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _discard_stdout() -> None:
-    """Keep the interpreter from writing to a stdout that fails, again, when it exits."""
+    """Send stdout to nowhere, or else the flush at exit would fail again and print a traceback."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):

@@ -44,53 +44,53 @@ class SetError(ReactgradError, TypeError):
 
 
 class EditError(ReactgradError, ValueError):
-    """An edit that would leave the graph without a meaning."""
+    """An edit would leave the graph without a meaning."""
 
 
 class GradientError(ReactgradError, RuntimeError):
-    """A gradient that was asked for does not exist."""
+    """A gradient was requested that does not exist."""
 
 
 class SeedError(ShapeError):
-    """An output would get another shape than the gradient that is passed back from it.
+    """An output would get a shape that does not fit the gradient passed back from it.
 
     Attributes
     ----------
     output : Var
     """
 
-    __module__, __qualname__ = "reactgrad", "ShapeError"  # as which users know it
+    __module__, __qualname__ = "reactgrad", "ShapeError"  # the class that users know it as
 
     def __init__(self, message: str, output: Any) -> None:
         super().__init__(message)
         self.output = output
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShapeError, self.args  # in another process there is no such output
+        return ShapeError, self.args  # pickled without its output, which is a node of this process
 
 
 class OutdatedRuleError(GradientError):
-    """A gradient was built for what a function has left for it, and it has left something else."""
+    """A gradient was built for something that no longer holds, such as a value left on ``ctx``."""
 
 
 class AnomalyError(ReactgradError, FloatingPointError):
-    """A node gave a NaN or an infinity inside of ``rg.detect_anomaly()``."""
+    """A node computed a NaN or an infinity inside of ``rg.detect_anomaly()``."""
 
 
 class MutationError(ReactgradError, RuntimeError):
-    """A value was changed behind its version; found inside of ``rg.detect_anomaly()``."""
+    """A value changed without a new version; found inside of ``rg.detect_anomaly()``."""
 
 
 class SaveError(ReactgradError, ValueError):
-    """A graph holds something that no file can bring back."""
+    """A graph holds something that cannot be loaded from any file."""
 
 
 class LoadError(ReactgradError, ValueError):
-    """A file is damaged, contradicts itself, or asks for something that it may not have."""
+    """A file is damaged, contradicts itself, or needs something that it may not use."""
 
 
 class VizError(ReactgradError, ValueError):
-    """A picture that cannot be drawn, or that nobody could read."""
+    """A picture cannot be drawn, or would be too large to read."""
 
 
 class MissingExtraError(ReactgradError, ImportError):
@@ -102,12 +102,12 @@ class ReactgradWarning(UserWarning):
 
 
 class BudgetWarning(ReactgradWarning):
-    """A memory budget that is too small for what has to be there at once."""
+    """A memory budget is smaller than the values that have to be in memory at once."""
 
 
 class MissingExtraWarning(ReactgradWarning):
-    """What an optional package would do faster is done without it."""
+    """An optional package is missing, and its work is done without it, more slowly."""
 
 
 class GradModeWarning(ReactgradWarning):
-    """Gradients were asked for where they are switched off."""
+    """Gradients were requested where they are switched off."""

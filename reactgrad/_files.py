@@ -1,4 +1,4 @@
-"""Errors of the system that name the file a caller asked for, whatever was written on the way."""
+"""Files that appear whole or not at all, and errors that name the file that the caller named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def named_as(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors of the system inside name `path`, and not a file beside it that comes before it."""
+    """Make an ``OSError`` raised inside name `path`, not the temporary file that becomes it."""
     try:
         yield
     except OSError as error:
@@ -28,13 +28,14 @@ def _write(target: str, text: str) -> None:
     from tempfile import mkstemp
 
     folder, name = os.path.split(target)
+    # In the target's own folder: `os.replace` is atomic only within one file system.
     handle, name = mkstemp(prefix=f".{name}.", dir=folder or os.curdir)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp made the file private to its owner
         os.replace(name, target)
     except BaseException:
         os.unlink(name)
@@ -42,6 +43,6 @@ def _write(target: str, text: str) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0o077)
+    mask = os.umask(0o077)  # the mask can only be read by setting another one
     os.umask(mask)
     return mask

@@ -1,6 +1,7 @@
-"""Public names that are loaded when they are asked for.
+"""Public names whose modules are imported when the name is first used.
 
-They are seldom wanted, and their modules would be a good part of what ``import reactgrad`` costs.
+Few programs need them, and importing their modules at once would be a good part of the cost of
+``import reactgrad``.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from importlib import import_module
 def later(
     package: str, places: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module, some of whose names lie in others.
+    """Return ``__getattr__`` and ``__dir__`` for a module that has some of its names from others.
 
     Parameters
     ----------
     package : str
-        The module.
+        The name of the module, which is being imported.
     places : mapping of str to str
-        Names, and the modules of reactgrad that have them; a module itself under its own name.
+        For each name the module below ``reactgrad`` that defines it. A name that equals its entry
+        is that module itself.
     """
     has = vars(sys.modules[package])
 
@@ -28,6 +30,7 @@ def later(
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"reactgrad.{places[name]}")
+        # Stored in the module, so that Python finds it without `__getattr__` from now on.
         value = has[name] = module if name == places[name] else getattr(module, name)
         return value
 

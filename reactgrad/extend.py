@@ -1,22 +1,26 @@
-"""How to add ops: the whole extension API on one screen.
+"""Ops, kernels and devices of users' own: the whole extension API on one screen.
 
 ``primitive(name, shape_rule)(kernel)``
-    An op of its own: shapes before values, a kernel that writes into a buffer.
+    Make a new op from a shape rule, which runs before any value is known, and a kernel, which
+    writes into a buffer.
 ``defvjp(op, *rules)``, ``defjvp(op, *rules)``
-    How gradients and tangents pass it: one rule for each operand, built of ops.
+    Give an op its derivative rules for gradients and for tangents: one for each operand, built of
+    ops.
 ``register_kernel(name, kind, kernel)``, ``register_binder``
-    Kernels for other devices; kernels that prepare something when they are bound. Of kind ``"jit"``:
-    for graphs with ``jit``.
+    Add a kernel for a kind of device; or a binder, which prepares a kernel when it is bound to its
+    buffers. The kind ``"jit"`` is for graphs with ``jit``.
 ``loop_call(loop, operands, data)``, ``Whole``, ``InTurn``
-    What these bind: a compiled loop, an operand that it takes whole, several calls.
+    For binders: a call of a compiled loop; an operand that the loop gets as a whole; several calls,
+    one after the other.
 ``Sheet(size)``, ``Row``
-    Rows that compiled loops compute from rows, without nodes.
+    Rows that compiled loops compute from other rows, without nodes.
 ``register_device(device)``
-    Another array library.
+    Add an array library.
 ``spec(shape, dtype, device)``, ``Spec``, ``broadcast(*specs)``
-    What is known of a value before it is computed.
+    Describe a value before it is computed.
 
-Functions that are no ops are easier: ``rg.lift(fn, vjp=rule)``, or a class ``rg.Function``.
+A function that needs no kernel is easier to add: ``rg.lift(fn, vjp=rule)``, or a class
+``rg.Function``.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""The scheduler under reactgrad, re-exported: what to run and when, for any kind of value."""
+"""The scheduler under reactgrad, re-exported: it decides what runs and when, for any values."""
 
 from reactgrad_scheduler import CLEAN as CLEAN
 from reactgrad_scheduler import FAILED as FAILED

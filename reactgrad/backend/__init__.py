@@ -1,24 +1,17 @@
-"""Devices, buffers and kernels.
+"""Devices and kernels: all code that computes with arrays. It knows no nodes.
 
-- ``_spec``        shape, dtype and device of a value before it is computed
-- ``_registry``    kernels by (op, device kind)
-- ``_device``      what the engine asks of an array library; the host's NumPy
-- ``_values``      from what callers write to arrays
-- ``_numpy``       kernels of NumPy and of libraries that mirror it
-- ``_in_turn``     kernels that are several calls
-- ``_rows``        kernels that need whole rows: softmax and its like
-- ``_registers``   runs of small kernels as one call: ``_loops`` of NumPy, and those of ops' own
-                   (``_loop_call``), as ``_instructions`` in the ``_code`` of a compiled ``_machine``, in
-                   ``_stages`` where threads share it
-- ``_sheet``       the same without a graph
-- ``_parts``       where the parts of a value lie that is taken apart
-- ``_blockwise``   which of NumPy's compute large arrays by blocks, alone or together
-- ``_strips``      steps that are computed by blocks, and several of them together
-- ``_blocks``, ``_threads``, ``_jobs``  parts of arrays; the threads that compute them
-- ``_erf``         error function and normal distribution, accurate in the tails; ``_erf_loops`` the same
-                   as compiled loops, for ``_compiled`` ops
-- ``_array_api``   any namespace of the array API standard as a device
-- ``_store``       the values of the nodes of one graph
+- ``_spec``: ``Spec``, the shape, dtype and device of a value before it is computed.
+- ``_device``: ``Device``, what the engine needs from an array library; NumPy as a device.
+- ``_registry``: the table of kernels, by op and device kind.
+- ``_values``: conversion of what callers write to arrays and numbers.
+- ``_parts``: the index of a part of a value, for kernels that split, pick or add up parts.
+
+Kernels, each folder on top of those before it:
+
+- ``numpy``: kernels on NumPy arrays, a call or a few calls each.
+- ``array_api``: kernels for any namespace of the array API standard.
+- ``blocks``: large arrays computed block by block, on several threads.
+- ``machine``: runs of small kernels as one call of a compiled loop, for graphs with ``jit``.
 """
 
 from reactgrad.backend._device import Device as Device

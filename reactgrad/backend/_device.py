@@ -1,4 +1,4 @@
-"""Devices: where arrays live, and the few things the engine does with arrays outside kernels."""
+"""Devices: array libraries, with the few things that the engine does to arrays outside kernels."""
 
 from __future__ import annotations
 
@@ -9,47 +9,55 @@ import numpy as np
 from reactgrad._errors import DeviceError
 from reactgrad.backend._spec import DType
 
-# Values up to this many bytes are handed out as a copy, made once a version; larger ones as a
-# read-only view, at the price of moving to new memory if the caller still holds it (rule E8).
+# Values up to this many bytes are handed out as a copy, made once a version. Larger ones are handed out
+# as a read-only view; if the caller still holds it, the next value goes to new memory (rule E8).
 COPY_LIMIT = 128 * 1024
 
 
 class Device(Protocol):
-    """What the engine asks of an array library."""
+    """An array library as the engine uses it.
+
+    Attributes
+    ----------
+    kind
+        The name of the library, such as ``"cpu"``; in the name of a device it stands before the colon.
+    views
+        True if reshaped, sliced and transposed arrays share memory that may be written.
+    """
 
     kind: str
-    views: bool  # whether reshaped, sliced and transposed arrays share memory that may be written
+    views: bool
 
     def owns(self, value: object) -> bool:
-        """Whether `value` is an array of this library."""
+        """Return whether `value` is an array of this library."""
         ...
 
     def name_of(self, array: Any) -> str:
-        """Name of the device that holds `array`, such as ``"cpu"``."""
+        """Return the name of the device that holds `array`, such as ``"cpu"``."""
         ...
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
-        """New memory, contiguous in C order."""
+        """Return a new array, contiguous in C order, whose elements are not set."""
         ...
 
     def asarray(self, value: Any, dtype: DType) -> Any:
-        """`value` as an array that may share its memory."""
+        """Return `value` as an array, which may share its memory."""
         ...
 
     def reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """The contiguous `array` in another shape, sharing its memory."""
+        """Return the contiguous `array` in another shape, sharing its memory."""
         ...
 
     def assign(self, target: Any, value: Any) -> None:
-        """Copy `value` into `target`, casting by the same kind."""
+        """Copy `value` into `target`; dtypes are cast within the same kind."""
         ...
 
     def hand_out(self, array: Any) -> tuple[Any, bool]:
-        """A read-only value for callers, and whether it shares memory with `array`."""
+        """Return a read-only value for callers, and whether it shares memory with `array`."""
         ...
 
     def to_numpy(self, array: Any) -> np.ndarray[Any, DType]:
-        """A writable copy in the memory of the host."""
+        """Return a writable copy in the memory of the host."""
         ...
 
 
@@ -57,12 +65,18 @@ _devices: dict[str, Device] = {}
 
 
 def register_device(device: Device) -> None:
-    """Make a device kind known."""
+    """Register a device under its kind."""
     _devices[device.kind] = device
 
 
 def device_of_kind(kind: str) -> Device:
-    """The device of this kind."""
+    """Return the device of this kind.
+
+    Raises
+    ------
+    DeviceError
+        If none is registered.
+    """
     try:
         return _devices[kind]
     except KeyError:
@@ -72,7 +86,7 @@ def device_of_kind(kind: str) -> Device:
 
 
 def owner(value: object) -> Device | None:
-    """The device whose array `value` is."""
+    """Return the device whose array `value` is, or ``None``."""
     for device in _devices.values():
         if device.owns(value):
             return device
@@ -107,10 +121,11 @@ class CPU:
         if array.nbytes <= COPY_LIMIT:
             copy = array.copy()
             copy.setflags(False)
-            # A view of a read-only owner: its flag cannot be switched back by accident.
+            # A view of a read-only array: NumPy refuses to make it writable again.
             return copy.view(), False
-        # Behind a memoryview the value, and not our buffer, is the base of all views that the
-        # caller makes of it: a weak reference to the value tells whether any is still there.
+        # NumPy makes the owner of memory the base of a view. The memoryview hides the buffer, so that
+        # the returned array is the base of all views that the caller makes of it: while any of them
+        # lives, a weak reference to the returned array is alive.
         return np.asarray(memoryview(array).toreadonly()), True
 
     def to_numpy(self, array: Any) -> np.ndarray[Any, DType]:

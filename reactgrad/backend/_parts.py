@@ -1,4 +1,4 @@
-"""Where parts of a value lie: those along an axis, as an index, and those of a sum."""
+"""The places of parts of a value: indices of parts along an axis, and of contributions to a sum."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 
 from reactgrad._errors import IndexingError
 
-Cuts = int | tuple[int, ...]  # so many equal parts, or where to cut
+Cuts = int | tuple[int, ...]  # the number of equal parts, or the indices at which to cut
 Key = tuple[slice | int, ...]
 
 
 def split_key(shape: Sequence[int | None], cuts: Cuts, axis: int, part: int) -> Key:
-    """The index of one part of a split; an axis of unknown length has no place yet."""
+    """Return the index of one part of a split.
+
+    Equal parts of an axis of unknown length are empty: their places are not known yet.
+    """
     at = axis % len(shape)
     if isinstance(cuts, int):
         size = (shape[at] or 0) // cuts
@@ -24,12 +27,12 @@ def split_key(shape: Sequence[int | None], cuts: Cuts, axis: int, part: int) -> 
 
 
 def unbind_key(shape: Sequence[int | None], axis: int, count: int, part: int) -> Key:
-    """The index of one of the `count` elements of an axis."""
+    """Return the index of one of the `count` elements of an axis."""
     return (*[slice(None)] * (axis % len(shape)), part)
 
 
 def placed(operands: Sequence[Any], places: Sequence[Any]) -> Iterator[tuple[Any, Any, Any]]:
-    """What is added up, each with its place, or ``None``, and the operands of that index."""
+    """Yield each term of an ``accumulate``, its place or ``None``, and the operands of that index."""
     start = len(places)
     for one, place in zip(operands, places, strict=False):
         end = start + (0 if place is None else place.count)
@@ -38,7 +41,7 @@ def placed(operands: Sequence[Any], places: Sequence[Any]) -> Iterator[tuple[Any
 
 
 def numbers_key(numbers: np.ndarray[Any, Any], ndim: int, axis: int) -> tuple[Any, ...]:
-    """The index of the elements that have these numbers along an axis, one for each row."""
+    """Return the index of the elements with these numbers along an axis, one for each row."""
     grid = np.indices(numbers.shape, sparse=True)
     at = axis % ndim
     return (*grid[:at], numbers, *grid[at:])
@@ -47,16 +50,17 @@ def numbers_key(numbers: np.ndarray[Any, Any], ndim: int, axis: int) -> tuple[An
 def numbers_check(
     numbers: np.ndarray[Any, Any], shape: Sequence[int], axis: int
 ) -> Callable[[], None]:
-    """What raises ``IndexingError`` if one of these numbers does not count the elements along an axis.
+    """Return a call that raises ``IndexingError`` if one of `numbers` is no index along an axis.
 
-    Negative ones do not count from the end: what gives no label is often written as -1.
+    Negative numbers are refused, too: -1 is often written for "no label", and must not count from
+    the end. The call reads the array's present contents, so it may be repeated.
     """
     length = shape[axis]
-    # As unsigned integers negative ones are large, too.
+    # Read as unsigned integers, negative numbers are large: one comparison finds both errors.
     unsigned = numbers.view(f"u{numbers.itemsize}")
 
     def check() -> None:
-        # To ask where the largest one lies takes a third of what it takes to ask for itself.
+        # `argmax` takes a third of the time of `max`.
         if unsigned.size and unsigned.item(unsigned.argmax()) >= length:
             wrong = numbers[unsigned >= length].flat[0]
             raise IndexingError(

@@ -1,11 +1,11 @@
-"""Kernels by (op, device kind). Nothing calls an array library except through this table.
+"""The table of kernels, by op and device kind. All kernels are found here, never called by name.
 
 A *kernel* is called as ``kernel(*inputs, out, *attrs)`` and writes into ``out``. A *binder* is
-called once with the inputs, ``out`` and the attributes and returns the call to be repeated: for
-kernels that need scratch memory or a choice that depends on shapes.
+called once, with the inputs, ``out`` and the attributes, and returns the call that is then repeated.
+Kernels that need scratch memory, or that are chosen by shape, have a binder of their own.
 
-Binders of kind ``"jit"`` take the place of those of ``"cpu"`` in graphs with ``jit``. They return calls of
-compiled loops (``_loop_call``), or ``None`` where they have none.
+In graphs with ``jit``, binders of kind ``"jit"`` come before those of kind ``"cpu"``. They return
+calls of compiled loops (``machine._loop_call``), or ``None`` to leave the step to the other binder.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Any]
 Fits = Callable[[tuple[Any, ...]], bool]
 
 _binders: dict[tuple[str, str], Binder] = {}
-# (op, device kind): its binder, operands, and for which attributes; see ``register_overwriting``.
+# By (op, device kind): the binder, the operands that it may overwrite, and for which attributes.
 _overwriting: dict[tuple[str, str], tuple[Binder, frozenset[int], Fits]] = {}
 
 
 class Direct:
-    """The binder of a kernel that has nothing to prepare."""
+    """The binder of a kernel that needs no preparation."""
 
     __slots__ = ("kernel",)
 
@@ -40,7 +40,7 @@ class Direct:
 
 
 class _Compiled(NamedTuple):
-    """The binder of an op that has loops of its own, for what these can do."""
+    """A binder that tries the op's compiled loops first, and then its binder for NumPy."""
 
     compiled: Binder
     other: Binder
@@ -62,12 +62,18 @@ def register_binder(op: str, kind: str, binder: Binder) -> None:
 
 
 def register_overwriting(op: str, kind: str, operands: Iterable[int], fits: Fits) -> None:
-    """Say which operands may lie where `op`, as it is bound now, writes its result, if attributes fit."""
+    """Note that `op` may write its result over one of these operands, for attributes that fit.
+
+    This is a property of the binder registered now; it ends when another one is registered.
+    """
     _overwriting[op, kind] = _binders[op, kind], frozenset(operands), fits
 
 
 def may_overwrite(op: str, kind: str, operand: int, attrs: tuple[Any, ...]) -> bool:
-    """Whether `op` may write its result where this operand lies, which has its shape and dtype."""
+    """Return whether `op` may write its result into the memory of this operand.
+
+    The operand must have the shape and dtype of the result.
+    """
     known = _overwriting.get((op, kind))
     if known is None:
         return False
@@ -76,12 +82,12 @@ def may_overwrite(op: str, kind: str, operand: int, attrs: tuple[Any, ...]) -> b
 
 
 def has_kernel(op: str, kind: str) -> bool:
-    """Whether devices of this kind compute `op`."""
+    """Return whether devices of this kind compute `op`."""
     return (op, kind) in _binders
 
 
 def find_binder(op: str, kind: str, jit: bool = False) -> Binder:
-    """The binder of `op` for devices of this kind, in a graph with `jit` or without.
+    """Return the binder of `op` for devices of this kind, in a graph with `jit` or without.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is known of a value before it is computed: shape, dtype, device."""
+"""Specs: the shape, dtype and device of a value, known before the value is computed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-Shape = tuple[int | None, ...]  # None: not known before the input it comes from is set
+Shape = tuple[int | None, ...]  # None: a length that is not known until an input is set
 DType = np.dtype[Any]
 
-# Python's numbers have no width of their own: beside an array they take the array's (NEP 50).
+# The dtypes of Python's numbers where they stand alone; beside an array they take its dtype (NEP 50).
 WEAK_DTYPES: Final[dict[type, DType]] = {
     bool: np.dtype(np.bool_),
     int: np.dtype(np.int64),
@@ -30,7 +30,7 @@ class Spec:
     dtype : numpy.dtype
         In native byte order.
     device : str
-        ``"cpu"`` or for example ``"cuda:0"``; what precedes the colon is the device kind.
+        ``"cpu"`` or for example ``"cuda:0"``; the part before the colon is the device kind, `kind`.
     weak : type or None
         ``bool``, ``int``, ``float`` or ``complex`` for a Python number, which promotes as a
         literal does.
@@ -55,19 +55,22 @@ class Spec:
 
     @property
     def known(self) -> bool:
-        """Whether every length is known."""
+        """True if every length is known."""
         return None not in self.shape
 
     @property
     def nbytes(self) -> int:
-        """Memory of a stored value; 0 of a Python number, and as long as a length is not known."""
+        """The memory of a stored value; 0 for a Python number, or if a length is not known."""
         if self.weak is not None or None in self.shape:
             return 0
         return prod(self.storage) * self.dtype.itemsize
 
     @property
     def differentiable(self) -> bool:
-        """Whether gradients pass such a value, or must be refused at it (complex numbers)."""
+        """True for floats, which pass gradients, and for complex numbers, which refuse them.
+
+        Integers and booleans end gradients without an error.
+        """
         return self.dtype.kind in "fc"
 
 
@@ -75,7 +78,7 @@ _interned: dict[tuple[Shape, DType, str, type | None], Spec] = {}
 
 
 def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = None) -> Spec:
-    """The one ``Spec`` with these properties."""
+    """Return the one ``Spec`` with these properties."""
     key = (shape, dtype, device, weak)
     found = _interned.get(key)
     if found is None:
@@ -84,7 +87,7 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
         if not isinstance(dtype, np.dtype) or dtype != own:
             return spec(shape, own, device, weak)
         found = Spec()
-        # 1.0 and True are keys equal to 1, and no lengths.
+        # As keys 1.0 and True equal 1; lengths are ints only.
         found.shape = tuple([None if n is None else int(index(n)) for n in shape])
         found.storage = tuple([n for n in found.shape if n is not None]) or (1,)
         found.device, found.weak = device, weak
@@ -96,9 +99,9 @@ def spec(shape: Shape, dtype: DType, device: str = "cpu", weak: type | None = No
 
 
 def weak_spec(number_type: type, device: str = "cpu") -> Spec:
-    """The spec of a Python number."""
+    """Return the spec of a Python number of this type."""
     return spec((), WEAK_DTYPES[number_type], device, number_type)
 
 
-# Of numbers as they are written.
+# The specs of Python numbers, by type.
 WEAK_SPECS: Final[dict[type, Spec]] = {kind: weak_spec(kind) for kind in WEAK_DTYPES}

@@ -1,4 +1,4 @@
-"""From what callers write to values that nodes can hold."""
+"""Conversion of what callers write to values that nodes can hold."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NUMERIC = "biufc"
 
 
 def read_dtype(what: str, dtype: Any) -> Any:
-    """A dtype that somebody wrote for values, in the machine's byte order.
+    """Return the dtype that a caller wrote, in the machine's byte order.
 
     Raises
     ------
     DTypeError
-        If it is none, or none of numbers.
+        If it is no dtype, or not one of numbers.
     """
     try:
         wanted = np.dtype(dtype).newbyteorder("=")
@@ -36,18 +36,18 @@ def read_dtype(what: str, dtype: Any) -> Any:
 
 
 def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
-    """The spec of a value that a caller gave, and the value as an array or as it is.
+    """Return the spec of a value that a caller gave, and the value as an array or as it is.
 
-    Python numbers stay numbers; lists and tuples of numbers and everything array-like becomes an
-    array (which may share the caller's memory: copy it before keeping it); any other object is
-    kept as it is, with the spec ``None``, for Python-function nodes.
+    Python numbers stay numbers. Lists and tuples of numbers, and everything array-like, become an
+    array, which may share the caller's memory: copy it before keeping it. Any other object stays as
+    it is, with the spec ``None``, for nodes that call Python functions.
 
     Parameters
     ----------
     value
-        What the caller wrote.
+        The value as the caller wrote it.
     what
-        How to call it in messages, for example ``"input 'x'"``.
+        The name of the value in messages, for example ``"input 'x'"``.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
     kind = type(value)
     if kind in WEAK_SPECS:
         return WEAK_SPECS[kind], value
-    if isinstance(value, np.str_ | np.bytes_):  # what is taken out of an array of them
+    if isinstance(value, np.str_ | np.bytes_):  # elements of arrays of strings
         return None, value.item()
     device = owner(value)
     if device is None:
@@ -86,14 +86,14 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
         if dtype != value.dtype or not value.dtype.isnative:
             value = value.astype(dtype)
     else:
-        dtype = np.dtype(str(value.dtype).rpartition(".")[2])
+        dtype = np.dtype(str(value.dtype).rpartition(".")[2])  # text such as "torch.float32"
     return spec(tuple(value.shape), dtype, device.name_of(value)), value
 
 
 def own_copy(found: Spec, value: Any) -> Any:
-    """A new array with the contents of `value`, contiguous, at least one-dimensional.
+    """Return a new array with the contents of `value`, contiguous and with at least one axis.
 
-    One-element arrays run through NumPy's ufuncs twice as fast as zero-dimensional ones, so a
+    NumPy's ufuncs are twice as fast on arrays of one element as on arrays without an axis, so a
     value of shape ``()`` is stored with shape ``(1,)``.
     """
     device = device_of_kind(found.kind)
@@ -103,7 +103,7 @@ def own_copy(found: Spec, value: Any) -> Any:
 
 
 def storage_shape(found: Spec) -> tuple[int, ...]:
-    """The shape in which values of this spec are stored."""
+    """Return the shape in which values of this spec are stored."""
     return found.storage
 
 

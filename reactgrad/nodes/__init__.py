@@ -1,1 +1,13 @@
-"""What a node is made of: handle, op, leaf, output, function, cutoff, the place it was built in."""
+"""Parts that a node is made of. They know no graph class.
+
+- ``_handle``: ``Handle``, the base of ``Var``, and the current graph that an op builds in.
+- ``_op``: ``Op``, one kind of array computation with its shape rule and derivative rules.
+- ``_leaf``: the ops of nodes whose value is given: inputs, params, consts, seeds, feeds.
+- ``_lifted``: ``Lifted``, the op of a node that calls a Python function.
+- ``_output``: ``Output``, the op of a node that takes one of a function's several outputs.
+- ``_switch_op``: the spec of a node that chooses between two others.
+- ``_cutoff``: rules that call a new value unchanged.
+- ``_function_names``: functions by ``module:qualname``, for graphs in files.
+- ``_scope``: named parts of a model.
+- ``_site``: the line of user code that built or changed a node.
+"""

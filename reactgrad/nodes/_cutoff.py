@@ -1,4 +1,4 @@
-"""When is a new value "unchanged"? Rules that stop a change from spreading (rule E9)."""
+"""Cutoffs: rules that call a new value unchanged and so stop a change from spreading (rule E9)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _BLOCK = 1 << 15
 
 
 def equal(old: Any, new: Any) -> bool:
-    """Whether two values are the same.
+    """Return whether two values are the same.
 
-    Arrays: same class, dtype and shape, and each element has the same bits or both are NaN; of
-    classes that may hold more than their elements, such as masked arrays, no two count as the same.
-    Other objects: the same type and ``==`` returning exactly ``True``.
+    Two arrays are the same if they have the same class, dtype and shape, and each pair of elements
+    has the same bits or is NaN. Arrays of classes that may hold more than their elements, such as
+    masked arrays, are never the same. Other objects are the same if they have the same type and
+    ``==`` returns exactly ``True``.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def equal(old: Any, new: Any) -> bool:
         return old is new
     try:
         return type(old) is type(new) and (old == new) is True
-    except Exception:  # objects that cannot say, such as lists of arrays
+    except Exception:  # objects that cannot be compared, such as lists of arrays
         return False
 
 
@@ -71,7 +72,10 @@ _PLAIN_CLASSES = frozenset((np.ndarray, np.matrix, np.memmap, np.recarray))
 
 
 def _told_by_elements(old: Any, new: Any) -> bool:
-    """Whether two values are of one class, and the same if their elements are."""
+    """Return whether both values are plain arrays or numbers of one class.
+
+    Such values hold nothing but their elements, so comparing these is enough.
+    """
     kind = _class_of(old)
     return kind is _class_of(new) and kind in _PLAIN_CLASSES
 
@@ -82,6 +86,7 @@ def _class_of(value: Any) -> type:
 
 def _same_bits(old: Any, new: Any) -> bool:
     for x, y in _blocks(old, new):
+        # Bytes first: the test for NaN is slow, and seldom needed.
         if x.tobytes() == y.tobytes():
             continue
         if x.dtype.kind not in "fc":
@@ -93,7 +98,7 @@ def _same_bits(old: Any, new: Any) -> bool:
 
 
 def _blocks(a: Any, b: Any) -> Iterable[tuple[Any, Any]]:
-    """The same elements of two arrays of one shape, piece by piece, in whatever order they lie."""
+    """Yield corresponding pieces of two arrays of one shape, in the order of memory."""
     if a.size <= _BLOCK:
         return ((a, b),)
     flags = ["external_loop", "buffered", "refs_ok"]
@@ -101,7 +106,7 @@ def _blocks(a: Any, b: Any) -> Iterable[tuple[Any, Any]]:
 
 
 class Tolerance:
-    """Unchanged where every element stays within `atol` + `rtol` * abs(old)."""
+    """A cutoff: unchanged if every element stays within `atol` + `rtol` * abs(old)."""
 
     __slots__ = ("atol", "rtol")
 
@@ -128,7 +133,8 @@ class Tolerance:
             return all(close(x, y).all() for x, y in _blocks(a, b))
 
     def _close_number(self, old: int, new: int) -> bool:
-        """For Python integers, which are as large as they like: in whole numbers."""
+        """Compare two Python integers of any size, without rounding."""
+        # Both sides are multiplied by the denominators of `rtol` and `atol`: all is whole numbers.
         if inf in (self.rtol, self.atol):
             return True
         (r, by_r), (a, by_a) = self.rtol.as_integer_ratio(), self.atol.as_integer_ratio()
@@ -138,7 +144,8 @@ class Tolerance:
         return np.isclose(new, old, rtol=self.rtol, atol=self.atol, equal_nan=True)
 
     def _close_integers(self, old: Any, new: Any) -> Any:
-        """As ``_close``, but float64 does not hold all integers: the difference is taken exactly."""
+        """Do the work of ``_close`` for integers, whose difference float64 cannot always hold."""
+        # Larger minus smaller, modulo 2**64, is exact where a signed difference would overflow.
         gap = np.maximum(old, new).astype(np.uint64) - np.minimum(old, new).astype(np.uint64)
         limit = np.floor(self.atol + self.rtol * np.abs(old.astype(np.float64)))
         return (gap == 0) | (limit >= 2.0**64) | (gap <= limit.astype(np.uint64))
@@ -148,9 +155,10 @@ class Tolerance:
 
 
 def tolerance(rtol: float = 0.0, atol: float = 0.0) -> Tolerance:
-    """A cutoff that calls small changes unchanged.
+    """Return a cutoff that calls small changes unchanged.
 
-    The old value is kept, so slow drift adds up until it exceeds the tolerance and is then seen.
+    A node that is cut off keeps its old value, so slow drift adds up until it exceeds the tolerance
+    and counts as a change.
 
     Parameters
     ----------
@@ -162,7 +170,7 @@ def tolerance(rtol: float = 0.0, atol: float = 0.0) -> Tolerance:
     Raises
     ------
     DTypeError
-        If either is negative or no number.
+        If either is negative or not a number.
 
     Examples
     --------
@@ -180,7 +188,13 @@ def tolerance(rtol: float = 0.0, atol: float = 0.0) -> Tolerance:
 
 
 def read_cutoff(cutoff: Any) -> Cutoff | None:
-    """The rule that a caller named."""
+    """Return the cutoff that the caller wrote as ``None``, ``"equal"`` or a callable.
+
+    Raises
+    ------
+    DTypeError
+        If it is anything else.
+    """
     if cutoff is None:
         return None
     if isinstance(cutoff, str) and cutoff == "equal":
@@ -195,7 +209,15 @@ def read_cutoff(cutoff: Any) -> Cutoff | None:
 
 
 def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
-    """Whether a cutoff calls a new value unchanged; it must answer with True or False."""
+    """Return whether `cutoff` calls the new value unchanged.
+
+    Raises
+    ------
+    DTypeError
+        If the cutoff returns anything but ``True`` or ``False``.
+    Exception
+        Whatever the cutoff raises, with a note that names it.
+    """
     try:
         outcome = cutoff(old, new)
     except Exception as error:

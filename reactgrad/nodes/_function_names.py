@@ -1,8 +1,8 @@
-"""Functions by name: what a saved graph says instead of code.
+"""Functions by name: a saved graph holds names instead of code.
 
-A function of a module is found again as ``module:qualname``. Which names a file may use is decided
-by the program that loads it: those that it has given to ``rg.lift`` (or as a cutoff) itself, and
-those of modules that the caller trusts by name.
+A function of a module is found again as ``module:qualname``. The program that loads a file decides
+which names the file may use: functions that the program itself has given to ``rg.lift`` or as a
+cutoff, and functions of modules that the caller trusts by name.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from functools import partial
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
-# Decorators around a function that are looked through, such as ``rg.lift`` itself.
+# At most so many decorators around a function, such as ``rg.lift`` itself, are unwrapped.
 MOST_WRAPPERS = 8
 
-_known: set[str] = set()
+_known: set[str] = set()  # names of functions that this program has used in graphs
 
 
 class FunctionName(NamedTuple):
-    """Where a function is found: its name, and how many decorators lie around it there."""
+    """The way to a function: its name, and how many decorators to unwrap there."""
 
     text: str
     wrappers: int
 
 
 class UnnamedError(Exception):
-    """Why a function cannot be found by a name, and what to write instead."""
+    """A function cannot be found by a name; the message says why and what to write instead."""
 
 
 class UntrustedError(Exception):
-    """A name that nobody has said may be used."""
+    """A file names a function that the program has neither used nor trusted."""
 
 
 def remember(function: Any) -> None:
-    """Note that the program itself uses `function` in graphs."""
+    """Note that the program itself uses `function` in graphs, so that files may use it."""
     module, qualname = getattr(function, "__module__", None), getattr(function, "__qualname__", "<")
     if isinstance(module, str) and isinstance(qualname, str) and "<" not in qualname:
         _known.add(f"{module}:{qualname}")
 
 
 def name_of(function: Callable[..., Any]) -> FunctionName:
-    """The name under which `function` is found.
+    """Return the name under which `function` is found.
 
     Raises
     ------
     UnnamedError
-        If there is none.
+        If there is none, or if it leads to another object.
     """
     if isinstance(function, partial):
         raise UnnamedError(
@@ -99,19 +99,19 @@ def name_of(function: Callable[..., Any]) -> FunctionName:
 
 
 def find(name: FunctionName, trust: Collection[str]) -> Callable[..., Any]:
-    """The function of this name.
+    """Return the function of this name.
 
     Parameters
     ----------
     name
-        From a file: anything.
+        A name from a file, which may be anything.
     trust
-        Modules and packages whose functions may be used, and which may be imported for it.
+        Modules and packages that may be imported and whose functions may be used.
 
     Raises
     ------
     UntrustedError
-        If nobody has said that this function may be used; nothing was imported.
+        If the program has neither used nor trusted this function. Nothing was imported.
     LookupError
         If there is no such function, or it is one of another module.
     """
@@ -136,6 +136,7 @@ def find(name: FunctionName, trust: Collection[str]) -> Callable[..., Any]:
         found = getattr(found, "__wrapped__", None)
     if not callable(found):
         raise LookupError(f"{text} is {'wrapped otherwise' if wrappers else 'no function'} here")
+    # A trusted module also holds what it has imported from others: the function must be its own.
     try:
         same = name_of(found)[0] == text
     except UnnamedError:
@@ -150,7 +151,10 @@ def _plain(part: str) -> bool:
 
 
 def _walk(text: str, module: ModuleType | None) -> Any:
-    """What stands under this name, through classes only: a module of a module is another module."""
+    """Return the object of this name, which may lie in classes of the module.
+
+    The way never leads through a module inside of the module, which has a name of its own.
+    """
     if module is None:
         raise LookupError("its module is not imported")
     found: Any = module

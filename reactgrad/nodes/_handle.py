@@ -1,6 +1,7 @@
-"""From a call of an op to a node: which graph it belongs to.
+"""Handles, and the way from a call of an op to the graph in which its node is built.
 
-Ops know no graph class; they know that a ``Handle`` has one, and which is current.
+Ops know no graph class. They take the graph of a ``Handle`` among the operands, or else the current
+graph. The graph's own modules register here how a default graph is made and values are stacked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reactgrad.nodes._op import Attrs, Op
 
 
 class Handle:
-    """The base of what users hold for a node: a graph and a slot."""
+    """The base of ``Var``, the user's reference to a node: a graph and a slot."""
 
     __slots__ = ("__weakref__", "_graph", "_slot")
 
@@ -25,7 +26,7 @@ class Handle:
 
     @property
     def name(self) -> str:
-        """The name: the one that was set, unique in the graph, or one like ``tanh_3``."""
+        """The node's name: the one that was set, unique in the graph, or one like ``tanh_3``."""
         return self._graph._host.name(self._slot)
 
 
@@ -33,6 +34,7 @@ class Handle:
 _current: ContextVar[tuple[Any, ...]] = ContextVar("reactgrad_graphs", default=())
 _default_lock = threading.Lock()
 _default: list[Any] = []
+# Ports, filled when the modules that can do it are imported: this one cannot import them.
 _stack: list[Callable[[Any], Any]] = []
 _make_graph: list[Callable[[], Any]] = []
 
@@ -43,7 +45,7 @@ def enter(graph: Any) -> None:
 
 
 def leave() -> None:
-    """Go back to the graph that was current before."""
+    """Make the graph current again that was so before the last ``enter``."""
     _current.set(_current.get()[:-1])
 
 
@@ -58,23 +60,23 @@ def entered(graph: Any) -> Iterator[None]:
 
 
 def on_default(make: Callable[[], Any]) -> None:
-    """Say how the graph is made that is current where no ``with graph:`` is open."""
+    """Register the call that makes the default graph, current where no ``with graph:`` is open."""
     _make_graph.append(make)
 
 
 def current_graph() -> Any:
-    """The graph of the innermost open ``with graph:`` of this thread, else the default graph."""
+    """Return the graph of this thread's innermost open ``with graph:``, or else the default graph."""
     graphs = _current.get()
     if graphs:
         return graphs[-1]
-    with _default_lock:
+    with _default_lock:  # two threads at once get the same default graph
         if not _default:
             _default.append(_make_graph[-1]())
         return _default[0]
 
 
 def holds_handles(values: Any) -> bool:
-    """Whether a (nested) list or tuple holds nodes."""
+    """Return whether a (nested) list or tuple holds nodes."""
     return any(
         isinstance(one, Handle) or (isinstance(one, list | tuple) and holds_handles(one))
         for one in values
@@ -82,19 +84,19 @@ def holds_handles(values: Any) -> bool:
 
 
 def stacked(value: Any) -> Any:
-    """A list or tuple that holds nodes as one node that follows them."""
+    """Return a list or tuple that holds nodes as one node that stacks them; others as they are."""
     if isinstance(value, list | tuple) and holds_handles(value):
         return _stack[-1]([stacked(one) for one in value])
     return value
 
 
 def on_stack(stack: Callable[[Any], Any]) -> None:
-    """Say how several values become one."""
+    """Register the call that stacks several values to one node."""
     _stack.append(stack)
 
 
 def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
-    """A new node that computes `op`, as a ``Var``."""
+    """Return a new node that computes `op`, as a ``Var``."""
     for operand in operands:
         if isinstance(operand, Handle):
             return operand._graph._apply(op, operands, attrs)
@@ -104,7 +106,7 @@ def apply(op: Op, operands: Sequence[Any], attrs: Attrs = ()) -> Any:
 
 
 class HandleRef(weakref.ref[Any]):
-    """A weak reference that knows the slot of its node when what it referred to has died."""
+    """A weak reference to a handle that still knows the node's slot when the handle has died."""
 
     __slots__ = ("slot",)
 
@@ -112,6 +114,6 @@ class HandleRef(weakref.ref[Any]):
 
 
 class Anchor:
-    """Keeps a node alive as a handle does, without being one."""
+    """An object that keeps a node alive as a handle does, without being one."""
 
     __slots__ = ("__weakref__",)

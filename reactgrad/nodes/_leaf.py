@@ -1,4 +1,4 @@
-"""The ops of nodes whose value is given."""
+"""The ops of nodes whose value is given, not computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Leaf:
     Attributes
     ----------
     missing : str
-        What to say where the value is needed and was not given yet.
+        The message of the error if the value is read before it was given.
     """
 
     __slots__ = ("missing", "name")
@@ -26,7 +26,7 @@ class Leaf:
         )
 
     def call(self, arguments: list[Any]) -> Any:
-        """Say that the value is missing: a leaf with a value is never computed."""
+        """Raise ``UnsetError``: this is called only for a leaf that has no value."""
         raise UnsetError(self.missing)
 
 

@@ -1,4 +1,4 @@
-"""The op of a node that calls a Python function, and which of the function's arguments are nodes."""
+"""The op of a node that calls a Python function, some of whose arguments are nodes."""
 
 from __future__ import annotations
 
@@ -31,23 +31,26 @@ class Lifted:
     Attributes
     ----------
     function : callable
-        Called with the operands' values, read-only.
+        The function, called with the operands' values, read-only.
     declared : Spec or None
-        What the function promised to return.
+        The spec of the result that the user promised, if any.
     vjp : callable or None
         ``vjp(g, ans, *operands)`` returns the gradients of the operands, built of ops on Vars.
     jvp : callable or None
         ``jvp(ts, ans, *operands)`` returns the tangent of the result, likewise.
-    layout
-        Which positional and keyword arguments are operands, which are fixed.
+    layout : tuple or None
+        All arguments in the order written, with ``OPERAND`` in the place of each operand; ``None``
+        if all arguments are positional operands.
+    keywords : tuple of str
+        The names of the last arguments, which were passed by keyword.
     outputs : tuple of (Spec or None), or None
-        What is promised of each output, if the function has several: then its value is the tuple of
-        them, and each is a node of its own (see ``ops._output``).
+        The promised spec of each output, if the function has several. The value is then the tuple
+        of them, and each is a node of its own (see ``nodes._output``).
     """
 
     __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "outputs", "vjp")
 
-    # For messages: what the rule is called, and how one is given.
+    # For messages: the name of the rule, and the ways to give one.
     RULE, HOW, HOW_FORWARD = "vjp", "rg.lift(fn, vjp=rule)", "rg.lift(fn, jvp=rule)"
 
     def __init__(
@@ -71,16 +74,16 @@ class Lifted:
 
     @property
     def has_rules(self) -> bool:
-        """Whether gradients pass."""
+        """True if gradients pass."""
         return self.vjp is not None
 
     @property
     def has_forward_rules(self) -> bool:
-        """Whether tangents pass."""
+        """True if tangents pass."""
         return self.jvp is not None
 
     def definition(self) -> Any:
-        """What two calls have in common that build the same node; ``None``: each builds its own."""
+        """Return a key, equal for two calls that may share a node; ``None`` if no other call may."""
         fixed = () if self.layout is None else tuple(map(_fixed, self.layout))
         if None in fixed:
             return None
@@ -94,14 +97,15 @@ class Lifted:
         result = self.function(*positional, **named)
         if self.outputs is not None:
             parts = self.take_apart(result)
-            del result  # what nobody else has, only `parts` has now
+            # `keep_each` counts references to see who else has a part: `parts` must be the last.
+            del result
             return self.keep_each(parts, arguments)
         if type(result) is np.ndarray:
             return self.keep(result, arguments)
         return self.check(result)
 
     def written(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Positional and keyword arguments as they were written, with the operands' values."""
+        """Return positional and keyword arguments as they were written, with the operands' values."""
         if self.layout is None:
             return arguments, {}
         values, _ = self.arguments(arguments)
@@ -109,12 +113,12 @@ class Lifted:
         return values[:split], dict(zip(self.keywords, values[split:], strict=True))
 
     def take_apart(self, result: Any) -> list[Any]:
-        """The outputs in a list of their own.
+        """Return the outputs in a new list.
 
         Raises
         ------
         ShapeError
-            If these are not as many as were promised.
+            If there are more or fewer than were promised.
         """
         assert self.outputs is not None
         promised = len(self.outputs)
@@ -131,15 +135,15 @@ class Lifted:
         return list(result)
 
     def keep_each(self, parts: list[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """Several results, made safe to keep; `parts` may be all that refers to them."""
+        """Return several results, made safe to keep; `parts` is emptied and refilled with them."""
         for i in range(len(parts)):
-            part, parts[i] = parts[i], None
+            part, parts[i] = parts[i], None  # the list must not count as another reference
             array = type(part) is np.ndarray
             parts[i] = self.keep(part, arguments) if array else self.check(part)
         return tuple(parts)
 
     def check(self, result: Any) -> Any:
-        """A result that is no array, as it is; but a Var is no value, nor is what can be read once.
+        """Return a result that is no array as it is.
 
         Raises
         ------
@@ -149,7 +153,7 @@ class Lifted:
         kind = type(result)
         if kind not in _USUAL and (hasattr(kind, "__next__") or kind in _AWAITED):
             if kind is CoroutineType:
-                result.close()  # else Python says that nobody has awaited it
+                result.close()  # else Python warns that it was never awaited
             instead = (
                 "write def instead of async def, and asyncio.run(...) in it"
                 if kind in _AWAITED
@@ -168,7 +172,7 @@ class Lifted:
         return result
 
     def arguments(self, operands: Sequence[Any]) -> tuple[list[Any], list[int]]:
-        """All arguments as they were written, and which of them are the operands."""
+        """Return all arguments as they were written, and the places of the operands among them."""
         if self.layout is None:
             return list(operands), list(range(len(operands)))
         rest = iter(operands)
@@ -178,7 +182,7 @@ class Lifted:
     def gradients(
         self, node: Any, g: Any, arguments: list[Any], needed: list[bool], program: Any
     ) -> Any:
-        """What the rule of the gradients returns for all arguments; `g` is that of the result.
+        """Return the result of the gradient rule: the gradients of all arguments.
 
         Parameters
         ----------
@@ -188,17 +192,17 @@ class Lifted:
             The gradient of the value; for several outputs a tuple, with ``None`` for those that
             nothing depends on.
         arguments
-            As they were written, Vars for the operands.
+            The arguments as they were written, with Vars for the operands.
         needed
             For each argument whether its gradient is asked for.
         program
-            Who asks; see ``autodiff._program``.
+            The program that asks; see ``autodiff._program``.
         """
         assert self.vjp is not None
         return self.vjp(g, self._answer(node), *arguments)
 
     def tangents(self, node: Any, tangents: list[Any], arguments: list[Any], program: Any) -> Any:
-        """What the forward rule returns: the tangent of the value, or of each output.
+        """Return the result of the forward rule: the tangent of the value, or of each output.
 
         `tangents` are those of the arguments, ``None`` where there is none.
         """
@@ -206,33 +210,44 @@ class Lifted:
         return self.jvp(tuple(tangents), self._answer(node), *arguments)
 
     def _answer(self, node: Any) -> Any:
-        """What rules get as `ans`."""
+        """Return what rules get as `ans`: the node, or the nodes of its outputs."""
         if self.outputs is None:
             return node
         return node._graph._outputs(node)
 
     def promised(self, index: int, operands: Sequence[Spec | None]) -> Spec | None:
-        """What is known of an output before the function runs on operands of these specs."""
+        """Return the spec of an output as far as it is known before the function has run.
+
+        `operands` are the specs of the operands; a subclass may infer the output's spec from them.
+        """
         assert self.outputs is not None
         return self.outputs[index] if index < len(self.outputs) else None
 
     def output(self, index: int) -> Output:
-        """The op of the node of one output, or of what else the function has saved."""
+        """Return the op of the node of one output.
+
+        Numbers past the outputs stand for values that the function has saved beside them.
+        """
         assert self.outputs is not None
         declared = self.outputs[index] if index < len(self.outputs) else None
         return output(self.name, index, declared)
 
     def again(self, operands: Sequence[Any]) -> Any:
-        """A new node that calls the function with the values of other operands."""
+        """Return a new node that calls the function with the values of other operands."""
         return operands[0]._graph._call_lifted(self, operands, None)
 
     @staticmethod
     def keep(result: Any, arguments: Sequence[Any]) -> Any:
-        """An array that a function returned, so that nobody can change it any more."""
-        # No more references than such a call itself makes: nobody else has it.
+        """Return the array that a function returned, copied unless nobody else can change it.
+
+        The result is a read-only view, so a caller cannot make it writable again.
+        """
+        # No more references than this call itself makes, so nothing else refers to the array.
         if result.base is None and sys.getrefcount(result) <= OWN_REFERENCES:
             result.flags.writeable = False
             return result.view()
+        # A read-only array is shared without a copy only if it is (a view of) an operand's value,
+        # which never changes: of any other one somebody may have a writable view.
         if result.flags.writeable or not any(result is a or result.base is a for a in arguments):
             result = result.copy()
             result.flags.writeable = False
@@ -241,7 +256,13 @@ class Lifted:
 
 
 def refuse_hidden(function: Any, value: Any) -> None:
-    """Raise for Vars inside of a container: nothing would rerun when they change."""
+    """Raise if a container holds Vars: the function would not run again when they change.
+
+    Raises
+    ------
+    DTypeError
+        If `value` is a list, tuple, set or dict that holds a Var.
+    """
     parts: Any = ()
     if isinstance(value, list | tuple | set | frozenset):
         parts = value
@@ -258,16 +279,17 @@ def refuse_hidden(function: Any, value: Any) -> None:
             )
 
 
-OPERAND = object()
+OPERAND = object()  # in a layout: the place of an operand
 
 
-# Types that any number of readers can use; to ask others whether they are iterators takes longer.
+# Types whose values can be read any number of times. A test of the type first, because asking whether
+# a value is an iterator takes longer.
 _USUAL = frozenset(
     (NoneType, str, bytes, tuple, list, dict, set, frozenset, np.float64, np.float32)
 )
 
 
-# Besides iterators what only one reader could use.
+# Types besides iterators whose values only one reader could use.
 _AWAITED = frozenset((CoroutineType, AsyncGeneratorType))
 
 
@@ -281,7 +303,7 @@ _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 
 
 class _Itself:
-    """What stands for an object that is not to be taken for another one that is equal to it."""
+    """A key for one object that is equal only to a key for the same object, by identity."""
 
     __slots__ = ("one",)
 
@@ -296,18 +318,22 @@ class _Itself:
 
 
 def as_itself(function: Any) -> Any:
-    """What tells a function, or a cutoff, from others; those that can be called may say they are equal."""
+    """Return a key for a function or cutoff.
+
+    Callable objects of other classes may define ``==`` in their own way, so they count as the same
+    only by identity.
+    """
     plain = function is None or isinstance(function, (*_FUNCTIONS, Tolerance))
     return function if plain else _Itself(function)
 
 
 def _fixed(argument: Any) -> Any:
-    """What tells an argument that is no Var from others; ``None``: nothing, it may be changed."""
+    """Return a key for an argument that is no Var; ``None`` if the argument may change in place."""
     if argument is OPERAND:
         return OPERAND
     kind = type(argument)
     if kind in _NUMBERS:
-        return (kind, repr(argument))  # -0.0 is equal to 0.0
+        return (kind, repr(argument))  # by text, because -0.0 == 0.0 and nan != nan
     if isinstance(argument, np.generic):
         return None if argument.dtype.hasobject else (argument.dtype.str, argument.tobytes())
     if kind in _CONSTANTS:
@@ -327,17 +353,17 @@ def _references(result: Any) -> int:
 
 
 def _references_of_a_call() -> int:
-    """References to an array inside ``keep`` that nobody but the call has."""
+    """Return the number of references that a call such as ``keep`` itself makes to its argument."""
     result = np.empty(0)
     return _references(result)
 
 
-# Measured, since it differs between versions of Python.
+# Measured, because it differs between versions of Python.
 OWN_REFERENCES = _references_of_a_call()
 
 
 class Refused(Lifted):
-    """What stands for a gradient that cannot be built: reading it raises its ``refusal``."""
+    """The op that stands in for a gradient that cannot be built: reading it raises ``refusal``."""
 
     __slots__ = ("refusal",)
 

@@ -1,4 +1,4 @@
-"""What an op is: a name, a shape rule, derivative rules. Kernels are found by the name."""
+"""Ops: an op has a name, a shape rule and derivative rules. Its kernels are found by its name."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ Attrs = tuple[Any, ...]
 Infer = Callable[[tuple[Spec, ...], Attrs], Spec]
 # rule(g, ans, *operands, *attrs): the gradient for one operand, built of ops on Vars
 Vjp = Callable[..., Any]
-# rule(t, ans, *operands, *attrs): what the tangent of one operand adds to that of the result
+# rule(t, ans, *operands, *attrs): the contribution of one operand's tangent to that of the result
 Jvp = Callable[..., Any]
 
 
 class Linear:
-    """The forward rule of an operand in which the op is linear; see ``LINEAR``."""
+    """The class of ``LINEAR``, the forward rule of an operand in which the op is linear."""
 
     __slots__ = ()
 
 
-# The op itself, on the tangent in the operand's place.
+# The rule: apply the op itself, with the tangent in the operand's place.
 LINEAR: Final = Linear()
 
 
 # All ops by name, for graphs that come from files.
 OPS: Final[dict[str, Op]] = {}
 
-# Ops of users' own by name, with what they were made of.
+# Ops of users' own by name, as the ``Primitive`` that each was made by.
 PRIMITIVES: Final[dict[str, Any]] = {}
 
 
@@ -38,36 +38,37 @@ class Op:
     Attributes
     ----------
     name
-        Also the name under which kernels are registered.
+        The op's name, under which its kernels are registered, too.
     infer
-        Specs of the operands and the attributes to the spec of the result. Raises a
-        ``ReactgradError`` that says why operands do not fit.
+        The shape rule: from the operands' specs and the attributes to the result's spec. It raises
+        a ``ReactgradError`` that says why operands do not fit.
     vjps
-        For each operand the rule of its gradient; ``None`` where the gradient is zero
-        everywhere. No tuple at all: the op has no derivative rules.
+        The rule of the gradient of each operand; ``None`` in place of a rule where the gradient is
+        zero everywhere. ``None`` in place of the tuple if the op has no derivative rules.
     jvps
-        The same for tangents, in forward mode: what each operand's tangent adds to that of the
-        result. Either mode works without the rules of the other one.
+        The same for tangents, in forward mode: each rule gives the contribution of one operand's
+        tangent. Either mode works without the rules of the other one.
     variadic, variadic_jvp
-        Instead of `vjps` and `jvps` for any number of operands:
+        One rule for any number of operands, in place of `vjps` and `jvps`:
         ``variadic(i, g, ans, operands, attrs)``.
     elementwise
-        Computes each element from the operands' elements at the same (broadcast) place.
+        True if each element is computed from the operands' elements at the same (broadcast) place.
     broadcasts
-        Gradients may come back in the broadcast shape and are summed to the operand's; tangents
-        may come in the operand's shape and are broadcast to the result's.
+        True if gradients may come back in the broadcast shape and are summed to the operand's, and
+        tangents may come in the operand's shape and are broadcast to the result's.
     view
-        ``view(x, *attrs)``: the result as a view of the operand's memory, or ``None`` where its
-        layout does not allow one.
+        ``view(x, *attrs)`` returns the result as a view of the operand's memory, or ``None`` where
+        the operand's layout does not allow one.
     loop_dtypes
-        Dtypes in which the kernel wants its operands, for Python numbers among them; by default
-        that of the result.
+        The dtypes in which the kernel takes its operands, used to convert Python numbers among
+        them; by default the dtype of the result.
     any_count
-        The same attributes fit any number of operands, so that an edit may add or remove some.
+        True if the same attributes fit any number of operands, so that an edit may add or remove
+        some.
     any_number
-        Python numbers that do not fit the loop's dtype go to the kernel as they are.
+        True if Python numbers that do not fit the loop's dtype go to the kernel as they are.
     known
-        What ``result`` has found, by ``(*specs, attrs)``.
+        Results of ``result`` so far, by ``(*specs, attrs)``.
     """
 
     __slots__ = (
@@ -114,32 +115,32 @@ class Op:
         self.any_count = any_count
         self.any_number = any_number
         self.known: dict[tuple[Spec | Attrs | None, ...], Spec] = {}
-        # The first one keeps the name: what a saved graph says must not change its meaning.
+        # The first op keeps the name: a name in a saved graph must not change its meaning.
         OPS.setdefault(name, self)
 
     def __repr__(self) -> str:
         return f"Op({self.name!r})"
 
     def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-        """The spec of the result, remembered by the operands' specs."""
+        """Return the spec of the result, remembered by the operands' specs and the attributes."""
         key = (*specs, attrs)
         try:
             found = self.known.get(key)
-        except TypeError:  # attributes that hold arrays are not looked up
+        except TypeError:  # attributes that hold arrays cannot be hashed
             return self.infer(specs, attrs)
         if found is None:
             found = self.infer(specs, attrs)
-            if len(self.known) > 4096:
+            if len(self.known) > 4096:  # shapes that change for ever must not fill the memory
                 self.known.clear()
             self.known[key] = found
         return found
 
     @property
     def has_rules(self) -> bool:
-        """Whether derivative rules exist."""
+        """True if the op has rules for gradients."""
         return self.vjps is not None or self.variadic is not None
 
     @property
     def has_forward_rules(self) -> bool:
-        """Whether rules of forward mode exist."""
+        """True if the op has rules for tangents."""
         return self.jvps is not None or self.variadic_jvp is not None

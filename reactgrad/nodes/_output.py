@@ -1,11 +1,12 @@
 """One of several outputs of a function, as a node of its own.
 
-A function with several outputs is one node whose value is the tuple of them, and one node for each
-output that takes its part: so each has its own version, cutoff, name and consumers, and the function
-runs once for all of them.
+A function with several outputs is one node whose value is a tuple, and one more node for each
+output, which takes its part of that tuple. So the function runs once for all outputs, and each of
+them has its own version, cutoff, name and consumers.
 
-Derivatives take the same way: the gradients of the outputs are the *shares* of the function's
-gradient, which is a tuple, too. Its node only says which ones there are; rules use the shares.
+Derivatives go the same way. The gradient of the function's node is a tuple, too; the gradients of
+the outputs are its *shares*. The tuple's node only records which shares there are; rules use the
+shares themselves.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Output:
     of
         The name of the function.
     index
-        Which of its outputs.
+        The place of this output among the function's outputs.
     declared
-        What the function promised of it.
+        The spec that the function promised for it, or ``None``.
     """
 
     __slots__ = ("declared", "index", "name", "of")
@@ -40,11 +41,11 @@ class Output:
         self.declared = declared
 
     def call(self, arguments: list[Any]) -> Any:
-        """The output; its function made it safe to keep."""
+        """Return the output. The function's own node has already made it safe to keep."""
         return arguments[0][self.index]
 
 
 @lru_cache(maxsize=4096)
 def output(function: str, index: int, declared: Spec | None = None) -> Output:
-    """Output `index` of functions of this name."""
+    """Return the op of output `index` of functions of this name."""
     return Output(function, index, declared)

@@ -1,6 +1,6 @@
-"""Scopes: names for the parts of a model, which the nodes built in them carry.
+"""Scopes: named parts of a model. The nodes built in a scope carry its name.
 
-While no block is open in any thread, a new node looks at one empty list and no further.
+While no scope is open in any thread, building a node costs one test of an empty list.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Self
 
 from reactgrad._errors import GraphError
 
-# The open blocks of all threads, and the paths of this thread or task by graph, innermost last.
+# The open scopes of all threads, and the paths of this thread or task by graph, innermost last.
 open_scopes: list[Scope] = []
 _paths: ContextVar[tuple[Mapping[object, str], ...]] = ContextVar("reactgrad_scopes", default=())
 _NONE: Mapping[object, str] = MappingProxyType({})
 
 
 class Scope(ContextDecorator):
-    """What ``Graph.scope`` returns; may be entered again, nested, and in several threads."""
+    """The result of ``Graph.scope``; it may be entered again, nested, and in several threads."""
 
     __slots__ = ("_graph", "_name")
 
@@ -37,6 +37,7 @@ class Scope(ContextDecorator):
         outer = stack[-1] if stack else _NONE
         path = outer.get(self._graph)
         path = self._name if path is None else f"{path}/{self._name}"
+        # A new tuple of new dicts: tasks that share this context's values must not see the change.
         _paths.set((*stack, {**outer, self._graph: path}))
         open_scopes.append(self)
         return self
@@ -47,19 +48,21 @@ class Scope(ContextDecorator):
 
 
 def path_here(graph: object) -> str:
-    """The scope in which this thread builds nodes of a graph; empty outside of all."""
+    """Return the scope in which this thread builds nodes of `graph`; empty outside of all."""
     stack = _paths.get()
     return stack[-1].get(graph, "") if stack else ""
 
 
 def made_name(op: Any, serial: int, scope: str) -> str:
-    """The name of a node that was given none."""
+    """Return the name of a node that was given none."""
     name = f"{op.name}_{serial}"
     return f"{scope}/{name}" if scope else name
 
 
 def scopes_in(name: str) -> tuple[str, ...]:
-    """The scopes that a given name puts a node in, by its slashes; none if a part of it is empty.
+    """Return the scopes that a given name puts a node in, by its slashes.
+
+    There are none if a part of the name is empty.
 
     Examples
     --------
@@ -71,15 +74,17 @@ def scopes_in(name: str) -> tuple[str, ...]:
 
 
 def scope(graph: object, name: str) -> Scope:
-    """A block, or a decorated function, whose nodes are a named part of the model.
+    """Return a context manager, and decorator, in which new nodes are a named part of the model.
 
-    Pictures draw a frame around them, and fold it: ``g.draw("x.svg", fold=1)``. The names of nodes
-    that are made inside begin with the scope's: those of leaves that are given one, ``name="w"``,
-    and those that nobody has named. Scopes nest, are of their thread, and come along to forks and
-    files. A name set later, ``y.name = "h"``, is taken as it is; with slashes, ``"layer1/h"``, it puts
-    the node into that scope, in pictures, if all of its parts are non-empty (so ``"https://a.b"`` is in
-    none). A constant that nobody has named, the 2.0 of ``2.0 * x``, is drawn in each scope that uses it.
-    Nodes of gradients belong to none.
+    Pictures draw a frame around such a part, or fold it: ``g.draw("x.svg", fold=1)``. The names of
+    nodes made inside begin with the scope's name: those of leaves made with one, ``name="w"``, and
+    those of nodes without a given name. Scopes nest, belong to their thread, and are kept by forks
+    and files.
+
+    A name set later, ``y.name = "h"``, is taken as it is. If it has slashes, ``"layer1/h"``, pictures
+    draw the node in that scope, unless a part of the name is empty (so ``"https://a.b"`` is in no
+    scope). A constant without a given name, the 2.0 of ``2.0 * x``, is drawn in each scope that uses
+    it. Nodes of gradients belong to no scope.
 
     Parameters
     ----------
@@ -93,7 +98,7 @@ def scope(graph: object, name: str) -> Scope:
     Raises
     ------
     GraphError
-        If it is no such name.
+        If `name` is no such string.
 
     Examples
     --------

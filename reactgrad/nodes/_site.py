@@ -1,4 +1,4 @@
-"""Where in the user's code a node was built, or changed."""
+"""Sites: the lines of user code that built or changed a node."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from types import CodeType
 
 import reactgrad_scheduler
 
-# A block such as `with x.mutate()` ends in contextlib: the line meant is the one that wrote it.
+# Frames of these files are skipped. A block such as `with x.mutate()` ends in contextlib, and its
+# site is the line that wrote the block.
 _OURS = (
     os.path.dirname(os.path.dirname(__file__)) + os.sep,
     os.path.dirname(reactgrad_scheduler.__file__) + os.sep,
     contextlib.__file__,
 )
 
-# A code object and the offset of an instruction in it; no frame, so no variable is kept alive. Behind
-# them the scope, of what was built in one; ``None`` for the code that nobody knows any more.
+# A code object and the offset of an instruction in it; no frame, so no variable is kept alive. Then
+# the scope, for a node built in one. The code is ``None`` where the place is unknown.
 Site = tuple[CodeType, int] | tuple[CodeType | None, int, str]
 
 
 class Places(dict[int, tuple[CodeType, int]]):
-    """The places in one code object, by their offsets: thousands of nodes are built at the same few."""
+    """The sites in one code object, by offset: thousands of nodes share the same few tuples."""
 
     __slots__ = ("code", "ours")
 
@@ -38,22 +39,27 @@ class Places(dict[int, tuple[CodeType, int]]):
         return site
 
 
-# By the identity of the code, which lives as long as its places do: it hashes all of its constants each
-# time that it is looked up itself. So many at most: notebooks make new code for every cell.
+# By the identity of the code, since a code object as a key hashes all of its constants at each look-up.
+# Places keep their code alive, so an id is not used again. The number is limited because notebooks make
+# new code for every cell.
 _places: dict[int, Places] = {}
 _MOST_PLACES = 4096
 
-# The user's code that was asked for last: most nodes are built where the one before was.
+# The code of the site found last: most nodes are built in the same function as the one before.
 _latest = Places(compile("", "", "exec"))
 
 
 def user_site(above: int = 2) -> Site | None:
-    """The innermost place on the stack that is not reactgrad's; so many calls up are known to be."""
+    """Return the innermost place on the stack that is not in reactgrad's own code.
+
+    The search begins `above` calls up; the calls below are known to be reactgrad's.
+    """
     global _latest
     try:
         frame = _getframe(above)
-    except ValueError:  # a thread that begins with an op of ours
+    except ValueError:  # a thread whose first call is one of reactgrad's
         return None
+    # One read of the global: another thread may replace it between the test and the use.
     if frame.f_code is (latest := _latest).code:
         return latest[frame.f_lasti]
     while frame is not None:
@@ -69,7 +75,7 @@ def user_site(above: int = 2) -> Site | None:
 
 
 def _look_at(code: CodeType) -> Places:
-    """The places in code that is met for the first time."""
+    """Return a new table of the places in `code`, and remember it."""
     if len(_places) >= _MOST_PLACES:
         _places.clear()
     places = _places[id(code)] = Places(code)
@@ -77,17 +83,17 @@ def _look_at(code: CodeType) -> Places:
 
 
 def in_scope(site: Site | None, path: str) -> Site:
-    """The same place, in a scope."""
+    """Return the same place with the scope `path`."""
     return (None, 0, path) if site is None else (site[0], site[1], path)
 
 
 def scope_of(site: Site | None) -> str:
-    """The scope of a place, ``"block1/attention"``; empty outside of all."""
+    """Return the scope of a place, such as ``"block1/attention"``; empty outside of all."""
     return site[2] if site is not None and len(site) == 3 else ""
 
 
 def user_level() -> int:
-    """The ``stacklevel`` at which a warning that the caller gives shows that place."""
+    """Return the ``stacklevel`` with which a warning from the caller shows the line of user code."""
     site = user_site()
     level, frame = 1, sys._getframe(1)
     while site and frame.f_code is not site[0] and frame.f_back is not None:
@@ -96,7 +102,10 @@ def user_level() -> int:
 
 
 def site_text(site: Site | None) -> str:
-    """File, line and text of a place, ``model.py:12: y = rg.log(x)``; of a notebook's cell its number."""
+    """Return file, line and text of a place, ``model.py:12: y = rg.log(x)``.
+
+    A notebook's cell has its number in place of a file.
+    """
     if site is None or site[0] is None:
         return "unknown place"
     code, offset = site[0], site[1]
@@ -111,10 +120,10 @@ def site_text(site: Site | None) -> str:
 
 
 def _cell(filename: str) -> str:
-    """``In [3]``, if IPython has compiled a cell under this name; the name itself says nothing."""
+    """Return ``In [3]`` if IPython has compiled a cell under this file name, and otherwise ``""``."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    # What IPython's own tracebacks use since version 8: ("Cell", "In[3]"), or None of a file.
+    # IPython's own tracebacks call it, since version 8: it gives ("Cell", "In[3]"), or None for a file.
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)
     kind, name = (named and named(filename)) or ("", "")
     return name.replace("[", " [") if kind == "Cell" else ""

@@ -1,4 +1,4 @@
-"""The op that chooses between two nodes: which spec both of them have in common."""
+"""The spec of a node that chooses between two others: the one that both have in common."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from reactgrad.backend import Spec
 
 
 def common(branches: Sequence[Spec | None]) -> Spec | None:
-    """What is known of a choice between values of these specs, whichever is taken.
+    """Return the spec of a choice between values of these specs, or ``None`` if it is not known.
 
-    Nothing of numbers, which stay what they are.
+    It is known only where both branches have one fully known array spec. It is not known for Python
+    numbers, which keep their type through a choice.
     """
     first, second = branches
     known = first is second and first is not None and first.weak is None and first.known

@@ -1,19 +1,21 @@
-"""Ops on arrays: shape rules and derivative rules. Kernels live in ``backend``.
+"""Ops on arrays, one family a file: their shape rules and derivative rules.
 
-- ``_op``, ``_leaf``  what an op is; what stands for one where the value is given
-- ``_apply``        from a call to a node; which graph is current
-- ``_shapes``       broadcasting, promotion, axes
-- ``_elementwise``  one row an op; ``_activation_grad``: gradients of some as one kernel
-- ``_where``, ``_clip``, ``_astype``  choosing elements; dtypes
-- ``_layout``       transpose, reshape, broadcast_to, expand_dims, squeeze
-- ``_gradient``     what only gradients see: detach, scale_grad
-- ``_join``, ``_split``  concatenate, stack; split, unbind
-- ``_output``       one of several outputs of a function
-- ``_reduce``       sum, mean, max, min
-- ``_matmul``       matrix products
-- ``_softmax``, ``_cross_entropy``, ``_layer_norm``, ``_linear``  parts of networks
-- ``_pick``         an element of each row by its number
-- ``_index``        indexing, and sums of contributions
+The kernels are in ``backend``, the class ``Op`` in ``nodes``.
+
+- ``_shapes``: broadcasting, promotion and axes, for the shape rules of all ops.
+- ``_elementwise``: most elementwise ops, one row each.
+- ``_activation_grad``: gradients of activation functions, one kernel each.
+- ``_where``, ``_clip``, ``_astype``: elements chosen by a condition, limited, converted.
+- ``_layout``: transpose, reshape, broadcast_to, expand_dims, squeeze; mostly views.
+- ``_join``, ``_split``: concatenate and stack; split and unbind.
+- ``_reduce``: sum, mean, max, min.
+- ``_matmul``, ``_linear``: matrix products, without and with a bias.
+- ``_softmax``, ``_cross_entropy``, ``_layer_norm``: normalised rows, and a loss.
+- ``_pick``: one element of each row, by its number.
+- ``_index``: indexing, and the sum of contributions to one gradient.
+- ``_gradient``: detach and scale_grad, which change only gradients.
+- ``_tuples``: gradients of functions with several outputs.
+- ``_numpy_protocols``: NumPy's functions called on Vars.
 """
 
 from reactgrad.ops._astype import astype as astype

@@ -1,8 +1,8 @@
-"""Gradients of activation functions: one kernel each, which keeps nothing that lies in between.
+"""Gradients of activation functions, one kernel each, without intermediate arrays.
 
-Elementwise: one rule an operand for both modes, see ``_elementwise``. Where only `g` has changed such a
-kernel computes more than the ops that it is made of would; where they all run, it is as fast on small
-arrays, some tenth faster on large ones, and needs a third of their memory.
+Each operand has one rule for both modes, see ``_elementwise``. Where only `g` has changed, such a
+kernel computes more than the single ops that it replaces would. Where all of them would run, it is as
+fast on small arrays, about a tenth faster on large ones, and needs a third of the memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
 
 
 def _define(name: str, *rules: Vjp | None) -> Op:
-    """An op of two operands, the gradient of the result and what the derivative is computed from."""
+    """Return an op of two operands: the gradient of the result, and the result or operand itself."""
     return Op(
         name,
         ufunc_rule(np.multiply),
@@ -38,15 +38,15 @@ RELU_GRAD: Final = _define("relu_grad", lambda h, ans, g, x: relu_grad(h, x), No
 
 
 def tanh_grad(g: Any, y: Any) -> Any:
-    """``g * (1 - y**2)`` for a hyperbolic tangent `y`."""
+    """Return ``g * (1 - y**2)`` for a hyperbolic tangent `y`."""
     return apply(TANH_GRAD, (g, y))
 
 
 def sigmoid_grad(g: Any, y: Any) -> Any:
-    """``g * (y * (1 - y))`` for a sigmoid `y`."""
+    """Return ``g * (y * (1 - y))`` for a sigmoid `y`."""
     return apply(SIGMOID_GRAD, (g, y))
 
 
 def relu_grad(g: Any, x: Any) -> Any:
-    """`g`, and 0 where `x` is not positive, whatever `g` is there (rule D11); `g` where `x` is NaN."""
+    """Return `g` where `x` is positive or NaN, and 0 elsewhere, even where `g` is NaN (rule D11)."""
     return apply(RELU_GRAD, (g, x))

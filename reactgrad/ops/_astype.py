@@ -23,7 +23,7 @@ def _infer_astype(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _passes(dtype: np.dtype[Any]) -> bool:
-    """Whether derivatives pass: not where what comes out is made of integers, or true and false."""
+    """Return whether derivatives pass a conversion to `dtype`: only to floats and complex numbers."""
     return dtype.kind in "fc"
 
 
@@ -38,7 +38,7 @@ ASTYPE = Op(
 
 
 def astype(x: Any, dtype: Any, /) -> Any:
-    """`x` converted to another dtype.
+    """Return `x` converted to another dtype.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def _infer_clip(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _inside(x: Any, bounds: tuple[Any, ...], attrs: Attrs) -> Any:
-    """Where x is not clipped; at a bound it is not (rule D11)."""
+    """Return for each element whether `x` is within the bounds; a bound is within (rule D11)."""
     kinds, inside = attrs[0], None
     for kind, bound in zip(kinds, bounds, strict=True):
         test = greater_equal(x, bound) if kind == "l" else less_equal(x, bound)
@@ -44,7 +44,7 @@ def _clip_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs
     bound, kind = bounds[i - 1], attrs[0][i - 1]
     if kind == "h":
         taken = greater(x, bound)
-        if "l" in attrs[0]:  # where the bounds cross the upper one wins
+        if "l" in attrs[0]:  # where the bounds cross, the result is the upper one
             taken = logical_or(taken, less(bound, bounds[0]))
         return where(taken, g, 0.0)
     taken = less(x, bound)
@@ -65,7 +65,7 @@ CLIP = Op(
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """`x` limited to the interval from `min` to `max`; the gradient at a bound is 1.
+    """Return `x` limited to the interval from `min` to `max`; the gradient at a bound is 1.
 
     Parameters
     ----------

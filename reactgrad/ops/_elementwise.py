@@ -1,10 +1,10 @@
 """Elementwise ops: one row each, with the derivative rule of every operand.
 
-A rule reads ``rule(g, ans, *operands)`` and gives `g` times the derivative of the result `ans` by
-that operand. It stands in both columns of the op: the Jacobian of an elementwise op is diagonal, so
-the same product takes the gradient of the result back (`g`) and the tangent of the operand forward.
-What broadcasting adds to either is the caller's. At kinks the rules give what PyTorch gives (rule
-D11).
+A rule is called as ``rule(g, ans, *operands)`` and returns `g` times the derivative of the result
+`ans` by that operand. The same rule serves both modes: the Jacobian of an elementwise op is
+diagonal, so one product takes the gradient of the result back (`g`) and the tangent of the operand
+forward. The caller sums over, or repeats along, the axes that broadcasting has added. At kinks the
+rules return what PyTorch returns (rule D11).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def _define(
     *rules: Vjp | None,
     mirrors: bool = True,
 ) -> Callable[..., Any]:
-    """Make the op `name`, which promotes dtypes as `ufunc` does, and its public function.
+    """Make the op `name`, which promotes dtypes as `ufunc` does, and return its public function.
 
-    ``mirrors``: the op is that ufunc, so that NumPy's function of that name makes a node, too.
+    ``mirrors`` is true if the op computes that very ufunc; NumPy's function then makes the node, too.
     """
     arity, rule = ufunc.nin, ufunc_rule(ufunc, name)
     op = Op(
@@ -56,6 +56,7 @@ def _define(
         any_number=name in COMPARISONS,
     )
     ELEMENTWISE[name] = op
+    # Two functions with fixed arguments, and a short way for a handle: an op is called for every node.
     if arity == 1:
 
         def unary(x: Any, /) -> Any:
@@ -80,7 +81,7 @@ def _define(
 
 
 def _real(name: str, infer: Infer) -> Infer:
-    """The shape rule of an op that is only defined here for real numbers."""
+    """Return a shape rule that refuses complex numbers and otherwise is `infer`."""
 
     def rule(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         found = infer(specs, attrs)
@@ -132,7 +133,7 @@ COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "gr
 
 
 def _tie(g: Any, a: Any, b: Any, a_loses: Any) -> Any:
-    # Where one of them is NaN none loses: a gradient of 0 would hide it.
+    # Where either is NaN, neither loses: a gradient of 0 would hide the NaN.
     return where(equal(a, b), g * 0.5, where(a_loses, 0.0, g))
 
 
@@ -141,13 +142,13 @@ def _absolute_rule(g: Any, ans: Any, x: Any) -> Any:
 
 
 def _squared_distance(a: Any, b: Any) -> Any:
-    """Of a point from the origin; 1 there, where the gradient of the angle is 0."""
+    """Return a**2 + b**2, and 1 at the origin, where the gradient of the angle is 0 by choice."""
     distance = square(a) + square(b)
     return where(equal(distance, 0), 1.0, distance)
 
 
 def raised(x: Any, exponent: Any) -> Any:
-    """``x ** exponent``, by a cheaper op for the exponents for which NumPy's operator has one."""
+    """Return ``x ** exponent``; a cheaper op computes the exponents for which NumPy has one, too."""
     number = type(exponent)
     if number is int or (number is float and _is_float(x)):
         cheaper = {2: square, 0.5: sqrt, -1: _inverse} if _is_float(x) else {2: square}
@@ -157,7 +158,8 @@ def raised(x: Any, exponent: Any) -> Any:
 
 
 def _inverse(x: Any) -> Any:
-    # The bits of `reciprocal`, and where a number becomes a whole one not its integer, 0.
+    # `1 / x` has the bits of `reciprocal`; but if the operand changes to an integer later, `reciprocal`
+    # would give an integer, 0.
     return reciprocal(x) if x._graph._dtype_kind(x._slot) == "c" else divide(1, x)
 
 
@@ -179,13 +181,13 @@ def _power_exponent(g: Any, ans: Any, a: Any, b: Any) -> Any:
     base = a._literal()
     if type(base) in (int, float) and base > 0:
         return g * ans * math.log(base)
-    # At base 0 the power is flat in every exponent that keeps it finite.
+    # At base 0 the power does not change with the exponent, as long as it is finite: gradient 0.
     flat = logical_and(equal(a, 0), greater_equal(b, 0))
     return where(flat, 0.0, g * ans * log(where(flat, 1.0, a)))
 
 
 # fmt: off
-# name, ufunc whose promotion it has, what it does, example, rule for each operand
+# name, the ufunc whose promotion it follows, first line of the docstring, example, rule for each operand
 equal         = _define("equal",         np.equal,         "Whether x equals y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
 not_equal     = _define("not_equal",     np.not_equal,     "Whether x differs from y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
 less          = _define("less",          np.less,          "Whether x is less than y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
@@ -245,7 +247,7 @@ norm_cdf    = _define("norm_cdf", np.exp,      "Probability that a standard norm
 
 
 def norm_pdf(x: Any, /) -> Any:
-    """Density of the standard normal distribution.
+    """Return the density of the standard normal distribution.
 
     Parameters
     ----------

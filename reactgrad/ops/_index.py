@@ -1,8 +1,8 @@
-"""Indexing and slicing, and its reverse: contributions put into their place of a sum.
+"""Indexing, and its reverse: the sum of contributions, each added to one part of the result.
 
-Basic indices (integers, slices, ``None``, ``...``) give views. The gradient of an indexed value
-is not a dense array of zeros with one part filled: the rule returns a ``Placed`` contribution,
-and ``accumulate`` adds all contributions of a node into one array.
+Basic indices (integers, slices, ``None``, ``...``) give views. The gradient of an indexed value is
+not an array of zeros with one part filled: the rule returns a ``Placed`` contribution, and
+``accumulate`` adds all contributions to a node into one array, in place.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from reactgrad.ops._tuples import Share, no_shares, pack
 
 
 class Index:
-    """A normalised index: a tuple whose arrays are read-only; equal basic indices are equal.
+    """A normalised index: a tuple of parts, whose arrays are read-only.
 
-    ``None`` stands for a new axis. A ``Slot`` stands for the operand that is the index there.
+    ``None`` stands for a new axis, a ``Slot`` for the operand that is the index there. Basic indices
+    are equal if their parts are; an index with arrays or operands is equal only to itself.
     """
 
     __slots__ = ("basic", "count", "key", "parts")
@@ -49,7 +50,7 @@ class Index:
         return f"[{', '.join(map(_part_text, self.parts))}]"
 
     def filled(self, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """The index with the values of its operands in place."""
+        """Return the index with the values of its operands in place."""
         return tuple(operands[p.number] if isinstance(p, Slot) else p for p in self.parts)
 
 
@@ -65,7 +66,7 @@ class Slot:
 class Placed:
     """A contribution to a gradient or tangent that belongs to a part of the value.
 
-    `operands` are those of the index, see ``Slot``.
+    `operands` are the nodes in the index, see ``Slot``.
     """
 
     __slots__ = ("gradient", "index", "operands")
@@ -143,7 +144,7 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
 
 
 def _sample(one: Spec) -> Any:
-    """An array of this spec that takes no memory: all its elements are one."""
+    """Return an array of this spec that takes no memory: all of its elements are the same one."""
     return np.broadcast_to(np.empty((), one.dtype), tuple(1 if n is None else n for n in one.shape))
 
 
@@ -170,7 +171,7 @@ def _index_sample(one: Spec) -> Any:
 
 
 def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
-    """The same for one array as the index of some axes, of which all of the others are taken."""
+    """Return the shape for an index that is one array, with all other axes taken as a whole."""
     parts, shape = index.parts, one.shape
     arrays = [i for i, p in enumerate(parts) if isinstance(p, np.ndarray | Slot)]
     others = [p for i, p in enumerate(parts) if i not in arrays and p is not Ellipsis]
@@ -198,7 +199,7 @@ def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[i
 
 
 def _unknown(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
-    """The shape of an indexed value where some lengths are not known yet."""
+    """Return the shape of an indexed value some of whose lengths are not known yet."""
     if not index.basic:
         return _unknown_rows(one, index, indices)
     used = sum(p is not None and p is not Ellipsis for p in index.parts)
@@ -253,7 +254,7 @@ GATHER = Op(
 
 
 def getitem(x: Any, key: Any) -> Any:
-    """``x[key]``.
+    """Return the element or the part of `x` at `key`, as ``x[key]`` does.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def _infer_accumulate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    if i >= len(attrs[1]):  # of an index, whose dtype may show only when it has run
+    if i >= len(attrs[1]):  # an operand of an index, whose dtype may be known only when it has run
         return None
     place, indices = _place(i, operands, attrs)
     if place is None:
@@ -314,7 +315,7 @@ def _accumulate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: 
 
 
 def _place(i: int, operands: tuple[Any, ...], attrs: Attrs) -> tuple[Index | None, Any]:
-    """Where a contribution goes; with the operands of that index."""
+    """Return the place of contribution `i`, and the operands of that index."""
     places = attrs[1]
     if places[i] is None or not places[i].count:
         return places[i], ()
@@ -326,8 +327,8 @@ def _accumulate_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
     return tuple([np.dtype(np.intp) if s.dtype.kind in "iu" else specs[0].dtype for s in specs])
 
 
-# Contributions added in their order, each to the whole (place None) or to the part at its index;
-# behind all of them, in that order, the operands of the indices. No gradient passes these.
+# Contributions, added in their order: each to the whole (place None) or to the part at its index. After
+# all of them come the operands of the indices, in the same order; no gradient passes those.
 ACCUMULATE = Op(
     "accumulate",
     _infer_accumulate,
@@ -336,20 +337,20 @@ ACCUMULATE = Op(
     loop_dtypes=_accumulate_loop,
 )
 
-# Dense contributions that one node adds; more make a tree, so that a change in one of 10,000
-# consumers adds up three short sums and not the long one.
+# At most so many dense contributions are added by one node; more are added in a tree, so that a change
+# in one of 10,000 consumers adds up a few short sums and not one long one.
 FAN_IN = 16
 
 
 def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | None) -> Any:
-    """The sum of contributions to the gradient of a value of this shape, in their order.
+    """Return the sum of contributions to the gradient of a value of this shape, in their order.
 
     Parameters
     ----------
     contributions : sequence of Var, Placed or Share
         At least one; if one is a share, all of them.
     shape : tuple of int
-        The shape of the value; ``None`` for that of the first contribution.
+        The shape of the value; ``None`` for the shape of the first contribution.
     """
     if any(isinstance(one, Share) for one in contributions):
         return _packed(contributions)
@@ -360,20 +361,20 @@ def accumulate(contributions: Sequence[Any], shape: tuple[int | None, ...] | Non
 def accumulated(
     contributions: Sequence[Any], shape: tuple[int | None, ...] | None
 ) -> tuple[list[Any], tuple[Any, ...]]:
-    """What ``accumulate`` would build last for these, as operands and attributes of ``ACCUMULATE``.
+    """Return the operands and attributes of the last node that ``accumulate`` would build for these.
 
-    None of the contributions is a share, and they are several.
+    There must be several contributions, and no share among them.
     """
     return _terms(_grouped(contributions, shape), shape)
 
 
 def _grouped(contributions: Sequence[Any], shape: tuple[int | None, ...] | None) -> list[Any]:
-    """Contributions that one node adds up; more than that are sums of groups of them."""
+    """Return contributions that one node can add up: the given ones, or the sums of groups of them."""
     level = list(contributions)
     while len(level) > FAN_IN:
         groups: list[list[Any]] = [[]]
         for one in level:
-            # Placed ones cost little beside the array of the whole shape that a group has.
+            # Only dense ones count: a placed one costs little beside the whole array of its group.
             group = groups[-1]
             dense = not isinstance(one, Placed)
             if dense and sum(not isinstance(other, Placed) for other in group) == FAN_IN:
@@ -389,7 +390,7 @@ def _grouped(contributions: Sequence[Any], shape: tuple[int | None, ...] | None)
 
 
 def _packed(contributions: Sequence[Any]) -> Any:
-    """The tuple of what each output was given."""
+    """Return a node for the tuple of gradients: for each output the sum of its contributions."""
     given: dict[int, list[Any]] = {}
     for one in contributions:
         if not isinstance(one, Share):

@@ -1,4 +1,4 @@
-"""Several values put together: concatenate, stack."""
+"""Several values joined to one: concatenate, stack."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _infer_concatenate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _part_joined(i: int, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
-    """Where operand `i` stands in the result."""
+    """Return the index of operand `i`'s part in the result."""
     axis = normal_axis("concatenate", attrs[0], ans.ndim)
     lengths = [0 if x.shape[axis] is None else x.shape[axis] for x in operands[: i + 1]]
     start = sum(lengths[:-1])
@@ -65,12 +65,12 @@ CONCATENATE = Op(
 
 
 def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
-    """Values joined along an axis they have.
+    """Return values joined along an axis that they have.
 
     Parameters
     ----------
     values : sequence of Var or array_like
-        At least one; the same shape but for `axis`.
+        At least one; all of the same shape except along `axis`.
     axis : int or None
         ``None`` joins the flattened values.
 
@@ -131,14 +131,14 @@ STACK = Op("stack", _infer_stack, variadic=_stack_rule, variadic_jvp=_stack_jvp,
 
 
 def stack(values: Sequence[Any], /, axis: int = 0) -> Any:
-    """Values of one shape joined along a new axis.
+    """Return values of one shape joined along a new axis.
 
     Parameters
     ----------
     values : sequence of Var or array_like
         At least one; all of one shape.
     axis : int
-        Where the new axis stands in the result.
+        The place of the new axis in the result.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def stack(values: Sequence[Any], /, axis: int = 0) -> Any:
     return apply(STACK, _sequence("stack", values), (axis,))
 
 
-on_stack(stack)
+on_stack(stack)  # lists that hold Vars become one node from now on
 
 
 def _sequence(name: str, values: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba, Kiros and Hinton, 2016): one kernel, and one for its gradient."""
+"""Layer normalisation (Ba, Kiros and Hinton, 2016): one op for the value, one for its gradient."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _std(x: Any, axis: Axis, eps: float) -> Any:
 
 
 def _grad(g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
-    """``(g - mean(g) - y * mean(g * y)) / std(x)`` for the standardized rows `y` of `x`."""
+    """Return ``(g - mean(g) - y * mean(g * y)) / std(x)`` for the standardized rows `y` of `x`."""
     return apply(STANDARDIZE_GRAD, (g, y, x), (axis, eps))
 
 
@@ -50,7 +50,7 @@ STANDARDIZE_GRAD = Op(
     (LINEAR, _jvp_y, _jvp_x),
 )
 
-# Its Jacobian is symmetric: one rule for both modes.
+# The Jacobian is symmetric: one rule for both modes.
 _RULES = (lambda g, ans, x, axis, eps: _grad(g, ans, x, axis, eps),)
 
 STANDARDIZE = Op("standardize", rowwise("layer_norm"), _RULES, _RULES)
@@ -59,7 +59,7 @@ STANDARDIZE = Op("standardize", rowwise("layer_norm"), _RULES, _RULES)
 def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, /, *, axis: Axis = -1, eps: float = 1e-5
 ) -> Any:
-    """Rows moved to mean 0 and scaled to variance 1, then ``* weight + bias``.
+    """Return `x` with rows moved to mean 0 and scaled to variance 1, then ``* weight + bias``.
 
     Parameters
     ----------
@@ -68,9 +68,10 @@ def layer_norm(
     weight, bias : Var, array_like or None
         Of a shape that broadcasts with `x`; ``None`` for none.
     axis : int, tuple of int or None
-        What a row is; ``None`` for all of `x`.
+        The axes of a row; ``None`` for all of `x`.
     eps : float
-        Added to the variance, which is that of the row (not of a population that it was drawn from).
+        Added to the variance, which is the mean of the squared deviations in the row, without a
+        correction for samples.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Ops that only rearrange: transpose, reshape, broadcast_to, expand_dims, squeeze.
+"""Ops that only rearrange elements: transpose, reshape, broadcast_to, expand_dims, squeeze.
 
-Where the memory allows it, their value is a view of the operand's and costs nothing.
+Their value is a view of the operand's value and costs nothing, unless a reshape has to copy.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TRANSPOSE = Op(
 
 
 def transpose(x: Any, /, axes: tuple[int, ...] | int | None = None) -> Any:
-    """`x` with its axes in another order.
+    """Return `x` with its axes in another order.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def transpose(x: Any, /, axes: tuple[int, ...] | int | None = None) -> Any:
 
 
 def swap_last(x: Any) -> Any:
-    """`x` with its last two axes exchanged."""
+    """Return `x` with its last two axes exchanged."""
     ndim = x.ndim
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
@@ -113,6 +113,7 @@ def _infer_reshape(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 def _view_reshape(x: Any, shape: tuple[int, ...]) -> Any:
     view = x.reshape(shape)
+    # NumPy copies without notice where the layout allows no view; then the kernel does the copy.
     return view if np.may_share_memory(view, x) or not x.size else None
 
 
@@ -126,14 +127,14 @@ RESHAPE = Op(
 
 
 def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
-    """The elements of `x`, in C order, in another shape.
+    """Return the elements of `x`, in C order, in another shape.
 
     Parameters
     ----------
     x : Var or array_like
         Any shape.
     shape : int or tuple of int
-        With as many elements as `x`; one length may be -1 for "what is left".
+        With as many elements as `x`; one length may be -1 and follows from the others.
 
     Returns
     -------
@@ -157,18 +158,18 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 
 
 def like_shape(g: Any, x: Any) -> Any:
-    """`g` reshaped to the shape of `x`."""
+    """Return `g` reshaped to the shape of `x`."""
     shape = known_shape(x)
     return apply(RESHAPE_LIKE, (g, x)) if shape is None else reshape_to(g, shape)
 
 
 def reshape_to(x: Any, shape: tuple[int | None, ...]) -> Any:
-    """`x` reshaped to a shape some of whose lengths may not be known yet."""
+    """Return `x` reshaped to a shape some of whose lengths may not be known yet."""
     return apply(RESHAPE, (x,), (shape,))
 
 
 def known_shape(x: Any) -> tuple[int | None, ...] | None:
-    """The shape of `x`, or ``None`` where only its value will show it."""
+    """Return the shape of `x`, or ``None`` if it is known only when `x` has a value."""
     found = x._graph._host.specs[x._slot]
     return None if found is None else found.shape
 
@@ -177,7 +178,8 @@ def _like_second(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(specs[1].shape, specs[0].dtype, specs[0].device)
 
 
-# For results of Python functions: the second operand only gives the shape.
+# For results of Python functions, whose shape is not known before they run: the second operand only
+# gives the shape.
 RESHAPE_LIKE = Op(
     "reshape_like", _like_second, (lambda g, ans, a, b: like_shape(g, a), None), (LINEAR, None)
 )
@@ -187,7 +189,7 @@ BROADCAST_LIKE = Op(
 
 
 def shape_attr(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape as callers write it, as a tuple of ints."""
+    """Return a shape that a caller has written as a tuple of ints."""
     many = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
     try:
         return tuple(int(n.__index__()) for n in many)
@@ -225,7 +227,7 @@ BROADCAST_TO = Op(
 
 
 def broadcast_to(x: Any, /, shape: int | tuple[int, ...]) -> Any:
-    """`x` repeated along new axes and axes of length 1.
+    """Return `x` repeated along new axes and axes of length 1.
 
     Parameters
     ----------
@@ -257,7 +259,7 @@ def broadcast_to(x: Any, /, shape: int | tuple[int, ...]) -> Any:
 
 
 def spread(g: Any, x: Any) -> Any:
-    """`g` broadcast to the shape of `x`."""
+    """Return `g` broadcast to the shape of `x`."""
     shape = known_shape(x)
     if shape is None or known_shape(g) is None:
         return spread_like(g, x)
@@ -265,12 +267,12 @@ def spread(g: Any, x: Any) -> Any:
 
 
 def spread_like(g: Any, x: Any) -> Any:
-    """The same, by the shape that the value of `x` has."""
+    """Return `g` broadcast to the shape that the value of `x` has once it is computed."""
     return apply(BROADCAST_LIKE, (g, x))
 
 
 def spread_to(g: Any, shape: tuple[int | None, ...]) -> Any:
-    """`g` broadcast to a shape some of whose lengths may not be known yet."""
+    """Return `g` broadcast to a shape some of whose lengths may not be known yet."""
     return g if g.shape == shape else apply(BROADCAST_TO, (g,), (shape,))
 
 
@@ -295,14 +297,14 @@ EXPAND_DIMS = Op(
 
 
 def expand_dims(x: Any, /, axis: int | tuple[int, ...]) -> Any:
-    """`x` with new axes of length 1.
+    """Return `x` with new axes of length 1.
 
     Parameters
     ----------
     x : Var or array_like
         Any shape.
     axis : int or tuple of int
-        Where the new axes stand in the result.
+        The places of the new axes in the result.
 
     Returns
     -------
@@ -349,14 +351,14 @@ SQUEEZE = Op(
 
 
 def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Any:
-    """`x` without axes of length 1.
+    """Return `x` without axes of length 1.
 
     Parameters
     ----------
     x : Var or array_like
         Any shape.
     axis : int or tuple of int, optional
-        The axes to leave out; by default all of length 1.
+        The axes to remove; by default all of length 1.
 
     Returns
     -------
@@ -391,5 +393,5 @@ ALIAS = Op(
 
 
 def alias(x: Any) -> Any:
-    """A node of its own with the value of `x`."""
+    """Return a new node that has the value of `x`, without a copy."""
     return apply(ALIAS, (x,))

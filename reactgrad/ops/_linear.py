@@ -1,4 +1,4 @@
-"""A matrix product and a bias as one kernel."""
+"""A matrix product plus a bias, as one op."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _of_product(g: Any, ans: Any, x: Any, w: Any) -> Any:
-    """The gradient of ``x @ w``, which a bias may have widened."""
+    """Return the gradient of ``x @ w``: `g`, summed over the axes that the bias has added."""
     specs = x._graph._host.specs
+    # If both shapes are known, the product needs no node of its own to give its shape.
     operands = specs[x._slot], specs[w._slot]
     if None not in operands and MATMUL.result(operands, ()).shape == known_shape(ans):
         return g
@@ -45,7 +46,7 @@ LINEAR_OP = Op(
 
 
 def linear(x: Any, w: Any, b: Any, /) -> Any:
-    """``x @ w + b``.
+    """Return ``x @ w + b``.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _as_matrices(g: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """All three with vectors as matrices of one row or one column."""
+    """Return all three with vectors as matrices of one row or one column."""
     if a.ndim == 1:
         a, g = expand_dims(a, 0), expand_dims(g, -1 if b.ndim == 1 else -2)
     if b.ndim == 1:
@@ -45,12 +45,14 @@ def _as_matrices(g: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
 
 
 def first_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    """Return the gradient of the first operand of a matrix product."""
     g, _, matrix = _as_matrices(g, a, b)
     out = g @ swap_last(matrix)
     return squeeze(out, -2) if a.ndim == 1 else out
 
 
 def second_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    """Return the gradient of the second operand of a matrix product."""
     g, matrix, _ = _as_matrices(g, a, b)
     out = swap_last(matrix) @ g
     return squeeze(out, -1) if b.ndim == 1 else out
@@ -60,7 +62,7 @@ MATMUL = Op("matmul", _infer, (first_rule, second_rule), (LINEAR, LINEAR), broad
 
 
 def matmul(x: Any, y: Any, /) -> Any:
-    """Matrix product; leading axes broadcast, vectors count as one row or one column.
+    """Return the matrix product; leading axes broadcast, vectors count as one row or one column.
 
     Parameters
     ----------

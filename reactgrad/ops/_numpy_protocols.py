@@ -1,4 +1,4 @@
-"""NumPy's protocols: ``np.tanh(var)``, ``np.concatenate([var, ...])`` build nodes."""
+"""NumPy's functions called on Vars: ``np.tanh(var)``, ``np.concatenate([var, ...])`` build nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ _REDUCTIONS = {np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min}
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
-    """What a ufunc of NumPy does with Vars."""
+    """Return the node of a ufunc of NumPy called on Vars (``__array_ufunc__``).
+
+    Raises
+    ------
+    DTypeError
+        If no op computes it, or an argument such as ``out`` or ``where`` is given.
+    """
     out = kwargs.pop("out", None)
     if out is not None:
         raise DTypeError(
@@ -37,7 +43,13 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
 
 
 def array_function(function: Any, args: Any, kwargs: Any) -> Any:
-    """What a function of NumPy does with Vars."""
+    """Return the node of a function of NumPy called on Vars (``__array_function__``).
+
+    Raises
+    ------
+    DTypeError
+        If no op computes it, or the op does not take these arguments.
+    """
     adapter = _FUNCTIONS.get(function)
     if adapter is None:
         module = function.__module__.replace("numpy", "np", 1)
@@ -57,7 +69,7 @@ _DEFAULTS = {"out": None, "dtype": None, "initial": None, "order": "C", "casting
 
 
 def _is_default(name: str, value: Any) -> bool:
-    """Whether an argument only says what is the case anyway."""
+    """Return whether an argument has NumPy's default value and so may be left out."""
     if value is np._NoValue or (name == "where" and value is True):
         return True
     return name in _DEFAULTS and isinstance(value, str | None) and value == _DEFAULTS[name]
@@ -79,7 +91,7 @@ def _unknown(name: str) -> DTypeError:
     )
 
 
-# NumPy's parameter names and order, so that calls written for NumPy bind the same.
+# Adapters with NumPy's parameter names and order, so that calls written for NumPy bind the same way.
 def _sum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     out = ops.sum(a, axis, keepdims=keepdims)
     return out if dtype is None else ops.sum(ops.astype(a, dtype), axis, keepdims=keepdims)
@@ -149,7 +161,13 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def dot(a: Any, b: Any) -> Any:
-    """``np.dot`` of vectors and matrices."""
+    """Return the product of vectors and matrices, as ``np.dot`` does.
+
+    Raises
+    ------
+    DTypeError
+        If an operand has another number of axes.
+    """
     for one in (a, b):
         if np.ndim(one) not in (1, 2):
             raise DTypeError(
@@ -198,7 +216,13 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def mirror(function: Any, build: Callable[..., Any]) -> None:
-    """Let a function of NumPy build an op where it meets a Var."""
+    """Register `build` as the call that makes the node where a function of NumPy gets a Var.
+
+    Raises
+    ------
+    DTypeError
+        If the function builds another op already.
+    """
     table: dict[Any, Any] = UFUNCS if isinstance(function, np.ufunc) else _FUNCTIONS  # type: ignore[assignment]
     former = table.get(function)
     if former is not None and former.__name__ != build.__name__:

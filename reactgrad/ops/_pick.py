@@ -1,4 +1,4 @@
-"""One element of each row by its number, and its reverse: each number's place in a row of zeros."""
+"""One element of each row, by its number; and the reverse, an element put into a row of zeros."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _infer_pick(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
-    """Whether two shapes are the same, as far as they are known."""
+    """Return whether two shapes are the same, as far as they are known."""
     return len(one) == len(other) and all(
         m == n or m is None or n is None for m, n in zip(one, other, strict=True)
     )
@@ -59,5 +59,5 @@ PLACE = Op(
 
 
 def pick(x: Any, numbers: Any, axis: int) -> Any:
-    """The element of each row along `axis` that has this number."""
+    """Return from each row along `axis` the element with the row's number."""
     return apply(PICK, (x, numbers), (axis,))

@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, max, min; and the sum back to a shape that was broadcast."""
+"""Reductions: sum, mean, max, min; and the sum that reverses broadcasting."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _mean_dtype(dtype: Any) -> Any:
 
 
 def _back(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    """`g` with the reduced axes put back as axes of length 1."""
+    """Return `g` with the reduced axes put back as axes of length 1."""
     if keepdims or g.ndim == x.ndim:
         return g
     axes = normal_axes("sum", axis, x.ndim)
@@ -66,7 +66,7 @@ def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    if known_shape(x) is None:
+    if known_shape(x) is None:  # the count as a node, since it is known only when `x` has run
         ones = spread(g._graph.const(np.ones((), g.dtype)), x)
         return spread(_back(g / sum(ones, axis, keepdims=keepdims), x, axis, keepdims), x)
     count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _shares(dtype: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    """Which part of a change of each element the largest or smallest one takes: ties share it."""
+    """Return the derivative of the largest or smallest element by each element; ties share it."""
     chosen = astype(equal(x, _back(ans, x, axis, keepdims)), dtype)
     return chosen / sum(chosen, axis, keepdims=True)
 
@@ -100,7 +100,13 @@ def _attrs(axis: Any, keepdims: bool) -> Attrs:
 
 
 def axis_of(axis: Any) -> Axis:
-    """An axis argument in one form, so that equal attributes mean the same."""
+    """Return an axis argument as an int, a tuple of ints or ``None``, so that attributes compare.
+
+    Raises
+    ------
+    DTypeError
+        If it is none of these.
+    """
     if isinstance(axis, list | tuple):
         return tuple(axis_of(one) for one in axis)  # type: ignore[misc]
     if axis is None or isinstance(axis, int):
@@ -112,7 +118,7 @@ def axis_of(axis: Any) -> Axis:
 
 
 def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Sum over axes.
+    """Return the sum over axes.
 
     Parameters
     ----------
@@ -145,7 +151,7 @@ def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 
 def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Arithmetic mean over axes.
+    """Return the arithmetic mean over axes.
 
     Parameters
     ----------
@@ -159,7 +165,7 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     Returns
     -------
     Var
-        Over no elements: NaN.
+        NaN where there are no elements.
 
     Raises
     ------
@@ -178,7 +184,7 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 
 def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Largest element over axes; equal largest ones share the gradient evenly.
+    """Return the largest element over axes; equal largest ones share the gradient evenly.
 
     Parameters
     ----------
@@ -213,7 +219,7 @@ def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 
 def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    """Smallest element over axes; equal smallest ones share the gradient evenly.
+    """Return the smallest element over axes; equal smallest ones share the gradient evenly.
 
     Parameters
     ----------
@@ -255,7 +261,7 @@ def _infer_sum_to(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 
 def _view_sum_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """Where only axes of length 1 go, no two elements meet."""
+    """Return a view if only axes of length 1 are removed, so that nothing is summed; else ``None``."""
     return x.reshape(shape) if x.size == math.prod(shape) else None
 
 
@@ -270,11 +276,12 @@ SUM_TO = Op(
 
 def _infer_sum_like(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     x, like = specs
-    # Where the value turns out to be made of integers or conditions the gradient is zero, in the dtype of `x`.
+    # If the value turns out to hold integers or booleans, the gradient is zero, in the dtype of `x`.
     return spec(like.shape, like.dtype if like.differentiable else x.dtype, x.device)
 
 
-# For results of Python functions: the second operand gives shape and dtype.
+# For results of Python functions, whose spec is not known before they run: the second operand only
+# gives shape and dtype.
 SUM_LIKE = Op(
     "sum_like", _infer_sum_like, (lambda g, ans, x, like: spread(g, x), None), (LINEAR, None)
 )
@@ -288,12 +295,12 @@ VDOT = Op(
     (LINEAR, LINEAR),
 )
 
-# Of more elements BLAS shares the sum among threads, so that its bits would depend on these.
+# With more elements BLAS divides the sum among threads, and its bits would depend on their number.
 MOST_DOTTED: Final = 8192
 
 
 def sum_to(x: Any, like: Any) -> Any:
-    """`x` summed over the axes that broadcasting added or stretched from the shape of `like`."""
+    """Return `x` summed to the shape of `like`: over the axes that broadcasting added or stretched."""
     shape = known_shape(like)
     if shape is None:
         return apply(SUM_LIKE, (x, like))
@@ -301,9 +308,10 @@ def sum_to(x: Any, like: Any) -> Any:
 
 
 def sum_of_product(x: Any, like: Any) -> Any:
-    """``sum_to`` of an `x` that was made for this alone: if it is a product, in one step with that.
+    """Return ``sum_to(x, like)``; if `x` is a product, computed from its factors in one step.
 
-    Whoever else has `x` may give it other operands, which this would not follow.
+    The caller must have made `x` for this sum alone: if `x` were used elsewhere, an edit could give
+    it other operands, and the sum would not follow.
     """
     shape = known_shape(like)
     one = shape is not None and all(n == 1 for n in shape)
@@ -312,7 +320,7 @@ def sum_of_product(x: Any, like: Any) -> Any:
 
 
 def _factors(x: Any) -> tuple[Any, Any] | None:
-    """The operands of `x` if it is a product of two arrays whose sum is one call of a kernel."""
+    """Return the operands of `x` if it is a product whose sum one kernel can compute; else ``None``."""
     host, slot = x._graph._host, x._slot
     found = host.specs[slot]
     product = host.ops[slot] is ELEMENTWISE["multiply"] and slot not in host.closed

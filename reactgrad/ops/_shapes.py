@@ -1,4 +1,7 @@
-"""Shape and dtype rules that several op families share; lengths may be unknown (``None``)."""
+"""Rules for shapes and dtypes that several families of ops share.
+
+A length that is not known yet is ``None``.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,18 @@ from reactgrad.backend._spec import DType, Shape
 
 
 def shapes_text(specs: Sequence[Spec]) -> str:
-    """Specs for messages: ``float64[3, 4] and float64[5]``."""
+    """Return specs as text for messages: ``float64[3, 4] and float64[5]``."""
     return " and ".join(map(repr, specs))
 
 
 def broadcast(name: str, specs: Sequence[Spec]) -> Shape:
-    """The shape that NumPy's broadcasting gives."""
+    """Return the shape to which all `specs` broadcast.
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast together; `name` is the op in its message.
+    """
     shape: Shape = ()
     for one in specs:
         shape = _broadcast_two(name, shape, one.shape, specs)
@@ -51,7 +60,13 @@ def _broadcast_two(name: str, a: Shape, b: Shape, specs: Sequence[Spec]) -> Shap
 
 
 def common_device(name: str, specs: Sequence[Spec]) -> str:
-    """The one device of all operands; Python numbers go anywhere."""
+    """Return the one device of all operands; Python numbers fit any.
+
+    Raises
+    ------
+    DeviceError
+        If the operands lie on several.
+    """
     device = ""
     for one in specs:
         if one.weak is None:
@@ -66,9 +81,9 @@ def common_device(name: str, specs: Sequence[Spec]) -> str:
 
 @lru_cache(maxsize=4096)
 def resolve(ufunc: np.ufunc, dtypes: tuple[Any, ...], name: str = "") -> tuple[DType, ...]:
-    """Loop dtypes of a ufunc, inputs and then output; Python types stand for literals.
+    """Return the dtypes of a ufunc's loop: the inputs', then the output's.
 
-    `name`: what errors call it.
+    A Python type among `dtypes` stands for a Python number. Errors call the ufunc `name`.
     """
     wanted = tuple(np.dtype(bool) if d is bool else d for d in dtypes)
     try:
@@ -84,14 +99,14 @@ def resolve(ufunc: np.ufunc, dtypes: tuple[Any, ...], name: str = "") -> tuple[D
 
 
 def operand_types(specs: Sequence[Spec]) -> tuple[Any, ...]:
-    """What decides promotion: a dtype, or the Python type of a number."""
+    """Return what promotion depends on: the dtype of each array, the Python type of each number."""
     return tuple([one.weak or one.dtype for one in specs])
 
 
 def ufunc_rule(
     ufunc: np.ufunc, name: str = ""
 ) -> Callable[[tuple[Spec, ...], tuple[Any, ...]], Spec]:
-    """The shape rule of an elementwise op, `name`, that promotes as `ufunc` does."""
+    """Return the shape rule of an elementwise op, `name`, that promotes as `ufunc` does."""
     name = name or ufunc.__name__
 
     def infer(specs: tuple[Spec, ...], attrs: tuple[Any, ...]) -> Spec:
@@ -102,7 +117,7 @@ def ufunc_rule(
 
 
 def ufunc_loop(ufunc: np.ufunc) -> Callable[[tuple[Spec, ...]], tuple[DType, ...]]:
-    """The dtypes in which `ufunc` computes with such operands."""
+    """Return the rule for the dtypes in which `ufunc` takes its operands (see ``Op.loop_dtypes``)."""
 
     def loop(specs: tuple[Spec, ...]) -> tuple[DType, ...]:
         return resolve(ufunc, operand_types(specs))[: len(specs)]
@@ -114,12 +129,20 @@ _SAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
 
 
 def promote(specs: Sequence[Spec]) -> DType:
-    """The common dtype by NumPy's promotion, Python numbers as literals."""
+    """Return the common dtype by NumPy's promotion, with Python numbers as literals."""
     return np.result_type(*[one.dtype if one.weak is None else _SAMPLES[one.weak] for one in specs])
 
 
 def normal_axis(name: str, axis: Any, ndim: int) -> int:
-    """`axis` counted from the front."""
+    """Return `axis` counted from the front.
+
+    Raises
+    ------
+    DTypeError
+        If it is no integer.
+    AxisError
+        If there is no such axis among `ndim`.
+    """
     try:
         number = int(axis.__index__())
     except AttributeError:
@@ -135,7 +158,15 @@ def normal_axis(name: str, axis: Any, ndim: int) -> int:
 
 
 def normal_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """`axis` (``None`` for all, an integer or several) as distinct axes from the front."""
+    """Return `axis` (``None`` for all, an integer, or several) as distinct axes from the front.
+
+    Raises
+    ------
+    DTypeError
+        If one is no integer.
+    AxisError
+        If one does not exist, or is named twice.
+    """
     if axis is None:
         return tuple(range(ndim))
     many = axis if isinstance(axis, tuple | list) else (axis,)
@@ -150,7 +181,7 @@ class AxisError(ShapeError, IndexError):
 
 
 def size_of(shape: Shape) -> int:
-    """Number of elements, as far as lengths are known."""
+    """Return the number of elements; a length that is not known counts as 1."""
     size = 1
     for n in shape:
         size *= 1 if n is None else n

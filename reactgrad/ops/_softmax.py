@@ -1,4 +1,4 @@
-"""Softmax and its logarithm: one kernel each, and one for the gradient."""
+"""Softmax and its logarithm: for each one op for the value and one for the gradient."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reactgrad.ops._shapes import broadcast, common_device, normal_axes, promote
 
 
 def _float_dtype(name: str, dtype: Any) -> Any:
-    """The dtype in which a function like exp computes."""
+    """Return the dtype in which a function like exp computes; refuse complex numbers."""
     found = resolve(np.exp, (dtype,))[-1]
     if found.kind == "c":
         raise DTypeError(f"{name} of {dtype}: it takes real numbers only.")
@@ -24,7 +24,7 @@ def _float_dtype(name: str, dtype: Any) -> Any:
 
 
 def rowwise(name: str) -> Infer:
-    """The shape rule of an op whose result has the shape of its only operand."""
+    """Return the shape rule of an op on rows, whose result has the shape of its only operand."""
 
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         (one,) = specs
@@ -35,7 +35,7 @@ def rowwise(name: str) -> Infer:
 
 
 def alike(name: str) -> Infer:
-    """The shape rule of the gradient of such an op: all operands have one shape."""
+    """Return the shape rule of the gradient of such an op, whose operands have one shape."""
 
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         return spec(broadcast(name, specs), promote(specs), common_device(name, specs))
@@ -44,7 +44,7 @@ def alike(name: str) -> Infer:
 
 
 def total(x: Any, axis: Axis) -> Any:
-    """The sum of each row, in a shape that broadcasts with it."""
+    """Return the sum of each row, in a shape that broadcasts with `x`."""
     return sum(x, axis, keepdims=True)
 
 
@@ -64,7 +64,7 @@ SOFTMAX_GRAD = Op(
 
 
 def softmax_grad(g: Any, y: Any, axis: Axis) -> Any:
-    """``y * (g - sum(g * y))`` for the rows of a softmax `y`."""
+    """Return ``y * (g - sum(g * y))`` for the rows of a softmax `y`."""
     return apply(SOFTMAX_GRAD, (g, y), (axis,))
 
 
@@ -105,7 +105,7 @@ LOG_SOFTMAX = Op(
 
 
 def softmax(x: Any, /, axis: Axis = -1) -> Any:
-    """exp(x) divided by its sum along an axis; no exponential overflows.
+    """Return exp(x) divided by its sum along an axis; no exponential overflows.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ def softmax(x: Any, /, axis: Axis = -1) -> Any:
     Returns
     -------
     Var
-        In the shape of `x`. NaN where all of a row is minus infinity, or any of it infinity.
+        In the shape of `x`. NaN in a row whose elements are all minus infinity, or of which one is
+        plus infinity.
 
     Raises
     ------
@@ -139,7 +140,7 @@ def softmax(x: Any, /, axis: Axis = -1) -> Any:
 
 
 def log_softmax(x: Any, /, axis: Axis = -1) -> Any:
-    """Logarithm of ``softmax``, without loss of digits where that is near 0 or 1.
+    """Return the logarithm of ``softmax``, without loss of digits where that is near 0 or 1.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A value taken apart along an axis: split, unbind. Each part is a view of it, and a node."""
+"""A value taken apart along an axis: split, unbind. Each part is a node whose value is a view."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ SPLIT = Op("split", _infer_split, (_rule(split_key),), (LINEAR,), view=_view(spl
 
 
 def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) -> tuple[Any, ...]:
-    """Parts of `x` along an axis.
+    """Return parts of `x` along an axis.
 
     Parameters
     ----------
     x : Var or array_like
         With at least one axis.
     indices_or_sections : int or sequence of int
-        The number of equal parts; or, as in NumPy, the indices at which to cut, which give one part
-        more.
+        The number of equal parts; or, as in NumPy, the indices at which to cut, which make one more
+        part than there are indices.
     axis : int
         The axis to cut.
 
@@ -63,7 +63,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     Raises
     ------
     ShapeError
-        If the axis has no equal parts.
+        If the axis cannot be cut into so many equal parts.
     AxisError
         If `x` has no such axis.
     DTypeError
@@ -101,14 +101,14 @@ UNBIND = Op("unbind", _infer_unbind, (_rule(unbind_key),), (LINEAR,), view=_view
 
 
 def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
-    """All elements of `x` along an axis, each without it.
+    """Return all elements of `x` along an axis, each without that axis.
 
     Parameters
     ----------
     x : Var or array_like
         With at least one axis, of a known length; later values must have the same.
     axis : int
-        The axis that goes.
+        The axis that is removed.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
 
 
 def _node(x: Any) -> Any:
-    """`x` as one node that all parts share."""
+    """Return `x` as one node that all parts share."""
     x = stacked(x)
     return x if isinstance(x, Handle) else current_graph().const(x)
 

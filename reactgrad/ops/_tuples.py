@@ -1,4 +1,4 @@
-"""Gradients of nodes with several outputs: a share for each output, packed into one tuple."""
+"""Gradients of functions with several outputs: a share for each output, packed into one tuple."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ class Share:
 
 
 class Pack:
-    """The op of a node that puts its operands into a tuple, at these places of it."""
+    """The op of a node that puts its operands into a tuple, each at its place."""
 
     __slots__ = ("declared", "layout", "name", "outputs", "places")
 
     def __init__(self, places: tuple[int, ...]) -> None:
         self.name = "pack"
         self.places = places
+        # As of a ``Lifted``: steps and builders read these three from all ops that are no ``Op``.
         self.declared = self.outputs = None
         self.layout = ()
 
     def call(self, arguments: list[Any]) -> Any:
-        """The tuple, ``None`` where nothing was given."""
+        """Return the tuple, with ``None`` at places without an operand."""
         given = dict(zip(self.places, arguments, strict=True))
         return tuple([given.get(place) for place in range(max(self.places) + 1)])
 
 
 def pack(parts: dict[int, Any]) -> Any:
-    """A node for the tuple that has these nodes at these places."""
+    """Return a node for the tuple that has these nodes at these places."""
     graph = next(iter(parts.values()))._graph
     slots = [part._slot for part in parts.values()]
     return graph._add_computed(Pack(tuple(parts)), (), None, tuple(slots), ())
 
 
 def shares(var: Any) -> dict[int, Any]:
-    """The nodes that ``pack`` was given, by their places.
+    """Return the nodes that ``pack`` was given, by their places.
 
     Raises
     ------
     GradientError
-        If `var` is no such tuple: something else than its outputs uses the function's node.
+        If ``pack`` did not make `var`: something other than its outputs uses the function's node.
     """
     graph, slot = var._graph, var._slot
     ops = graph._host.ops
@@ -61,7 +62,7 @@ def shares(var: Any) -> dict[int, Any]:
 
 
 def no_shares() -> GradientError:
-    """Why the gradient of a tuple cannot come from elsewhere than its outputs."""
+    """Return the error for a gradient of a tuple that does not come from the outputs in it."""
     return GradientError(
         "a node is computed from all outputs of a function at once, as a tuple, and no gradient "
         "passes a tuple. Compute it from the outputs, which are nodes of their own."

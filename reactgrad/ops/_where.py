@@ -36,7 +36,7 @@ WHERE = Op(
 
 
 def where(condition: Any, x: Any, y: Any, /) -> Any:
-    """Elements of `x` where `condition` holds, else of `y`.
+    """Return elements of `x` where `condition` holds, and elements of `y` elsewhere.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def where(condition: Any, x: Any, y: Any, /) -> Any:
     -------
     Var
         Of the broadcast shape and the common dtype of `x` and `y`. An infinite or NaN element
-        that is not chosen leaves no trace in the value or the gradient.
+        that is not chosen affects neither the value nor the gradient.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Kernels and a device for any namespace of the array API standard.
 
-Only functions that the standard has are called; results go into their buffer with
-``out[...] = result``. The standard has no in-place forms, no gather or scatter of repeated indices
-and no error function, so this backend is for reach and for proof, not for speed: positions of
-indices, and the error function, are computed on the host.
+Only functions of the standard are called; results go into their buffer with ``out[...] = result``.
+The standard has no in-place forms, no gather or scatter of repeated indices and no error function.
+Positions of indices, and the error function, are therefore computed on the host. This backend is
+there to reach many libraries, and to prove that the engine does not depend on NumPy; it is not fast.
 
 The namespace's arrays must be writable and ``xp.reshape(..., copy=False)`` must share memory
 (array-api-strict; CuPy and PyTorch through array-api-compat; not JAX).
@@ -26,7 +26,7 @@ from reactgrad.backend.array_api._array_api_rows import register_rows
 
 Call = Callable[[], object]
 
-# NumPy's name of an op: the standard's, where it is another one
+# By NumPy's name of a function: the standard's, where it is another one.
 _RENAMED = {
     "absolute": "abs",
     "power": "pow",
@@ -35,7 +35,7 @@ _RENAMED = {
     "arctan": "atan",
     "arctan2": "atan2",
 }
-# Operands are taken to the dtype of the result.
+# Ops whose operands are converted to the dtype of the result.
 _IN_RESULT_DTYPE = (
     *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"),
     *("maximum", "minimum"),
@@ -44,7 +44,7 @@ _IN_RESULT_DTYPE = (
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
 )
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-# What NumPy's arithmetic does with booleans, for which the standard has none.
+# The standard has no arithmetic of booleans; these functions do what NumPy's arithmetic does.
 _ON_BOOLEANS = {
     "add": "logical_or",
     "maximum": "logical_or",
@@ -59,9 +59,9 @@ class ArrayAPIDevice:
     Attributes
     ----------
     kind : str
-        What precedes the colon in the name of its devices.
+        The name of its devices.
     views : bool
-        ``False``: the standard promises no shared memory, so layout ops copy.
+        ``False``: the standard does not promise that arrays share memory, so layout ops copy.
     """
 
     views = False
@@ -78,7 +78,13 @@ class ArrayAPIDevice:
         return self.kind
 
     def dtype(self, dtype: DType) -> Any:
-        """The namespace's dtype of that name."""
+        """Return the namespace's dtype of the same name.
+
+        Raises
+        ------
+        DTypeError
+            If it has none.
+        """
         try:
             return getattr(self.xp, dtype.name)
         except AttributeError:
@@ -88,7 +94,7 @@ class ArrayAPIDevice:
             ) from None
 
     def dtype_name(self, array: Any) -> str:
-        """NumPy's name of an array's dtype."""
+        """Return NumPy's name for an array's dtype."""
         return str(array.dtype).rpartition(".")[2]
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
@@ -110,7 +116,7 @@ class ArrayAPIDevice:
         target[...] = xp.reshape(value, target.shape) if _size(value) == _size(target) else value
 
     def hand_out(self, array: Any) -> tuple[Any, bool]:
-        # The standard has no read-only arrays: callers get a copy, and may spoil only that.
+        # The standard has no read-only arrays: a caller gets a copy, and can change only that.
         return self.xp.asarray(array, copy=True), False
 
     def to_numpy(self, array: Any) -> np.ndarray[Any, DType]:
@@ -118,14 +124,14 @@ class ArrayAPIDevice:
 
 
 def register_array_api(xp: Any, kind: str) -> None:
-    """Make a namespace of the array API standard a device kind, with kernels for all ops.
+    """Register a namespace of the array API standard as a device kind, with kernels for all ops.
 
     Parameters
     ----------
     xp : module
         The namespace.
     kind : str
-        What to call its devices, other than ``"cpu"``.
+        The name of its devices, other than ``"cpu"``.
 
     Examples
     --------
@@ -172,7 +178,7 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
             if out.dtype == xp.bool:
                 if on_booleans is not None:
                     out[...] = getattr(xp, on_booleans)(*values)
-                else:  # floor and ceil: booleans are whole
+                else:  # floor and ceil, which leave booleans as they are
                     out[...] = values[0]
                 return
             out[...] = function(*[xp.astype(v, out.dtype) for v in values])
@@ -184,7 +190,7 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         host = getattr(np, name)
 
         def kernel(x: Any, y: Any, out: Any) -> None:
-            if isinstance(x, int) or isinstance(y, int):  # a number that no dtype here holds
+            if isinstance(x, int) or isinstance(y, int):  # a number too large for any dtype here
                 x, y = (v if isinstance(v, int) else device.to_numpy(v) for v in (x, y))
                 out[...] = xp.asarray(host(x, y))
                 return
@@ -256,6 +262,7 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
             def step() -> None:
                 value = device.to_numpy(x).astype(dtype)
                 find_binder(name, cpu.kind)([value], result, attrs)()
+                # A copy, since the next call writes into `result` again.
                 out[...] = xp.asarray(result, copy=True)
 
             return step
@@ -346,7 +353,7 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def sum_like(x: Any, like: Any, out: Any) -> None:
         if xp.isdtype(like.dtype, ("real floating", "complex floating")):
             sum_to(x, out)
-        else:  # which has no gradient
+        else:  # integers and booleans have no gradient
             out[...] = xp.zeros_like(out)
 
     def vdot(x: Any, y: Any, out: Any, shape: Any) -> None:
@@ -404,7 +411,7 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         return xp.reshape(x, (-1,))
 
     def positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
-        """For each element of the result of an index, where it lies in the operand."""
+        """Return for each element of an index's result its flat place in the operand."""
         return np.arange(int(np.prod(shape))).reshape(shape)[key].ravel()
 
     def take(x: Any, at: Any, out: Any) -> None:
@@ -416,7 +423,11 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         return partial(take, x, at, out)
 
     def layers(shape: tuple[int, ...], key: tuple[Any, ...]) -> Iterable[tuple[Any, Any]]:
-        """Which element goes where, each time without repetition: (source of each place, mask)."""
+        """Yield pairs (source of each place, mask) that together say which element goes where.
+
+        The standard cannot add to one place twice in a call. So the k-th pair has the k-th element of
+        each place, and no place twice.
+        """
         at = positions(shape, key)
         order = np.argsort(at, kind="stable")
         ranks = np.empty(at.size, np.intp)

@@ -1,4 +1,4 @@
-"""Kernels that need whole rows, for any namespace of the array API standard; see ``_rows``."""
+"""Kernels that need whole rows, for any namespace of the array API standard; see ``blocks._rows``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactgrad.backend._registry import register_kernel
 
 
 def register_rows(xp: Any, kind: str, device: Device) -> None:
-    """Register kernels that are made of functions of the standard alone, for arrays of `device`."""
+    """Register kernels for arrays of `device` that only call functions of the standard."""
 
     def total(x: Any, axis: Any) -> Any:
         return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
@@ -37,7 +37,13 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         return g - xp.exp(y) * total(g, axis)
 
     def chosen(numbers: Any, shape: tuple[int, ...], axis: int) -> Any:
-        """Which element of each row along `axis` has this number."""
+        """Return a mask that is true at the element of each row along `axis` that has its number.
+
+        Raises
+        ------
+        IndexingError
+            If a row has no such element.
+        """
         numbers_check(device.to_numpy(numbers), shape, axis)()
         places = [shape[axis] if i == axis % len(shape) else 1 for i in range(len(shape))]
         every = xp.reshape(xp.arange(shape[axis], dtype=numbers.dtype), tuple(places))
@@ -63,7 +69,7 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         return (g - average(g, axis) - y * average(g * y, axis)) / std(x, axis, eps)
 
     def kernel(function: Callable[..., Any], count: int) -> Callable[..., None]:
-        """One of these, which gets its operands in the dtype of the result."""
+        """Return a kernel that calls `function` with `count` operands in the dtype of the result."""
 
         def run(*given: Any) -> None:
             operands, out, attrs = given[:count], given[count], given[count + 1 :]

@@ -11,10 +11,10 @@ Block = tuple[slice, ...]  # one slice for each axis
 
 
 def cut(shape: Shape, size: int, shares: int = 1) -> tuple[int, int]:
-    """The axis that is cut for blocks of at most `size` elements, and how much of it each has.
+    """Return the axis to cut for blocks of at most `size` elements, and its length in a block.
 
-    Axes before it are taken element by element, those behind it whole. Where it is long enough, it is
-    cut into a multiple of `shares` blocks.
+    The axes before it are taken element by element, the axes after it as a whole. If the axis is long
+    enough, it is cut into a multiple of `shares` blocks.
     """
     axis = 0
     while axis + 1 < len(shape) and prod(shape[axis + 1 :]) > size:
@@ -26,23 +26,23 @@ def cut(shape: Shape, size: int, shares: int = 1) -> tuple[int, int]:
 
 @lru_cache(maxsize=1024)
 def blocks(shape: Shape, size: int, shares: int = 1) -> tuple[Block, ...]:
-    """Parts of an array, in C order, each of at most `size` elements that lie side by side.
+    """Return the parts of an array in C order, each of at most `size` elements that lie side by side.
 
-    All along the axis that is cut are equal but the last, which may be smaller.
+    Along the axis that is cut all parts are equal except the last one, which may be smaller.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the array; at least one axis, none of length 0.
+        The shape of the array: at least one axis, none of length 0.
     size : int
-        Most elements of a part, at least 1.
+        The largest number of elements of a part, at least 1.
     shares : int
-        So many threads are to have as many parts each, where an axis allows it.
+        The number of threads that are to get equally many parts, where an axis allows it.
 
     Returns
     -------
     tuple of Block
-        They depend on nothing else: not on what else is computed with the array.
+        The parts depend only on the arguments, not on what else is computed with the array.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def blocks(shape: Shape, size: int, shares: int = 1) -> tuple[Block, ...]:
 
 
 def part(array: Any, block: Block) -> Any:
-    """The part of an operand, which may broadcast, that belongs to a block of the result."""
+    """Return the part of an operand, which may broadcast, that belongs to a block of the result."""
     index = block[len(block) - array.ndim :]
     return array[
         tuple([one if n > 1 else slice(None) for n, one in zip(array.shape, index, strict=True)])

@@ -1,4 +1,8 @@
-"""Which kernels of NumPy compute large arrays by blocks, and what one element costs them."""
+"""The kernels of NumPy that compute large arrays by blocks, with the cost of one element.
+
+On import this module replaces the binders of ``numpy._numpy`` by binders that give large arrays an
+``Elementwise`` or ``Reduction`` step, and small ones the step that they had.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ _CHEAP = (
     *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
     *("tanh_grad", "sigmoid_grad", "relu_grad"),
 )
-# NumPy has loops for these that are made for AVX-512 and cost a third there.
+# For these NumPy has loops made for AVX-512, which cost a third.
 _VECTORIZED = (
     *("power", "arctan2", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
     *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
@@ -40,7 +44,8 @@ _VECTORIZED = (
 _DEAR = ("floor_divide", "remainder", "hypot", "logaddexp", "sin", "cos")
 _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
 
-# Operands of whose elements none is read after that of the result was written.
+# By op: the operands over which the result may be written, since their elements are not read after the
+# element of the result at the same place has been written.
 _OVERWRITTEN = {
     **dict.fromkeys({*_numpy.UFUNCS, "maximum", "minimum", "relu_grad"}, (0, 1)),
     **dict.fromkeys(("astype", "clip", "relu", "sigmoid"), (0,)),
@@ -55,14 +60,14 @@ def _always(attrs: Attrs) -> bool:
 
 @cache
 def _vectorized() -> float:
-    """What an element costs in the loops that this processor gets of those in ``_VECTORIZED``."""
+    """Return the cost of an element in the ``_VECTORIZED`` loops that NumPy uses on this processor."""
     try:
         from numpy.lib.introspect import opt_func_info
     except ImportError:  # NumPy 2.0
         return 8.0
     found = opt_func_info(
         func_name="^tanh$", signature="float64"
-    )  # nothing where there is one loop
+    )  # empty if there is only one loop
     loops = [loop["current"] for each in found.values() for loop in each.values()]
     return 3.0 if {"X86_V4", "AVX512_SKX"}.intersection(loops) else 8.0
 
@@ -75,15 +80,17 @@ def _elementwise(
     *,
     broadcasts: bool = True,
 ) -> Binder:
-    """A binder of an elementwise kernel that gives large results an ``Elementwise`` step.
+    """Return a binder of an elementwise kernel that gives large results an ``Elementwise`` step.
 
-    A cost of ``None`` is that of ``_VECTORIZED``. ``broadcasts``: all operands do, to the result.
+    A cost of ``None`` stands for that of ``_VECTORIZED``. `broadcasts` is true if all operands
+    broadcast to the result.
     """
     direct = bind.kernel if type(bind) is Direct else None
     kernel = direct or kernel
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
-        # Most results are numbers, or small, of operands of one shape: that is found without a call.
+        # Every node is bound here, and most results are numbers, or small with operands of one shape:
+        # these are recognised without a call of a Python function.
         size = out.size
         if broadcasts and (size > 1 or (size and out.ndim > 1)):
             shape = out.shape
@@ -119,11 +126,11 @@ def _minimum(x: Any, y: Any, out: Any) -> None:
 
 
 def _placed(x: Any) -> bool:
-    """Whether the bits of a result may depend on its place.
+    """Return whether the bits of a result may depend on its place, so that blocks would change them.
 
-    Of complex numbers multiplications are fused or not. Where the processor has AVX-512 NumPy has other
-    loops for a row that is read backwards if it is alone than if there are several; and half floats that
-    are not read as they lie get another sign of NaN.
+    Products of complex numbers are fused or not, depending on the place. With AVX-512, NumPy uses
+    different loops for one row that is read backwards and for several. Half floats that are not
+    contiguous get another sign of NaN.
     """
     if not isinstance(x, np.ndarray):
         return False
@@ -135,7 +142,7 @@ def _placed(x: Any) -> bool:
 
 
 def _everywhere(attrs: Attrs) -> bool:
-    """Whether ``accumulate`` adds whole arrays."""
+    """Return whether an ``accumulate`` with these attributes adds whole arrays only."""
     return all(place is None for place in attrs[1])
 
 
@@ -145,13 +152,13 @@ def _summable(x: Any) -> bool:
 
 
 def _kept(x: Any, out: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """`out` with the reduced axes in it at length 1, and these axes."""
+    """Return `out` with the reduced axes kept at length 1, and these axes, not negative."""
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]), axes
 
 
 def _reduction(ufunc: np.ufunc, bind: Binder, *, average: bool = False) -> Binder:
-    """A binder of a reduction that gives large operands a ``Reduction`` step."""
+    """Return a binder of a reduction that gives large operands a ``Reduction`` step."""
 
     def bound(inputs: Sequence[Any], out: Any, attrs: Attrs) -> Callable[[], object]:
         (x,) = inputs

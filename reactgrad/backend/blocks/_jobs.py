@@ -1,7 +1,7 @@
 """Threads that help the calling one, and wait in between.
 
-What it takes to wake one decides how small the work may be that is shared: a job is an entry in a queue
-of the interpreter's own and one lock, some 30 us less than a future.
+The cost of waking a thread decides how small the work may be that is shared. So a job is only an entry in
+a ``SimpleQueue`` and one lock, which takes some 30 us less than a future.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HELPER, _CALLER = "helper", "caller"
 
 
 class Job:
-    """Something that a helper does, if one comes to it before the caller waits for it."""
+    """Work for a helper thread, unless the caller ends the job before a helper takes it."""
 
     __slots__ = ("_ended", "_error", "_owner", "_work", "_working")
 
@@ -27,10 +27,10 @@ class Job:
         self._owner: dict[str, str] = {}
         self._ended = False
         self._working = allocate_lock()
-        self._working.acquire()
+        self._working.acquire()  # released at the end of the work, so `end` waits by acquiring it
 
     def run(self) -> None:
-        """Do it, unless it was called off."""
+        """Do the work, in a helper thread, unless the caller has ended the job."""
         if self._belongs_to(_HELPER) and self._work is not None:
             try:
                 self._work()
@@ -38,24 +38,32 @@ class Job:
                 self._error = error
             finally:
                 self._work = None
-                self._ended = True
+                self._ended = True  # before the release: whoever gets the lock finds it set
                 self._working.release()
 
     def end(self) -> None:
-        """Call it off, or wait for its end. After an interrupt: call it again."""
+        """Cancel the job if no helper has taken it, or else wait until its work is done.
+
+        After an interrupt it has to be called again.
+        """
         if self._belongs_to(_CALLER):
-            self._work = None  # until a helper comes by; what it would work on may be wanted back
+            # The job stays in the queue until a helper takes it, and must not keep arrays alive so long.
+            self._work = None
             self._ended = True
         while not self._ended:
             self._working.acquire()
 
     def take_error(self) -> BaseException | None:
-        """What it raised; once, since the error knows the job by its traceback."""
+        """Return the error that the work raised, or ``None``, and forget it.
+
+        The error's traceback refers to the job: a job that kept it would be a cycle of references.
+        """
         error, self._error = self._error, None
         return error
 
     def _belongs_to(self, who: str) -> bool:
-        """Whether it is his who asks, because he was the first; also if he asks once more."""
+        """Claim the job for `who`. Return whether it is theirs: the first claim counts."""
+        # `setdefault` is one atomic step, and gives the same answer if an interrupt makes it repeat.
         return self._owner.setdefault("of", who) is who
 
 
@@ -64,16 +72,17 @@ _count = 0
 
 
 def start(work: Callable[[], object], count: int, started: list[Job]) -> None:
-    """Let so many helpers do this in the context of the caller, if they come to it.
+    """Queue `work` for `count` helpers, each in a copy of the caller's context.
 
-    What was started is added to `started` one by one: it is known, also if the next one cannot be.
+    Each job is added to `started` before it is queued, so that the caller knows all of them, even if
+    this call is interrupted.
     """
     global _count
     while _count < count:
         thread = Thread(target=_help, args=(_queue,), name=f"reactgrad_{_count}", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # there are too many, or the interpreter is shutting down
+        except RuntimeError:  # too many threads, or the interpreter is shutting down
             break
         _count += 1
     for _ in range(min(count, _count)):
@@ -88,7 +97,7 @@ def _help(queue: SimpleQueue[Job]) -> None:
 
 
 def _forget() -> None:
-    """A forked process has none of its parent's threads."""
+    """Begin with no threads in a forked process, which has none of its parent's."""
     global _queue, _count
     _queue, _count = SimpleQueue(), 0
 

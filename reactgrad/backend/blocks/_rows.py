@@ -1,10 +1,10 @@
-"""Kernels of NumPy that need whole rows: softmax, layer norm and their gradients.
+"""Kernels on NumPy arrays that need whole rows: softmax, layer norm and their gradients.
 
-A *row* is what lies along the axes that a kernel sums over. A *recipe* is given arrays of one shape,
-and returns the calls that compute the last of them; what they need in between is scratch memory. Small
-arrays are computed by the calls of one recipe, bound once; large ones by blocks of whole rows, each by a
-recipe of its own, so that what is written in between is still in the cache when it is read, and gone
-afterwards.
+A *row* consists of the elements along the axes that a kernel sums over. A *recipe* takes arrays of one
+shape, allocates scratch memory, and returns the calls that compute the last of the arrays. For small
+arrays a recipe is used once, and its calls are repeated. Large arrays are computed in blocks of whole
+rows, each by a fresh recipe: intermediate results are still in the cache when they are read, and their
+memory is released after the block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reactgrad.backend.numpy._in_turn import InTurn
 
 Call = Callable[[], object]
 
-# NumPy's stubs know these two with keywords only.
+# `Any`, because NumPy's stubs take the arguments of these two by keyword only.
 _add_reduce: Any = np.add.reduce
 _max_reduce: Any = np.maximum.reduce
 
@@ -43,27 +43,30 @@ class _Rows:
         self._dtype = np.dtype(np.float32) if like.dtype.char == "e" else like.dtype
 
     def full(self) -> Any:
-        """An array with a place for each element."""
+        """Return a new array with a place for each element."""
         return np.empty(self._shape, self._dtype)
 
     def over(self, out: Any) -> Any:
-        """The same: `out` itself, if it is wide enough."""
+        """Return an array with a place for each element: `out` itself, if its dtype is wide enough."""
         return out if out.dtype == self._dtype else self.full()
 
     def kept(self) -> Any:
-        """An array with a place for each row."""
+        """Return a new array with a place for each row."""
         return np.empty(self._kept, self._dtype)
 
     def each(self, x: Any) -> Any:
-        """What ``kept`` has given as an operand beside arrays of all elements."""
+        """Return an array of ``kept`` as an operand beside arrays of all elements.
+
+        A single number loses its axes, because NumPy broadcasts it faster then.
+        """
         return x.reshape(()) if x.size == 1 else x
 
     def number(self, value: float) -> Any:
-        """An operand that is the same for all rows."""
+        """Return a number as an operand that is the same for all rows."""
         return np.full((), value, self._dtype)
 
     def times(self, a: Any, b: Any, out: Any) -> Call:
-        """The product of two arrays, in the dtype of the rows."""
+        """Return the call for the product of two arrays, in the dtype of the rows."""
         if a.dtype == self._dtype:
             return partial(np.multiply, a, b, out)
         return partial(np.multiply, a, b, out, dtype=self._dtype)
@@ -79,7 +82,7 @@ class _Rows:
 
 
 def exponentials(rows: _Rows, x: Any, e: Any, top: Any, total: Any) -> list[Call]:
-    """Those of what a row's elements lie below the largest one, and their sum."""
+    """Return the calls that write exp(x - max(x)) of each row into `e`, and its sum into `total`."""
     return [
         rows.max(x, top),
         partial(np.subtract, x, rows.each(top), e),
@@ -89,11 +92,13 @@ def exponentials(rows: _Rows, x: Any, e: Any, top: Any, total: Any) -> list[Call
 
 
 def softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
+    """Return the calls that compute ``softmax`` of each row."""
     e, top, total = rows.over(out), rows.kept(), rows.kept()
     return [*exponentials(rows, x, e, top, total), partial(np.divide, e, rows.each(total), out)]
 
 
 def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
+    """Return the calls that compute ``ans * (g - sum(g * ans))`` of each row."""
     product, total = rows.over(out), rows.kept()
     return [
         rows.times(g, ans, product),
@@ -104,6 +109,7 @@ def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
 
 
 def log_softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
+    """Return the calls that compute ``log(softmax)`` of each row."""
     below, e, top, total, log = rows.over(out), rows.full(), rows.kept(), rows.kept(), rows.kept()
     return [
         rows.max(x, top),
@@ -116,6 +122,7 @@ def log_softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
 
 
 def log_softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
+    """Return the calls that compute ``g - exp(ans) * sum(g)`` of each row."""
     e, total = rows.over(out), rows.kept()
     return [
         partial(np.exp, ans, e),
@@ -129,7 +136,7 @@ def log_softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
 
 
 def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: float) -> list[Call]:
-    """x - mean, and sqrt(variance + eps)."""
+    """Return the calls that write x - mean into `apart` and sqrt(variance + eps) into `std`."""
     total, mean, variance = rows.kept(), rows.kept(), rows.kept()
     each, little = rows.number(1.0 / max(rows.length, 1)), rows.number(eps)
     return [
@@ -145,6 +152,7 @@ def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: fl
 
 
 def standardize(rows: _Rows, x: Any, out: Any, eps: float) -> list[Call]:
+    """Return the calls that compute ``(x - mean) / sqrt(variance + eps)`` of each row."""
     scratch, apart, std = rows.full(), rows.full(), rows.kept()
     return [
         *_deviations(rows, x, scratch, apart, std, eps),
@@ -153,6 +161,7 @@ def standardize(rows: _Rows, x: Any, out: Any, eps: float) -> list[Call]:
 
 
 def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float) -> list[Call]:
+    """Return the calls that compute ``(g - ans * mean(g * ans) - mean(g)) / std`` of each row."""
     a, b, std = rows.full(), rows.full(), rows.kept()
     total, by_mean, by_std = rows.kept(), rows.kept(), rows.kept()
     each = rows.number(1.0 / max(rows.length, 1))
@@ -187,7 +196,7 @@ class RowBlocks:
         self._recipe = recipe
         self._arrays = arrays
         self._axes = axes
-        # Which rows go together depends on nothing but the shape.
+        # The blocks depend on nothing but the shape, and so the bits of sums, too.
         each = max(1, settings.block // max(1, length))
         self._blocks = [
             tuple([slice(None) if i in axes else one for i, one in enumerate(block)])
@@ -203,12 +212,12 @@ class RowBlocks:
             call()
 
 
-# Of one element, beside that of an addition.
+# The cost of one element, in additions.
 _COST = 10.0
 
 
 def _binder(recipe: Callable[..., list[Call]]) -> Binder:
-    """A binder of a recipe that takes the axis and what else there is as attributes."""
+    """Return a binder for a recipe. The first attribute is the axis; the recipe gets the others."""
 
     def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         axis, *rest = attrs

@@ -1,11 +1,10 @@
 """Strips: runs of steps on large arrays that are computed together, block by block.
 
-A pass of one kernel over a large array reads and writes memory. What one kernel has written of a
-block is still in the cache when the next one reads it, and different blocks are computed by different
-threads. Steps that can be computed by blocks are ``Elementwise`` and ``Reduction``; each is a step of
-its own, too, and gives the same bits alone and in a strip (rule E18): an element depends on the
-operands' elements alone, and a reduction always has the same blocks, whose results are joined in
-their order.
+A pass of one kernel over a large array reads and writes memory. In a strip, the part of an array that
+one kernel has written is still in the cache when the next kernel reads it, and different threads
+compute different blocks. ``Elementwise`` and ``Reduction`` steps can be computed by blocks. Such a step
+gives the same bits alone and in a strip (rule E18): an element depends only on elements of the
+operands, and a reduction always has the same blocks, whose results are joined in their order.
 """
 
 from __future__ import annotations
@@ -24,16 +23,18 @@ from reactgrad.backend.blocks._threads import for_each, get_num_threads
 
 
 class Settings:
-    """When arrays are computed by blocks.
+    """The sizes from which on arrays are computed by blocks, and on several threads.
 
     Attributes
     ----------
     block
-        Most elements of a block: what a few steps use of it fits a second-level cache.
+        The largest number of elements of a block. The blocks that a few steps use fit a second-level
+        cache together.
     threshold
-        So many elements make an array large.
+        The number of elements from which on an array is large.
     effort
-        Work that is worth waking a second thread, in elements times the cost of their kernels.
+        The work from which on it pays to wake a second thread: elements times the cost of their
+        kernels.
     """
 
     __slots__ = ("block", "effort", "threshold")
@@ -50,7 +51,7 @@ settings = Settings()
 
 
 def is_large(value: Any) -> bool:
-    """Whether this is an array that is computed by blocks where its kernel can be."""
+    """Return whether `value` is an array large enough to be computed by blocks."""
     return isinstance(value, np.ndarray) and value.ndim > 0 and value.size >= settings.threshold
 
 
@@ -58,7 +59,10 @@ def is_large(value: Any) -> bool:
 def configured(
     *, block: int | None = None, threshold: int | None = None, effort: float | None = None
 ) -> Iterator[None]:
-    """Other settings for graphs that live inside. For tests: the bits of sums depend on them."""
+    """Use other settings inside a block, for tests.
+
+    A graph has to live inside the block as a whole, since the bits of sums depend on the settings.
+    """
     global settings
     former = settings
     settings = Settings(
@@ -72,7 +76,7 @@ def configured(
         settings = former
 
 
-# Blocks of a kernel that is alone need not fit a cache.
+# The blocks of a single kernel need not fit a cache: they may be so many times larger.
 LARGER = 8
 
 
@@ -82,11 +86,11 @@ class Blockwise:
     Attributes
     ----------
     arrays
-        Those that it uses; of a reduction only its operand.
+        The arrays that it uses; for a reduction only its operand.
     shape
-        Of all blocks together.
+        The shape of all blocks together.
     cost
-        Of one element, beside that of an addition.
+        The cost of one element, in additions.
     """
 
     __slots__ = ("arrays", "cost", "shape")
@@ -96,7 +100,7 @@ class Blockwise:
     cost: float
 
     def __call__(self) -> None:
-        """Compute all of it."""
+        """Compute the whole step."""
         raise NotImplementedError
 
 
@@ -106,16 +110,17 @@ class Elementwise(Blockwise):
     Attributes
     ----------
     kernel
-        Takes the operands and what the result is written into: whole arrays, or parts of them.
+        The call that computes the result from the operands: ``kernel(*operands, result)``, for whole
+        arrays or for parts of them.
     arrays
-        These: operands that broadcast to the result, some of which may be numbers, and the result.
+        The operands, which broadcast to the result and some of which may be numbers; then the result.
     shape
-        Of the result.
+        The shape of the result.
     cost
-        Of one element, beside that of an addition.
+        The cost of one element, in additions.
     one_pass
-        Whether the kernel reads and writes each element once: then small blocks do nothing for it
-        alone.
+        True if the kernel reads and writes each element once. Then small blocks are of no use to the
+        step alone.
     """
 
     __slots__ = ("_pass", "kernel", "one_pass")
@@ -138,7 +143,7 @@ class Elementwise(Blockwise):
         if self._pass is None:
             self._pass = _Pass((self,))
         size = settings.block
-        if self.one_pass:  # some for each thread
+        if self.one_pass:  # larger blocks, but at least two for each thread
             size = max(size, min(size * LARGER, prod(self.shape) // (2 * threads)))
         self._pass.run(size, threads)
 
@@ -146,22 +151,22 @@ class Elementwise(Blockwise):
 class Reduction(Blockwise):
     """The step of a reduction of a large array.
 
-    Each block is reduced by itself, along those axes that it has more than an element of, and then
-    what the blocks gave, in their order. Blocks that lie side by side are reduced in one call, of their
-    array with one more axis: NumPy goes through each of them as if it was alone.
+    Each block is reduced by itself, along the reduced axes of which it has more than one element; then
+    the results of the blocks are reduced, in their order. Blocks that lie side by side are reduced in
+    one call, on their array with one more axis: NumPy computes each of them as if it were alone.
 
     Parameters
     ----------
     ufunc
-        By which elements are joined.
+        The ufunc that joins elements, such as ``np.add``.
     x
         The operand.
     kept
-        The result, with the reduced axes in it at length 1.
+        The result, in which the reduced axes have length 1.
     axes
-        Those, not negative.
+        The reduced axes, not negative.
     last
-        Called when the result is there.
+        A call to make when the result is complete.
     """
 
     __slots__ = (
@@ -188,19 +193,21 @@ class Reduction(Blockwise):
     ) -> None:
         self.arrays = (x,)
         shape = self.shape = x.shape
-        self.cost = 0.5  # it writes next to nothing
+        self.cost = 0.5  # it writes few elements
         self._ufunc = ufunc
         self._kept = kept
         self._last = last
         self._cut, self._each = cut(shape, settings.block)
+        # Axes to reduce within a block, and to reduce over the results of blocks; the cut axis is both.
         self._inside = tuple([axis for axis in axes if axis >= self._cut])
         self._across = tuple([axis for axis in axes if axis <= self._cut])
-        self._axes = tuple([axis - self._cut + 2 for axis in self._inside])  # of ``_rows``
-        self._parts: Any = None  # what the blocks give
+        self._axes = tuple([axis - self._cut + 2 for axis in self._inside])  # in ``_rows``
+        self._parts: Any = None  # the results of the blocks, while a run is under way
         self._parts_shape = [1 if i in self._inside else n for i, n in enumerate(shape)]
         if self._cut in self._inside:
             self._parts_shape[self._cut] = -(-shape[self._cut] // self._each)
-        # Of an operand that is converted on the way NumPy adds up as much as it converts at a time.
+        # NumPy converts an operand of another dtype in pieces, and adds up each piece by itself: then
+        # the bits would depend on the blocks of the call.
         plain = x.dtype == kept.dtype or kept.dtype.kind in "biu"
         self._side_by_side = plain and x.flags.c_contiguous
 
@@ -215,7 +222,7 @@ class Reduction(Blockwise):
         self.finish()
 
     def begin(self) -> None:
-        """Make ready to reduce blocks."""
+        """Prepare the array into which the blocks are reduced."""
         if not self._inside:
             self._parts = self.arrays[0]
         elif not self._across:
@@ -233,7 +240,7 @@ class Reduction(Blockwise):
             self._ufunc.reduce(x, self._inside, None, self._parts[tuple(at)], keepdims=True)
 
     def finish(self) -> None:
-        """Join what the blocks gave, in their order."""
+        """Join the results of the blocks, in their order."""
         if self._across or not self._inside:
             self._ufunc.reduce(self._parts, self._across, None, self._kept, keepdims=True)
         self._parts = None
@@ -241,12 +248,16 @@ class Reduction(Blockwise):
             self._last()
 
     def _rows(self, threads: int) -> list[tuple[Any, Any]]:
-        """The blocks, side by side along two axes more, each with its place; in some parts for threads."""
+        """Return pairs of an operand part and its target, each with two more axes of blocks.
+
+        There is one pair for all full blocks and one for the shorter last ones; for several threads
+        each is cut into more pairs.
+        """
         x, parts, cut, each = self.arrays[0], self._parts, self._cut, self._each
         outer, length, inner = prod(x.shape[:cut]), x.shape[cut], x.shape[cut + 1 :]
         rest, kept = length % each, parts.shape[cut + 1 :]
         joined = cut in self._inside
-        if not rest:  # which costs as little as it can
+        if not rest:  # the usual case, kept short
             target = parts.reshape(outer, -1, 1 if joined else each, *kept)
             rows = [(x.reshape(outer, -1, each, *inner), target)]
         else:
@@ -267,7 +278,7 @@ class Reduction(Blockwise):
 
 
 def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
-    """These two in parts along the longer one of their first two axes."""
+    """Yield these two in parts along the longer one of their first two axes."""
     axis = 0 if source.shape[0] > source.shape[1] else 1
     length = source.shape[axis]
     count = min(length, -(-source.size // (settings.block * LARGER)))
@@ -277,9 +288,10 @@ def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class _Pass:
-    """One pass over arrays of one shape: of each block what several steps compute.
+    """One pass over arrays of one shape that computes several steps, block by block.
 
-    It knows kernels and arrays, and of the steps only reductions, so that a step may keep it.
+    An ``Elementwise`` step keeps its pass. So a pass refers to kernels and arrays, and not to these
+    steps: there would be cycles of references, which keep large arrays alive.
     """
 
     __slots__ = (
@@ -296,7 +308,7 @@ class _Pass:
         arrays = {id(one): one for step in steps for one in step.arrays}
         place = {key: i for i, key in enumerate(arrays)}
         self._arrays = list(arrays.values())
-        # Arrays of which a block has a part; whether they have the shape of all.
+        # The arrays that are cut, with their places, and whether they have the full shape.
         self._cut = [
             (i, one, one.shape == shape)
             for i, one in enumerate(self._arrays)
@@ -313,10 +325,9 @@ class _Pass:
         ]
 
     def run(self, size: int, threads: int, stopped: Callable[[], bool] | None = None) -> bool:
-        """Compute it, by blocks of this size; whether that was done for all steps.
+        """Compute the steps by blocks of this size. Return whether all of them were computed.
 
-        `stopped` is asked before each block. Once it says yes, only the first step is computed to its
-        end.
+        `stopped` is called before each block. Once it returns true, only the first step is completed.
         """
         kernels, reductions = self._kernels, self._reductions
 
@@ -335,7 +346,7 @@ class _Pass:
 
         for step, _ in reductions:
             step.begin()
-        # Those of a reduction stay the same whatever the threads: its bits depend on them.
+        # The bits of a reduction depend on its blocks, so these must not depend on the threads.
         for_each(compute, blocks(self._shape, size, 1 if reductions else threads), threads)
         for step, _ in reductions:
             step.finish()
@@ -345,17 +356,19 @@ class _Pass:
 class Strip:
     """Steps of one shape that are computed together.
 
-    In a plan that is done in the turn of the first of them, and the others then find their work done.
-    Where all of it is not worth a second thread, the arrays stay in the cache from one step to the next,
-    and each step is computed in its turn: that takes fewer calls. If one of them raises, which shows only
-    in some block, each is computed where it stands, and it raises there.
+    A plan calls the ``Turn`` of each step. The first turn computes all steps, and the others find their
+    work done. If the whole work is not worth a second thread, the arrays are small enough to stay in
+    the cache from one step to the next, and each turn computes its own step, which takes fewer calls.
+    If a step raises in some block, each step is computed again in its own turn, so that the right one
+    raises.
 
     Parameters
     ----------
     steps
-        In an order in which they can be computed; none reads what a reduction among them gives.
+        The steps in an order in which they can be computed; none reads the result of a reduction among
+        them.
     stopped
-        Asked before each block. Once it says yes, only the first step is computed to its end.
+        Called before each block. Once it returns true, only the first step is completed.
     """
 
     __slots__ = ("_done", "_effort", "_pass", "_stopped", "steps")
@@ -367,10 +380,10 @@ class Strip:
         self._effort = _effort(steps)
         self._stopped = stopped
         self._done = False
-        self._pass: _Pass | None = None  # of these steps; others may take their places
+        self._pass: _Pass | None = None  # for these steps; void when one is replaced
 
     def first(self) -> None:
-        """Compute all of them, or the first."""
+        """Compute all steps together, or only the first one."""
         self._done = False
         if self._effort < settings.effort:
             self.steps[0]()
@@ -380,24 +393,24 @@ class Strip:
                 self._pass = _Pass(self.steps)
             self._done = self._pass.run(settings.block, _threads(self._effort), self._stopped)
             return
-        except Exception:  # said again where it belongs
+        except Exception:  # raised again in the turn of the step that it belongs to
             pass
         self.steps[0]()
 
     def next(self, i: int) -> None:
-        """Compute one of the others, if that is still to be done."""
+        """Compute step `i` unless the first turn has done so."""
         if not self._done:
             self.steps[i]()
 
     def replace(self, i: int, step: Blockwise) -> None:
-        """Let another step of the same kind and shape take a place."""
+        """Replace step `i` by another one of the same kind and shape."""
         self.steps[i] = step
         self._effort = _effort(self.steps)
         self._pass = None
 
 
 class Turn:
-    """The turn of one step of a strip."""
+    """One step of a strip, as a plan calls it."""
 
     __slots__ = ("_place", "strip")
 
@@ -412,7 +425,7 @@ class Turn:
             self.strip.first()
 
     def becomes(self, step: Callable[[], object]) -> bool:
-        """Let another step take this turn, if it is of the same kind and shape; whether it is."""
+        """Let `step` take this turn if it has the same kind and shape. Return whether it has."""
         former = self.strip.steps[self._place]
         if not isinstance(step, Elementwise | Reduction) or type(step) is not type(former):
             return False
@@ -423,10 +436,10 @@ class Turn:
 
 
 def _effort(steps: Sequence[Blockwise]) -> float:
-    """How much work these steps are, in elements times the cost of their kernels."""
+    """Return the work of these steps: elements times the cost of their kernels."""
     return sum([step.cost * step.arrays[-1].size for step in steps])
 
 
 def _threads(effort: float) -> int:
-    """How many threads so much work is worth."""
+    """Return the number of threads for so much work: all of them, or one if it is too little."""
     return get_num_threads() if effort >= settings.effort else 1

@@ -13,24 +13,25 @@ from reactgrad.backend.blocks import _jobs
 
 T = TypeVar("T")
 
-# The first that is set counts; the second is that of OpenMP, which BLAS libraries follow, too.
+# The first one that is set counts. The second is that of OpenMP, which BLAS libraries follow, too.
 VARIABLES = ("REACTGRAD_NUM_THREADS", "OMP_NUM_THREADS")
 
 _count: int | None = None
 
 
 class ThreadCountError(ReactgradError, ValueError):
-    """A number of threads that cannot be."""
+    """A number of threads that is no positive integer."""
 
 
 def get_num_threads() -> int:
-    """How many threads compute the blocks of large arrays.
+    """Return the number of threads that compute the blocks of large arrays.
 
     Returns
     -------
     int
-        What was set last. At first the environment variable ``REACTGRAD_NUM_THREADS``, else
-        ``OMP_NUM_THREADS``, else the number of processors that this process may use.
+        The number that was set last. Before the first time: the environment variable
+        ``REACTGRAD_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of processors that this
+        process may use.
 
     Examples
     --------
@@ -48,20 +49,20 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(count: int) -> None:
-    """Let large arrays be computed by so many threads, the calling one among them.
+    """Set the number of threads that compute large arrays, the calling one among them.
 
     No result depends on it: each element is computed in the same way, and partial sums are added in
-    the same order. The threads of the BLAS library, which computes matrix products, are its own.
+    the same order. The BLAS library, which computes matrix products, has threads of its own.
 
     Parameters
     ----------
     count : int
-        At least 1, which means: by the calling thread alone.
+        1 or more; 1 computes in the calling thread alone.
 
     Raises
     ------
     ThreadCountError
-        If it is no positive integer.
+        If `count` is no positive integer.
 
     Examples
     --------
@@ -96,29 +97,29 @@ def _count_by_environment() -> int:
             )
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # macOS and Windows lack it
         return os.cpu_count() or 1
 
 
 def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> None:
-    """Call `work` with each of these items, on up to so many threads; raise the first error.
+    """Call `work` with each of these items, on up to `threads` threads; raise the first error.
 
-    When it ends, also by an error, no call is under way any more. Calls see the context variables of
-    the caller, such as ``numpy.errstate``.
+    When this call ends, also by an error, no call of `work` is under way. Calls see the context
+    variables of the caller, such as ``numpy.errstate``.
     """
     helpers = min(threads, len(items)) - 1
     if helpers < 1:
         for item in items:
             work(item)
         return
-    left = iter(items)  # each item is taken by one thread
+    left = iter(items)  # shared: the iterator gives each item to one thread only
 
     def take() -> None:
         try:
             for item in left:
                 work(item)
         except BaseException:
-            deque(left, maxlen=0)  # nobody begins another one
+            deque(left, maxlen=0)  # use the iterator up, so that no thread begins another item
             raise
 
     others: list[_jobs.Job] = []
@@ -133,14 +134,17 @@ def for_each(work: Callable[[T], object], items: Sequence[T], threads: int) -> N
 
 
 def _await(others: Iterable[_jobs.Job], left: Iterator[Any]) -> None:
-    """Come back when none of these is at work: what they write into may be gone afterwards."""
+    """Wait until none of these jobs is at work, even through interrupts; then raise the interrupt.
+
+    The jobs write into arrays that the caller may release or reuse afterwards.
+    """
     interrupt: BaseException | None = None
     for other in others:
         while True:
             try:
                 other.end()
                 break
-            except BaseException as error:  # of this thread: somebody pressed Ctrl-C
+            except BaseException as error:  # raised in this thread by Ctrl-C
                 deque(left, maxlen=0)
                 interrupt = error
     if interrupt is not None:

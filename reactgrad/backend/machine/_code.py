@@ -1,6 +1,6 @@
-"""The code of the register machine: rows of addresses, an instruction each.
+"""The code of the register machine: one row of 64-bit numbers for each instruction.
 
-A row is as long as its loop has operands.
+The length of a row depends on the number of its operands.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from functools import cache
 from struct import Struct
 from typing import Final
 
-# A row: how many operands, the result last; the loop, the last of its arguments, how many elements;
-# how many bytes of the result it writes; the operands' addresses; their steps in bytes.
+# A row: the number of operands, the result included; the address of the loop; the loop's last argument;
+# the number of elements; the number of bytes of the result that it writes; the addresses of the operands,
+# the result last; the distance in bytes from one element to the next, for each operand.
 OPERANDS, LOOP, DATA, SIZE, EXTENT, HEAD = range(6)
 
 
@@ -28,13 +29,16 @@ def row(
     steps: Sequence[int],
     extent: int = 1,
 ) -> bytes:
-    """An instruction; `extent` is needed where a result does not take a step for each element."""
+    """Return the bytes of an instruction.
+
+    The extent of a result is its size times its step; `extent` gives it where the step is 0.
+    """
     count, extent = len(addresses), max(size * steps[-1], extent)
     return _struct(count).pack(count, function, data, size, extent, *addresses, *steps)
 
 
 def rows(code: Sequence[int]) -> list[list[int]]:
-    """The instructions of a code."""
+    """Return the instructions of a code, each as a list of its numbers."""
     found: list[list[int]] = []
     at = 0
     while at < len(code):
@@ -44,5 +48,6 @@ def rows(code: Sequence[int]) -> list[list[int]]:
     return found
 
 
-# In place of a loop: copy where a mask holds, elements of as many bytes as the second number says.
+# In place of a loop's address: copy the elements where a mask is true. The loop's last argument is then the
+# number of bytes of an element.
 MASKED_COPY: Final = 0

@@ -1,6 +1,6 @@
-"""Ops that have compiled loops of their own (``_erf_loops``), which graphs with ``jit`` use.
+"""Binders for ops that have compiled loops of their own (``_erf_loops``), for graphs with ``jit``.
 
-A loop gives the bits of the kernel in whose place it is.
+A loop gives the same bits as the kernel that it replaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reactgrad.backend.blocks._strips import Elementwise, is_large
 from reactgrad.backend.machine._loop_call import LoopCall, loop_call
 from reactgrad.backend.machine._loops import address_of, find_loop
 
-# Of one element, beside that of an addition in the cache.
+# The cost of one element, in additions in the cache.
 _COST: Final = 8.0
 
 
@@ -31,13 +31,13 @@ def _bind(
 
 
 def _loop_call(name: str, x: Any, out: Any) -> LoopCall | None:
-    """The call of the loop; ``None`` for arrays that do not lie as it takes them."""
-    from reactgrad.backend.machine._erf_loops import address  # here, since it needs numba
+    """Return the call of the loop, or ``None`` if the arrays have a layout that it cannot take."""
+    from reactgrad.backend.machine._erf_loops import address  # imported late: it needs numba
 
     loop, exp = address(name, out.dtype.char), _exp_loop()
     if loop is None or exp is None or type(x) is not np.ndarray or x.shape != out.shape:
         return None
-    if x.size > 1 and not any(x.strides):  # one element in memory, which a loop would go beyond
+    if x.size > 1 and not any(x.strides):  # one element in memory: the loop would read beyond it
         return None
     return loop_call(loop, [x, out], address_of(exp))
 
@@ -52,7 +52,7 @@ def _compute(name: str, x: Any, out: Any) -> None:
 
 @cache
 def _exp_loop() -> np.ndarray[Any, Any] | None:
-    """Where NumPy's loop for exponentials lies, and the last of its arguments."""
+    """Return an array of the address of NumPy's loop for exponentials and the loop's last argument."""
     loop = find_loop(np.exp, "dd")
     return None if loop is None else np.array(loop, np.int64)
 

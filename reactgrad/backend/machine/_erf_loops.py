@@ -1,9 +1,10 @@
-"""The kernels of ``_erf`` as compiled loops, for graphs with ``jit``: the same bits in one pass.
+"""The kernels of ``numpy._erf`` as compiled loops, for graphs with ``jit``: the same bits in one pass.
 
-Imported only where it is used: it needs numba, which compiles what is used once and keeps that on disk.
-Formulas, ranges and the order of operations are those of ``_erf``; exponentials are computed by NumPy's
-own loop, a stretch of elements at a time. On disk a loop belongs to this file: whoever changes coefficients in
-``_erf`` saves this one, too.
+This module needs numba, and so is imported only where it is used. Numba compiles each loop when it is first
+used, and keeps it on disk until this file changes: if coefficients in ``_erf`` change, save this file, too.
+
+Formulas, ranges and the order of operations are those of ``_erf``. Exponentials are computed by NumPy's own
+loop, for a stretch of elements at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numba import cfunc, njit, types
 from reactgrad.backend.machine._machine import call_loop, read_64
 from reactgrad.backend.numpy import _erf
 
-# Elements of a stretch: what is known of them stays in the nearest cache.
+# The number of elements of a stretch: all intermediate results for them stay in the first-level cache.
 _STRETCH: Final = 256
 
 
@@ -27,7 +28,7 @@ def _compile(function: Any) -> Any:
 
 
 def _coefficients(ratio: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Of numerator and denominator, the highest power first."""
+    """Return the coefficients of numerator and denominator, the highest power first."""
     return tuple(map(float, ratio.numerator)), (1.0, *map(float, ratio.denominator))
 
 
@@ -53,9 +54,10 @@ def _divide(ratio: Any, z: Any) -> Any:
 
 @_compile
 def _exp(numbers: Any, row: Any, size: int, loop: int) -> None:
-    """Replace the first of `numbers` by their exponentials; `row` has room for the arguments of a loop.
+    """Replace the first `size` of `numbers` by their exponentials; `row` holds the loop's arguments.
 
-    Both belong to the caller, since an array is freed as soon as nothing but its address is used.
+    The caller must own both arrays: numba frees an array made here after its last use, and does not
+    count the use of its address.
     """
     row[0] = row[1] = numbers.ctypes.data
     row[2], row[3], row[4] = size, 8, 8
@@ -76,7 +78,7 @@ def _tail(
     rate: float,
     scale: float,
 ) -> None:
-    """The function on its small side at the first `found` of `places`, where z is large."""
+    """Write the function on its small side at the first `found` of `places`, where z is large."""
     for k in range(found):
         one = min(z[places[k]], 40.0)
         high = np.float64(np.float32(one))
@@ -93,7 +95,7 @@ def _tail(
 def _upper(
     args: Any, count: int, loop: int, rate: float, near: Any, scale: float, rises: bool
 ) -> None:
-    """What ``erfc`` and ``norm_cdf`` share; `rises` is whether the left side is the small one."""
+    """Compute ``norm_cdf`` if `rises`, small on the left, or else ``erfc``, small on the right."""
     x, out = args[0], args[1]
     z, small, exponents = np.empty(_STRETCH), np.empty(_STRETCH), np.empty(_STRETCH)
     places, parts, row = np.empty(_STRETCH, np.int64), np.empty(2 * _STRETCH), np.empty(5, np.int64)
@@ -167,7 +169,7 @@ _LOOPS: Final = {"norm_cdf": _norm_cdf, "erfc": _erfc, "erf": _erf_each}
 
 @cache
 def address(name: str, dtype: str) -> int | None:
-    """Where the loop of this name for floats of a dtype begins; ``None`` if there is none."""
+    """Return the address of the loop of this name for floats of a dtype; ``None`` if there is none."""
     of = {"d": types.float64, "f": types.float32}.get(dtype)
     if of is None:
         return None

@@ -1,9 +1,9 @@
-"""Bound steps as instructions of the register machine: rows of addresses.
+"""Bound steps as instructions of the register machine.
 
-An instruction is one call of a loop of NumPy's (``_loops``) with the arguments that NumPy itself would
-give it, or of a loop of an op's own (``_loop_call``), so the machine computes the same bits as the
-step. Its operands lie where the step's lie: an instruction holds as long as the step that it was read
-from.
+An instruction is one call of a loop of NumPy's (``_loops``), with the arguments that NumPy itself would
+pass, or of a loop of the op's own (``_loop_call``). So the machine computes the same bits as the step.
+An instruction holds the addresses of the step's arrays: it is valid only while the step keeps these
+alive.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from reactgrad.backend.machine._loop_call import LoopCall
 from reactgrad.backend.machine._loops import address_of, find_loop
 from reactgrad.backend.numpy._in_turn import InTurn
 
-# Steps on more elements gain nothing: their calls cost more than their number.
+# Steps on more elements gain nothing: the time goes into the elements, not into the call.
 MOST_ELEMENTS: Final = 8192
 
-_UNREAD: Final[Any] = object()
+_UNREAD: Final[Any] = object()  # for steps whose instructions were not asked for yet
 
+# From these a sum begins. They live as long as the module, since instructions hold their addresses.
 _ZEROS: Final = {one: np.zeros(1, one) for one in ("f", "d")}
 
 
 def instructions(step: Callable[[], object] | None) -> bytes | None:
-    """The rows that do what `step` does; ``None`` if no loop does."""
+    """Return the instructions that do what `step` does; ``None`` if no loop does it.
+
+    They are remembered as an attribute of the step.
+    """
     if type(step) is LoopCall:
         return step.code
     if type(step) is not partial and type(step) is not InTurn:
@@ -78,7 +82,10 @@ def _copy(out: Any, source: Any, casting: str = "same_kind", where: Any = None) 
 
 
 def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | None:
-    """A sum of all elements: NumPy's own loop with a result that stays where it is, from zero on."""
+    """Return the instructions for a sum of all elements: copy a zero, then add each element to it.
+
+    The addition is NumPy's own loop, with a step of 0 for the result.
+    """
     terms, total = _operands(x), _operands(out.reshape(-1))
     if terms is None or total is None or out.size != 1:
         return None
@@ -94,11 +101,12 @@ def _sum(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> bytes | Non
 
 
 def _dot(x: Any, y: Any, out: Any) -> bytes | None:
-    """The dot product of two vectors: one turn of a generalized ufunc's loop around NumPy's own.
+    """Return the instruction for the dot product of two vectors: the loop of a generalized ufunc.
 
-    Such a loop reads how many turns there are and how long the vectors are, and behind the steps from turn
-    to turn those from element to element. They stand here where other rows have the size, the extent, and
-    steps of operands of their own; the last one is 0, so that no thread takes this for elements to share.
+    Such a loop reads the number of products (1 here) and the length of the vectors, then the steps from
+    product to product, then the steps from element to element. These numbers take the places that size,
+    extent and steps have in other rows; the row has six operands to make room for them. The last step is 0,
+    so that no thread takes the row for one whose elements may be shared.
     """
     operands = _operands(x, y, y) if out.ndim == 0 and x.ndim == 1 else None
     dtypes = x.dtype.char + y.dtype.char + out.dtype.char
@@ -117,7 +125,7 @@ def _row(function: int, data: int, size: int, operands: list[_Operand]) -> bytes
 
 
 class _Operand(NamedTuple):
-    """How a loop takes an array."""
+    """An array as an operand of a loop."""
 
     dtype: str
     address: int
@@ -125,7 +133,11 @@ class _Operand(NamedTuple):
 
 
 def _operands(*arrays: Any) -> list[_Operand] | None:
-    """Arrays as a loop takes them that goes through the elements of the last one in its order."""
+    """Return arrays as operands of one loop over the elements of the last one, in C order.
+
+    ``None`` if an array is not aligned or has elements that one step does not reach, or if there are no
+    or too many elements.
+    """
     out = arrays[-1]
     if type(out) is not np.ndarray:
         return None

@@ -1,8 +1,8 @@
-"""Calls of compiled loops that are not NumPy's: what ops of small arrays are made of under ``jit``.
+"""Calls of compiled loops that are not NumPy's, for ops with binders of kind ``"jit"``.
 
-Such a loop has the form of those inside of ufuncs, ``loop(args, dimensions, steps, data)``: the addresses
-of its operands, the result last; how many elements; how many bytes lie between those of each operand;
-one number of the op's own.
+Such a loop has the form of those inside ufuncs, ``loop(args, dimensions, steps, data)``: the addresses of
+its operands, the result last; the number of elements; for each operand the bytes from one element to the
+next; one number of the op's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reactgrad.backend.machine._loops import address_of
 
 
 class Whole(NamedTuple):
-    """An operand of which a loop takes all, not one element for each of the others'."""
+    """An operand that a loop gets as a whole, not element by element beside the other operands."""
 
     array: Any
 
@@ -31,40 +31,42 @@ class LoopCall:
         self, play: Callable[[int, int], None], operands: Sequence[Any], code: bytes
     ) -> None:
         self._play = play
-        self._operands = operands  # which keep alive what lies at the addresses
+        self._operands = operands  # they keep the arrays at the addresses alive
         self.code = code
 
     def __call__(self) -> None:
         code = self.code
+        # The code is read where the bytes object itself holds it, without a copy or a buffer.
         address = id(code) + _BYTES
         self._play(address, address + len(code))
 
 
-# From the beginning of an object to its bytes, of which the last one is a zero that ends them.
+# The offset of the contents in a bytes object of CPython; the basic size counts the final zero byte, too.
 _BYTES: Final = bytes.__basicsize__ - 1
 
 
 def loop_call(loop: int, operands: Sequence[Any], data: int = 0) -> LoopCall | None:
-    """A step that calls a compiled loop; ``None`` if the operands do not lie as it takes them.
+    """Return a step that calls a compiled loop, or ``None`` if the loop cannot take these operands.
 
     Parameters
     ----------
     loop : int
         The address of a C function ``void loop(void **args, intptr_t *dimensions, intptr_t *steps,
-        intptr_t data)``, such as ``numba.cfunc`` makes. It is called for parts of the elements, too,
-        from several threads.
+        intptr_t data)``, such as ``numba.cfunc`` makes. It may also be called for parts of the
+        elements, from several threads.
     operands : sequence of array or Whole
-        The result is the last one. All have one dtype and lie in one piece. Those that are not
-        ``Whole`` have as many elements as the longest, or one, which is then taken for each.
+        The operands, the result last. All have one dtype and are contiguous. Those that are not
+        ``Whole`` have as many elements as the longest, or one, which is then used for all elements.
     data : int
         The last argument of the loop.
 
     Returns
     -------
     callable or None
-        For a binder of kind ``"jit"`` to return; ``None`` leaves the node to the kernel for NumPy.
+        The value for a binder of kind ``"jit"`` to return; ``None`` leaves the node to the kernel for
+        NumPy.
     """
-    from reactgrad.backend.machine._machine import play  # here, since it needs numba
+    from reactgrad.backend.machine._machine import play  # imported late: it needs numba
 
     last = operands[-1]
     result = last.array if type(last) is Whole else last

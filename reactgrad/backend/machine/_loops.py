@@ -1,8 +1,8 @@
-"""The compiled loops inside of NumPy's ufuncs, and the elements of arrays, by address.
+"""The addresses of the compiled loops inside NumPy's ufuncs, and of arrays.
 
-A ufunc is a table of C functions ``loop(args, dimensions, steps, data)``, one for each combination of
-dtypes. Its struct is part of NumPy's public C interface (``PyUFuncObject`` in ``numpy/ufuncobject.h``);
-what stands there is compared with what Python sees before it is believed.
+A ufunc has a table of C functions ``loop(args, dimensions, steps, data)``, one for each combination of
+dtypes. Its struct is part of NumPy's public C interface (``PyUFuncObject`` in ``numpy/ufuncobject.h``).
+Before an address is used, the struct is compared with what Python shows of the ufunc.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 from reactgrad.backend.numpy._numpy import UFUNCS
 
-# Of these dtypes no loop raises, or calls Python.
+# For these dtypes no loop raises, or calls Python.
 PLAIN = frozenset("fd?")
 
 _ELEMENTWISE = frozenset(getattr(np, name) for name in (*UFUNCS, "maximum", "minimum", "positive"))
 
-# Generalized ones, whose loops take the lengths of their operands, too; those of these dtypes raise nothing.
+# Generalized ufuncs, whose loops take the lengths of their operands, too; for these dtypes they do not raise.
 _OF_VECTORS = frozenset((np.vecdot,))
 
 
 class Loop(NamedTuple):
-    """Where a loop lies, and the last of its arguments."""
+    """The address of a loop, and the loop's last argument."""
 
     function: int
     data: int
@@ -49,12 +49,14 @@ class _UFunc(Structure):
 
 @lru_cache(4096)
 def find_loop(ufunc: np.ufunc, dtypes: str) -> Loop | None:
-    """The loop of an elementwise `ufunc`, or of ``np.vecdot``, for operands and result of these dtypes, if it has one.
+    """Return the loop of an elementwise `ufunc`, or of ``np.vecdot``, for these dtypes.
+
+    ``None`` if it has none without conversions.
 
     Parameters
     ----------
     ufunc
-        One of NumPy's with one result.
+        A ufunc of NumPy with one result.
     dtypes
         The characters of the dtypes, operands first.
 
@@ -90,8 +92,8 @@ _pointer_at = c_size_t.from_address
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Where the first element of `array` lies, ten times as fast as ``array.ctypes.data`` tells.
+    """Return the address of the first element of `array`, ten times as fast as ``array.ctypes.data``.
 
-    It is the first field of an array's public struct.
+    It is the first field after the head of an array's public struct.
     """
     return _pointer_at(id(array) + _HEAD).value

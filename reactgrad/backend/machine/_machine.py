@@ -1,6 +1,7 @@
-"""The register machine: one compiled loop for all graphs, over rows of addresses (``_instructions``).
+"""The register machine: one compiled loop that does the instructions of all graphs.
 
-Imported only where it is used: it needs numba, which compiles it once and keeps that on disk.
+This module needs numba, and so is imported only where it is used. Numba compiles it once, and keeps the
+result on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LOOP, DATA, SIZE, ADDRESSES = 8 * _code.LOOP, 8 * _code.DATA, 8 * _code.SIZE, 8 
 def call_loop(
     context: Any, function: Any, args: Any, dimensions: Any, steps: Any, data: Any
 ) -> Any:
-    """Call a loop of NumPy's; all arguments are addresses."""
+    """Call a loop of NumPy's form. All arguments are addresses; `data` may also be a number."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t] * 4)
@@ -88,7 +89,7 @@ def _copy_masked(args: int, steps: int, size: int, width: int) -> None:
 
 @njit("void(int64, int64)", nogil=True, cache=True)
 def play(row: int, end: int) -> None:
-    """Do the instructions from the address `row` to the address `end`."""
+    """Do the instructions that lie from the address `row` to the address `end`."""
     while row < end:
         count, loop, data = read_64(row), read_64(row + LOOP), read_64(row + DATA)
         args = row + ADDRESSES
@@ -102,8 +103,9 @@ def play(row: int, end: int) -> None:
 
 @njit("void(int64, int64, int64, int64)", nogil=True, cache=True)
 def play_part(row: int, end: int, first: int, last: int) -> None:
-    """Do the same for the elements from `first` to `last` only."""
+    """Do the same, but only for the elements from `first` up to, not including, `last`."""
     room = 8
+    # The arguments of this part: the shifted addresses, and in the last place the number of elements.
     own = np.empty(room + 1, np.int64)
     while row < end:
         count, loop, data = read_64(row), read_64(row + LOOP), read_64(row + DATA)

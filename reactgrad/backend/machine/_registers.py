@@ -1,8 +1,8 @@
 """Runs of small kernels as programs of the register machine.
 
-A NumPy call on a few elements costs some hundred nanoseconds, hardly any of them for the elements. The
-machine makes such calls at the cost of a C function's: it calls the same compiled loops with the same
-arguments (``_instructions``), so the bits do not depend on who makes the call.
+A NumPy call on a few elements takes some hundred nanoseconds, hardly any of them for the elements. The
+machine calls the same compiled loops with the same arguments (``_instructions``) at the cost of a C
+function call, and so computes the same bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reactgrad.backend.machine._stages import Stage, staged
 
 Step = Callable[[], object]
 
-# Fewer steps in a row than this cost less as calls of their own.
+# Fewer steps in a row than this take less time as single calls.
 FEWEST = 4
 
 # With fewer elements in a row than this, threads cost more than they save; parts begin at a multiple of
@@ -31,27 +31,28 @@ SHARED, PART = 500_000, 64
 
 
 class Machine(Protocol):
-    """The compiled loops; see ``_machine``."""
+    """The type of the module ``_machine``."""
 
     def play(self, row: int, end: int) -> None: ...
     def play_part(self, row: int, end: int, first: int, last: int) -> None: ...
 
 
 class Registers(NamedTuple):
-    """The machine of a graph, and how many threads may share what it does."""
+    """The machine of a graph, and the number of threads that may share its work."""
 
     machine: Machine
     threads: int
 
     def fused(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
-        """These steps, with programs in place of those in a row that the machine can do.
+        """Return these steps, with a program in place of each run of steps that the machine can do.
 
         Returns
         -------
         calls, first_slots
-            What to call, and for each call the slot of its first step.
+            The calls to make, and for each call the slot of its first step.
         """
         codes = [instructions(step) for step in steps]
+        # A step without instructions ends a run, and is called by itself after it.
         ends = [i for i, code in enumerate(codes) if code is None]
         calls: list[Step] = []
         first_slots: list[int] = []
@@ -68,12 +69,12 @@ class Registers(NamedTuple):
 
 
 class Program:
-    """Instructions that are done by one call."""
+    """A run of steps as instructions that one call does."""
 
     __slots__ = ("_code", "_steps", "play")
 
     def __init__(self, registers: Registers, steps: list[Step], code: bytes) -> None:
-        self._steps = steps  # which keep alive what lies at the addresses
+        self._steps = steps  # they keep the arrays at the addresses alive
         self._code: list[Any] = []
         self.play: Callable[[], object]
         numbers = np.frombuffer(code, np.int64)
@@ -95,7 +96,7 @@ class Program:
         return partial(for_each, _call, parts, registers.threads)
 
     def _place(self, code: np.ndarray[Any, Any]) -> tuple[int, int]:
-        """Where a code begins and ends, which is kept alive."""
+        """Return the addresses at which a code begins and ends, and keep it alive."""
         self._code.append(code)
         address = address_of(code)
         return address, address + code.nbytes
@@ -114,7 +115,7 @@ def _in_turn(calls: list[Callable[[], object]]) -> None:
 
 
 def find_machine() -> Machine | None:
-    """The compiled loops; ``None`` where there is no numba."""
+    """Return the machine, or ``None`` if numba is not installed."""
     try:
         return _imported()
     except ImportError:
@@ -123,6 +124,7 @@ def find_machine() -> Machine | None:
 
 @cache
 def _imported() -> Machine:
+    # Importing `_compiled` registers the binders of its ops.
     from reactgrad.backend.machine import _compiled as _compiled
     from reactgrad.backend.machine import _machine
 

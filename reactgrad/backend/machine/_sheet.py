@@ -1,4 +1,4 @@
-"""Calls of compiled loops without nodes: for what is computed once, and a graph would forget at once."""
+"""Calls of compiled loops without nodes, for rows that are computed once and need no versions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from reactgrad.backend.blocks._threads import for_each, get_num_threads
 from reactgrad.backend.machine._code import HEAD
 from reactgrad.backend.machine._loops import address_of
 
-# So many elements of a row are computed by all calls before the next ones: what one call writes is
-# still in the cache when another one reads it.
+# All calls compute so many elements of their rows before any computes the next ones: what one call
+# writes is still in the cache when another one reads it.
 PART: Final = 256
 
 # With fewer elements in all calls together threads cost more than they save.
@@ -23,7 +23,7 @@ _ITEM: Final = np.dtype(np.float64).itemsize
 
 
 class Row(NamedTuple):
-    """A value, where it lies, and how many bytes from one element to the next: none if there is but one."""
+    """An array, its address, and the bytes from one element to the next: 0 for a single element."""
 
     array: np.ndarray[Any, Any]
     address: int
@@ -33,15 +33,16 @@ class Row(NamedTuple):
 class Sheet:
     """Rows of one length, and calls of compiled loops that compute rows from rows.
 
-    The register machine without a graph: no versions, no plans, nothing that is stale. Each call
-    computes each place of its result from the same place of its operands, so parts of the rows are
-    computed one after the other, on several threads (``rg.set_num_threads``), with the same bits. A row
-    lives as long as somebody holds it. Several threads may not use one sheet at once.
+    This is the register machine without a graph: there are no versions, no plans, nothing is stale.
+    Each call computes each element of its result from the elements at the same place of its operands.
+    So parts of the rows can be computed one after the other, or on several threads
+    (``rg.set_num_threads``), with the same bits. A sheet keeps only the rows of calls that were not
+    made yet. Only one thread may use a sheet at a time.
 
     Parameters
     ----------
     size : int
-        How many float64 elements a row has.
+        The number of float64 elements of a row.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Sheet:
         self.forget()
 
     def row(self, values: Any = None) -> Row:
-        """A new row, with these values or with any."""
+        """Return a new row with these values, or without set elements."""
         array = np.empty(self.size)
         if values is not None:
             array[...] = values
@@ -68,19 +69,21 @@ class Sheet:
     def call(
         self, loop: int, operands: Iterable[Row], numbers: Sequence[float], out: Row, data: int = 0
     ) -> None:
-        """Let a loop compute `out`, when this is played.
+        """Add a call of a loop that computes `out` at the next ``play``.
 
         Parameters
         ----------
         loop : int
-            As for ``loop_call``: ``void loop(void **args, intptr_t *dimensions, intptr_t *steps,
-            intptr_t data)``. Each element of the result follows from those at its place.
+            The address of a function as for ``loop_call``: ``void loop(void **args, intptr_t
+            *dimensions, intptr_t *steps, intptr_t data)``. It computes each element of the result
+            from those at the same place.
         operands : iterable of Row
-            What it reads: rows of this sheet, and of one element.
+            The rows that the loop reads: rows of this sheet, and rows of one element.
         numbers : sequence of float
-            Behind the operands it is given these together, as by ``Whole``; none if there are none.
+            Numbers that the loop gets as one more operand after these, as a whole (see ``Whole``);
+            without numbers there is no such operand.
         out : Row
-            The last operand; none of the others.
+            The row of the result, passed as the last operand. It may not be one of the others.
         data : int
             The last argument of the loop.
         """
@@ -90,21 +93,23 @@ class Sheet:
         try:
             if numbers:
                 count += 1
+                # The numbers get their address in `play`, where the list becomes an array.
                 self._patches.append(len(words) + HEAD + count - 2)
                 addresses = *addresses[:-1], len(self._numbers) * _ITEM, addresses[-1]
                 steps = *steps[:-1], 0, steps[-1]
                 self._numbers += numbers
-            # As ``_code.row`` would write it, but for where the numbers will lie.
+            # The same words as ``_code.row`` packs, except for the address of the numbers.
             words += count, loop, data, self.size, self._extent, *addresses, *steps
             self._rows.append(rows)
-        except BaseException:  # an interrupt: half a call would be played as something else
+        except BaseException:  # after an interrupt half a call would be read as another one
             self.forget()
             raise
 
     def play(self) -> None:
         """Make the calls, in their order, and forget them."""
-        from reactgrad.backend.machine._machine import play_part  # here, since it needs numba
+        from reactgrad.backend.machine._machine import play_part  # imported late: it needs numba
 
+        # Local variables keep the rows, the numbers and the code alive until the last call was made.
         rows, size = self._rows, self.size
         numbers = np.array(self._numbers, np.float64)
         code = np.array(self._words, np.int64)
@@ -116,11 +121,11 @@ class Sheet:
         for_each(play, [(at, min(at + PART, size)) for at in range(0, size, PART)], threads)
 
     def forget(self) -> None:
-        """Make none of the calls that were not yet made."""
+        """Drop all calls that were not made yet."""
         self._words: list[int] = []
         self._numbers: list[float] = []
-        self._patches: list[int] = []  # which words tell where numbers lie
-        self._rows: list[list[Row]] = []  # which keep alive what lies at the addresses
+        self._patches: list[int] = []  # the words that become addresses of numbers
+        self._rows: list[list[Row]] = []  # they keep the arrays at the addresses alive
 
 
 def _play(play_part: Any, row: int, end: int, part: tuple[int, int]) -> None:

@@ -1,9 +1,10 @@
-"""Instructions in an order in which several threads may share their elements.
+"""An order of instructions in which several threads may share their elements.
 
-A *wide* instruction computes each element of its result from the elements at the same place, so parts
-of it may be computed by different threads, each of which goes on with its part. All others are
-*narrow*: sums, and instructions of another width. Wide and narrow ones take turns, in stages; whoever
-needs more of a result than its own part waits for a later stage.
+A *wide* instruction computes each element of its result from the elements at the same place. So
+different threads may compute parts of it, and each may go on to the next wide instruction with its own
+part. All other instructions are *narrow*: sums, and those of another number of elements. Stages of wide
+and of narrow instructions take turns, and all threads wait between them. An instruction that needs more
+of a result than the thread's own part belongs to a later stage than that result.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ WIDE: Final = 0  # stages of wide instructions are even, those of narrow ones od
 
 
 class Stage(NamedTuple):
-    """Rows that are played in turn, and how many elements each computes if threads may share these, else 0."""
+    """Instructions to do in this order, and their width.
+
+    The width is the number of elements of each instruction if threads may share them, and otherwise 0.
+    """
 
     rows: list[list[int]]
     width: int
 
 
 class _Written:
-    """A buffer that some instruction writes."""
+    """A buffer that an instruction writes: its end, its step, the stage that wrote it last."""
 
     __slots__ = ("end", "read", "stage", "step")
 
@@ -34,11 +38,12 @@ class _Written:
         self.end = end
         self.step = step
         self.stage = stage
-        self.read = stage  # nobody may write it again before this stage
+        self.read = stage  # it may not be written again before this stage
 
 
 def staged(rows: Sequence[list[int]]) -> list[Stage]:
-    """Bring instructions into an order of stages, in which each has its operands as before."""
+    """Sort instructions into stages such that each still finds its operands as in the given order."""
+    # The width is the number of elements on which the instructions do the most work together.
     work: Counter[int] = Counter()
     for row in rows:
         work[row[SIZE]] += row[SIZE]
@@ -47,6 +52,7 @@ def staged(rows: Sequence[list[int]]) -> list[Stage]:
     begins: list[int] = []
     stages: dict[int, list[list[int]]] = {}
 
+    # Buffers by their first address, in order: operands may begin inside of one that was written.
     def buffer_at(address: int) -> tuple[int, _Written | None]:
         place = bisect_right(begins, address) - 1
         if place >= 0 and address < buffers[begins[place]].end:
@@ -64,7 +70,7 @@ def staged(rows: Sequence[list[int]]) -> list[Stage]:
             begin, buffer = buffer_at(address)
             if buffer is None:
                 continue
-            # A thread has computed itself what it needs of this, or nobody shares either.
+            # True if a thread needs only what it has computed itself, or if no thread shares this one.
             own = kind != WIDE or (address == begin and each == buffer.step)
             stage = max(stage, _from(buffer.stage, kind, own))
             found.append((buffer, own))
@@ -82,7 +88,10 @@ def staged(rows: Sequence[list[int]]) -> list[Stage]:
 
 
 def _from(stage: int, kind: int, own: bool) -> int:
-    """The first stage of a kind for what needs something of `stage`; the same one, if it may."""
+    """Return the first stage of a kind for an instruction that depends on one of `stage`.
+
+    It is the same stage if that has the kind, and the instruction needs only the thread's `own` part.
+    """
     if stage % 2 == kind:
         return stage if own else stage + 2
     return stage + 1

@@ -1,1 +1,9 @@
-"""Kernels on NumPy arrays."""
+"""Kernels on NumPy arrays, in the calling thread.
+
+- ``_numpy``: the kernels of most ops, also for libraries that mirror NumPy (CuPy).
+- ``_erf``: error function and normal distribution, accurate in the tails.
+- ``_in_turn``: steps that are several calls, and plans that make these calls one by one.
+- ``_stretched``: operands in the shape in which NumPy broadcasts them fastest.
+
+Large arrays are computed block by block, by the same kernels; see ``backend.blocks``.
+"""

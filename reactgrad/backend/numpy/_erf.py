@@ -1,28 +1,29 @@
 """Error function, its complement and the normal distribution function, in NumPy alone.
 
-Why own kernels: NumPy has no ``erf``, SciPy is not a dependency of the core, and ``math.erf`` works
-on one number at a time. Each kernel writes ``f(x)`` into an ``out`` of the same shape and dtype
-(float32 or float64) that does not overlap ``x``; it emits no warning and keeps no state.
+NumPy has no ``erf``, SciPy is not a dependency of the core, and ``math.erf`` takes one number at a
+time: hence these kernels. Each writes ``f(x)`` into an ``out`` of the same shape and dtype (float32
+or float64) that does not overlap ``x``; it emits no warning and keeps no state.
 
 Accuracy: in float64 the largest errors seen against 40-digit values are 8e-16 absolute and 3e-15
-relative, both far tails included, down to the smallest normal number. A subnormal result is good to
-a few of its last places. float32 is computed in float64 and rounded once.
+relative, both far tails included, down to the smallest normal number. A subnormal result is right
+except for a few units in its last place. float32 is computed in float64 and rounded once.
 
-Method: elementwise NumPy costs the same for every operation, a pass over memory, so the kernels make
-few passes, over blocks that stay in cache, and avoid picking elements out (a gather and a scatter
-cost as much as ten operations).
+Method: in NumPy every elementwise operation costs about the same, one pass over memory. So the
+kernels make few passes, over blocks that stay in the cache, and seldom pick elements out (a gather
+and a scatter cost as much as ten operations).
 
-* On the side where they are small ``erfc`` and ``norm_cdf`` are ``exp(-a x^2) R(|x|)`` with ``R``
-  rational; the other side is the limit there, 2 or 1, minus that. ``erf`` is ``x R(x^2)``. The
-  scheme is that of W. J. Cody, "Rational Chebyshev approximations for the error function", Math.
+* On the side where they are small, ``erfc`` and ``norm_cdf`` are ``exp(-a x^2) R(|x|)`` with ``R``
+  rational; on the other side they are the limit there, 2 or 1, minus that. ``erf`` is ``x R(x^2)``.
+  The scheme is that of W. J. Cody, "Rational Chebyshev approximations for the error function", Math.
   Comp. 23 (1969), with ranges so wide that nearly all elements of usual data lie in the first.
-* The others are set aside and computed together at the end. In the tail ``x R(x)`` is rational in
-  ``x^2``, and the exponential is taken in two parts (Cody 1969 again): a rounding error of ``x^2`` is
-  an absolute error of the exponent, hence a relative one of the result.
+* Elements outside of the first range are set aside and computed together at the end. In the tail
+  ``x R(x)`` is rational in ``x^2``, and the exponential is computed in two parts (Cody 1969 again),
+  because a rounding error of ``x^2`` is an absolute error of the exponent, and so a relative error of
+  the result.
 
 The result for an element depends on that element alone, never on its place, the block or its
-neighbours: an element is set aside because of its own magnitude, all formulas are elementwise, and
-all operations but ``exp`` are those that IEEE 754 rounds correctly.
+neighbours: its own magnitude decides whether it is set aside, all formulas are elementwise, and all
+operations except ``exp`` are rounded correctly by IEEE 754.
 
 The coefficients are minimax: equal ripples of the relative error, weighted where a comment says so.
 They were computed with mpmath at 60 digits as the rational function that meets the target at given
@@ -47,19 +48,19 @@ __all__ = ["erf", "erfc", "norm_cdf"]
 _Doubles = np.ndarray[Any, np.dtype[np.float64]]
 _Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 _Indices = np.ndarray[Any, np.dtype[np.intp]]
-# (x, out, work): fills out, returns the places that it leaves to the tail kernel, None for none.
+# (x, out, work): fills out, and returns the places that it leaves to the tail kernel, or None.
 _BulkKernel = Callable[[_Doubles, _Doubles, _Doubles], _Indices | None]
 _TailKernel = Callable[[_Doubles], _Doubles]
 
-# The two rows in use at a time fit a second-level cache; with shorter rows the time that it takes to
-# start a NumPy call begins to count.
+# The two rows in use at a time fit a second-level cache; with shorter rows the cost of starting a
+# NumPy call would count.
 _BLOCK = 16384
-# Elements on which the start of a call costs more than what it does.
+# On so few elements the start of a call costs more than its work.
 _FEW = 256
 
 
 def _constant(value: float) -> _Doubles:
-    """A 0-d array: NumPy takes it as an operand in half the time of a Python float."""
+    """Return a 0-d array: as an operand it takes NumPy half the time of a Python float."""
     return np.array(value, dtype=np.float64)
 
 
@@ -76,7 +77,10 @@ def _ratio(numerator: str, denominator: str) -> _Ratio:
 
 
 class _Upper(NamedTuple):
-    """What tells ``erfc`` from ``norm_cdf``: each is ``exp(rate x^2) R(|x|)`` on its small side."""
+    """The constants by which ``erfc`` and ``norm_cdf`` differ.
+
+    Each is ``exp(rate x^2) R(|x|)`` on its small side.
+    """
 
     rate: _Doubles
     near: _Ratio
@@ -135,8 +139,8 @@ ERF_NEAR = _ratio(
     """,
 )
 
-# How far the bulk formulas go, in x^2 and in the exponent. Up to there a rounding error of the
-# exponent costs at most 1.8e-15 of the result.
+# The range of the bulk formulas, in x^2 and in the exponent. Within it a rounding error of the
+# exponent is an error of the result of at most 1.8e-15.
 ERF_REACH = 10.0
 EXPONENT_REACH = -24.5
 _SIGN_BIT = np.array(np.iinfo(np.int64).min, dtype=np.int64)
@@ -184,7 +188,7 @@ def _apply(x: _Floats, out: _Floats, bulk: _BulkKernel, tail: _TailKernel) -> No
     source = np.ascontiguousarray(x).reshape(-1)
     direct = out.flags.c_contiguous and x.size > 1
     if x.size == 1:
-        # NumPy has a slow path, three times the cost, for writing an array of one in place.
+        # NumPy writes over an array of one element three times as slowly as over one of two.
         source = source.repeat(2)
     target = out.reshape(-1) if direct else np.empty(source.size, out.dtype)
     # The bulk formulas overflow harmlessly where the tail kernel will write, and underflow to 0.
@@ -238,7 +242,7 @@ def _divide(
 
 
 def _spare(work: _Doubles) -> _Doubles | None:
-    """Memory for products: of few elements these take a third longer where they lie over an operand."""
+    """Return memory for products of few elements, which take a third longer over an operand's memory."""
     return work[4] if work.shape[1] <= _FEW else None
 
 
@@ -247,7 +251,7 @@ def _erf_bulk(x: _Doubles, out: _Doubles, work: _Doubles) -> _Indices | None:
     np.multiply(x, x, square)
     _divide(ERF_NEAR, square, value, scratch, _spare(work))
     np.multiply(x, value, out)
-    # A nan fails the comparison, so it costs a look at its block and stays as it is.
+    # A NaN fails the comparison: its block is searched, and its result stays NaN.
     return None if square.max() < ERF_REACH else np.flatnonzero(square >= ERF_REACH)
 
 
@@ -290,10 +294,10 @@ def _upper_tail(kind: _Upper, x: _Doubles) -> _Doubles:
 
 
 def _unfold(kind: _Upper, x: _Doubles, small: _Doubles, scratch: _Doubles, out: _Doubles) -> None:
-    """Turn the value on the small side into the one on the side of ``x``; overwrites ``small``.
+    """Write the value on the side of ``x`` into ``out``, from that on the small side; spoil ``small``.
 
-    Bitwise operations give an exact selection by sign at the price of plain arithmetic, a third of
-    what ``np.where`` or ``np.copysign`` would take.
+    Bitwise operations select exactly by sign at the cost of plain arithmetic, a third of the time of
+    ``np.where`` or ``np.copysign``.
     """
     small_bits, scratch_bits = small.view(np.int64), scratch.view(np.int64)
     np.bitwise_and(x.view(np.int64), _SIGN_BIT, scratch_bits)

@@ -1,4 +1,4 @@
-"""Kernels that are several calls, and these calls one by one in a plan."""
+"""Steps that are several calls of NumPy, and plans that make such calls one by one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from reactgrad.scheduler import Calls, Row
 
 Call = Callable[[], object]
 
-# So many calls, with what they need some 300 bytes each, do not fit a second cache; of more the arrays do not, either.
+# Between these numbers of calls it pays to lay them out in order (`laid_out`): the objects of the calls, some
+# 300 bytes each, no longer fit a second-level cache. With more calls the arrays do not fit it, either.
 LONG, LONGEST = 3000, 30000
 
 
 class InTurn:
-    """Calls that are made one after the other; a step like any other, that can be looked into."""
+    """A step that makes several calls one after the other. A plan may make them itself instead."""
 
     __slots__ = ("calls", "code")
 
     def __init__(self, *calls: Call) -> None:
         self.calls = calls
-        self.code: bytes | None  # see ``_instructions``; set when it is asked for
+        self.code: bytes | None  # instructions of the register machine; set when first needed
 
     def __call__(self) -> None:
         for call in self.calls:
@@ -31,14 +32,14 @@ class InTurn:
 
 
 class Unrolled(Calls):
-    """The steps of a plan, with the calls of those that are several in their places.
+    """The calls of a plan's steps in a row, where each ``InTurn`` is replaced by its calls.
 
-    A loop over these is faster by what a Python function costs around each such step.
+    A loop over these saves one Python call for each such step.
 
     Attributes
     ----------
     steps
-        What it was made of.
+        The steps as they were given.
     """
 
     __slots__ = ("_begins", "steps")
@@ -52,14 +53,17 @@ class Unrolled(Calls):
         self.pays = LONG <= len(self) <= LONGEST
 
     def slots(self, slots: list[int]) -> list[int]:
-        """For each call the one of `slots`, which has one for each step, that its step has."""
+        """Return for each call the slot of its step; `slots` has one slot for each step."""
         found: list[int] = []
         for slot, step in zip(slots, self.steps, strict=True):
             found.extend([slot] * len(_calls(step)))
         return found
 
     def follow(self, places: Collection[int]) -> bool:
-        """Some of the steps are others now; whether each has as many calls as the one before."""
+        """Take over the new steps at `places` of ``steps``. Return whether that was possible.
+
+        It is not if a new step has another number of calls than the one before.
+        """
         for at in places:
             begin = self._begins[at]
             end = self._begins[at + 1] if at + 1 < len(self._begins) else len(self)
@@ -70,7 +74,11 @@ class Unrolled(Calls):
         return True
 
     def laid_out(self) -> list[Row]:
-        """Each call as a row, all arrays as new views: objects that are made in turn lie side by side."""
+        """Return each call as a row of a function and its arguments, with new views for all arrays.
+
+        Objects that are made one after the other lie side by side in memory, so a loop over the rows
+        reads memory in order.
+        """
         views: dict[int, Any] = {}
         rows: list[Row] = []
         for step in self:
@@ -94,7 +102,7 @@ def _calls(step: Call) -> tuple[Call, ...]:
 
 
 def unrolled(slots: list[int], steps: list[Call]) -> tuple[list[Call], list[int]]:
-    """What to call in place of these steps, and for each call the slot of its step."""
+    """Return the calls to make in place of these steps, and for each call the slot of its step."""
     if len(steps) < LONG and InTurn not in set(map(type, steps)):
         return steps, slots
     calls = Unrolled(steps)

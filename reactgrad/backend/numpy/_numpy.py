@@ -22,10 +22,10 @@ UFUNCS = (
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
 )
 
-# Elements on which a call costs more than moving them.
+# On so few elements the start of a call costs more than moving the elements.
 FEW = 4096
 
-# Of so few elements NumPy's masked copy is as fast as a product with the mask; of many it is ten times slower.
+# On so few elements NumPy's masked copy is as fast as a product with the mask; on many it is ten times slower.
 FEW_MASKED = 512
 _BITS = {np.dtype(f"f{size}"): np.dtype(f"i{size}") for size in (2, 4, 8)}
 
@@ -43,7 +43,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         return partial(xp.minimum, *inputs, out=out)
 
     def masked(out: Any, x: Any, where: Any) -> Callable[[], object]:
-        return partial(xp.copyto, out, x, "same_kind", where)  # by position, which takes less
+        return partial(xp.copyto, out, x, "same_kind", where)  # by position: faster than keywords
 
     def bind_where(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         condition, x, y = inputs
@@ -67,14 +67,18 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         xp.copyto(out, x, casting="unsafe")
 
     def beside(out: Any) -> Any:
-        """Where a step towards `out` is written: on a few elements to write over an operand is slower."""
+        """Return memory for an intermediate result of `out`.
+
+        That is `out` itself, except on a few elements, where writing over an operand is slower than
+        using another array.
+        """
         return out if out.size > FEW else xp.empty_like(out)
 
     def number(value: float, dtype: Any) -> Any:
-        """An operand beside arrays."""
+        """Return a number as an operand of kernels, which costs less than a Python number."""
         return xp.asarray(value).astype(dtype)
 
-    if xp is np:  # else for each device
+    if xp is np:  # elsewhere an array belongs to the device that was current when it was made
         number = cache(_number)
 
     def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
@@ -93,7 +97,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             partial(xp.reciprocal, scratch, out),
         )
 
-    # The order in which they compute is that of the formulas, so that the bits are, too.
+    # The next ones compute in the order of the formulas that they replace, and so give the same bits.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, y = inputs
         scratch, one = beside(out), number(1, out.dtype)
@@ -126,7 +130,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             return InTurn(
                 partial(xp.less_equal, x, zero, off),
                 partial(xp.logical_not, off, on),
-                # As integers: the same bits, or none, also of NaN and of what is negative.
+                # Multiplied as integers: exactly the bits of `g`, or all zero, for NaN and negative
+                # numbers, too.
                 partial(xp.multiply, g.view(bits), on, out.view(bits)),
             )
         return InTurn(
@@ -136,7 +141,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         )
 
     def bind_matmul(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
-        # The same product, bit by bit, with less around it.
+        # `dot` gives the same bits here, and its call costs less.
         plain = all(map(_dotted, inputs, (out, out))) and out.size and out.flags.c_contiguous
         return partial(xp.dot if plain else xp.matmul, *inputs, out)
 
@@ -187,7 +192,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         (x,) = inputs
-        if x.size == out.size:  # nothing to add: as its view, also for -0.0
+        if x.size == out.size:  # nothing to add: a copy, as the view gives it (0.0 + -0.0 is 0.0)
             return partial(xp.copyto, out, x.reshape(out.shape))
         new = x.ndim - out.ndim
         stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
@@ -217,7 +222,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_sum_like(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
-        if inputs[1].dtype.kind not in "fc":  # which have no gradient
+        if inputs[1].dtype.kind not in "fc":  # integers and booleans have no gradient
             return partial(out.fill, 0)
         return bind_sum_to(inputs[:1], out, ())
 
@@ -324,30 +329,31 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
 
 def _number(value: float, dtype: Any) -> Any:
-    """A number that all kernels share."""
+    """Return a number as a read-only array, which all kernels share."""
     found = np.asarray(value).astype(dtype)
     found.flags.writeable = False
     return found
 
 
 def _dotted(x: Any, out: Any) -> bool:
-    """Whether a product of `x` is what NumPy's ``dot`` computes with the same bits as ``matmul``."""
+    """Return whether ``dot`` gives the same bits as ``matmul`` for a product with the operand `x`."""
     one_piece = x.flags.c_contiguous or x.flags.f_contiguous
     if x.ndim != 2 or out.ndim != 2 or x.dtype != out.dtype or x.dtype.char not in "fd":
         return False
     return (
         one_piece and x.size > 1
-    )  # a row times one number, 0, is 0 there, also where it is infinite
+    )  # with a matrix of one element, 0, `dot` gives 0 even where the other operand is infinite
 
 
 def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], object]:
-    """Add the inputs in their order, from one array to another and back, ending in `out`."""
+    """Return a step that adds the inputs in their order, in two arrays by turns, the last in `out`."""
     if len(inputs) == 1:
         return partial(xp.copyto, out, inputs[0])
     if len(inputs) == 2:
         return partial(xp.add, inputs[0], inputs[1], out)
     scratch = xp.empty_like(out)
     steps: list[Callable[[], object]] = []
+    # By turns, because on few elements writing over an operand is slower; the last sum lands in `out`.
     source, target = inputs[0], out if len(inputs) % 2 == 0 else scratch
     for one in inputs[1:]:
         steps.append(partial(xp.add, source, one, target))
@@ -356,7 +362,7 @@ def _bind_dense_sum(xp: Any, inputs: Sequence[Any], out: Any) -> Callable[[], ob
 
 
 def _accurate(name: str) -> Callable[[Any, Any], None]:
-    """A kernel for float32 and float64, used for other floats through the nearest of them."""
+    """Return a kernel of ``_erf``; dtypes that it lacks are computed in the nearest one that it has."""
 
     def widened(x: Any, out: Any) -> None:
         from reactgrad.backend.numpy import _erf

@@ -1,4 +1,4 @@
-"""Operands in the shape in which NumPy broadcasts them fastest."""
+"""Operands of elementwise kernels, reshaped to what NumPy broadcasts fastest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 
 def stretched(inputs: Sequence[Any], out: Any) -> list[Any]:
-    """The operands of an elementwise kernel, which broadcast to `out`, as views that do so, too.
+    """Return the operands of an elementwise kernel as views that broadcast to `out` as well, but faster.
 
-    NumPy goes through arrays of one shape, and numbers without an axis beside them, in one loop. It takes
-    two to four times as long for a small array whose operands broadcast in any other way, if only by axes
-    of length 1. The loop, and so each bit, is the same.
+    NumPy runs one loop over arrays of one shape, beside which numbers without an axis may stand. If the
+    operands of a small array broadcast in any other way, even only by axes of length 1, it takes two to
+    four times as long. The loop, and so each bit of the result, is the same.
 
     Examples
     --------
@@ -37,9 +37,10 @@ def stretched(inputs: Sequence[Any], out: Any) -> list[Any]:
 
 
 def repeats(one: Any) -> bool:
-    """Whether an array is one element, repeated.
+    """Return whether all elements of an array are one place in memory, so that a number may replace it.
 
-    Not of half floats and complex numbers: the sign of a NaN, or the last bit, depends on how they lie.
+    False for half floats and complex numbers, where the sign of a NaN, or the last bit of a result,
+    depends on the layout of the operand.
     """
     plain = one.dtype.kind in "biuf" and one.dtype.char != "e"
     return bool(plain and one.size and not any(one.strides))
