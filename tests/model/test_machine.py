@@ -118,7 +118,8 @@ class Machine(Changes, Reads, RuleBasedStateMachine):
                 assert version >= inside[uid] + must, f"version of {uid} has not grown"
                 model.nodes[uid].version = version
             world.note_lost()
-            self.tell_stale(world)
+            # Runs inside of it have found values, and what was not given back is told at its end.
+            self.notify(world)
         else:
             self.did("committed")
             model.commit()

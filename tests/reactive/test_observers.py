@@ -280,6 +280,18 @@ def test_a_rollback_is_a_change_like_any_other(g: rg.Graph) -> None:
     assert log == [("x", 1, 1), ("y", 2, 2)]
 
 
+def test_what_was_computed_in_a_transaction_that_fails_is_told_at_its_end(g: rg.Graph) -> None:
+    """Nothing was set: the value stays, and is news."""
+    y = plus(g.input(1))
+    log: list[object] = []
+    y.observe(logged(log, "y"))
+    with pytest.raises(Abort), g.transaction():
+        assert y.value == 2
+        assert log == []
+        raise Abort
+    assert log == [("y", None, 2)]
+
+
 def test_a_node_that_is_cut_off_later_is_told_of_what_it_became_before(g: rg.Graph) -> None:
     x = g.input(1)
     y = rg.lift(lambda v: v > 5, cutoff="equal")(x)
