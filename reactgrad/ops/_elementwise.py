@@ -188,17 +188,17 @@ def _power_exponent(g: Any, ans: Any, a: Any, b: Any) -> Any:
 
 # fmt: off
 # name, the ufunc whose promotion it follows, first line of the docstring, example, rule for each operand
-equal         = _define("equal",         np.equal,         "Whether x equals y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
-not_equal     = _define("not_equal",     np.not_equal,     "Whether x differs from y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
-less          = _define("less",          np.less,          "Whether x is less than y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
-less_equal    = _define("less_equal",    np.less_equal,    "Whether x is at most y, element by element.", "[1.0, 3.0], 2.0 -> [ True False]", None, None)
-greater       = _define("greater",       np.greater,       "Whether x is greater than y, element by element.", "[1.0, 3.0], 2.0 -> [False  True]", None, None)
-greater_equal = _define("greater_equal", np.greater_equal, "Whether x is at least y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
-logical_and   = _define("logical_and",   np.logical_and,   "Whether x and y hold, element by element.", "[True, False], True -> [ True False]", None, None)
-logical_or    = _define("logical_or",    np.logical_or,    "Whether x or y holds, element by element.", "[True, False], False -> [ True False]", None, None)
-logical_not   = _define("logical_not",   np.logical_not,   "Whether x does not hold, element by element.", "[True, False] -> [False  True]", None)
-isnan         = _define("isnan",         np.isnan,         "Whether x is not a number.", "[1.0, float('nan')] -> [False  True]", None)
-isfinite      = _define("isfinite",      np.isfinite,      "Whether x is neither infinite nor NaN.", "[1.0, float('inf')] -> [ True False]", None)
+equal         = _define("equal",         np.equal,         "True where x equals y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
+not_equal     = _define("not_equal",     np.not_equal,     "True where x differs from y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
+less          = _define("less",          np.less,          "True where x is less than y, element by element.", "[1.0, 2.0], 2.0 -> [ True False]", None, None)
+less_equal    = _define("less_equal",    np.less_equal,    "True where x is at most y, element by element.", "[1.0, 3.0], 2.0 -> [ True False]", None, None)
+greater       = _define("greater",       np.greater,       "True where x is greater than y, element by element.", "[1.0, 3.0], 2.0 -> [False  True]", None, None)
+greater_equal = _define("greater_equal", np.greater_equal, "True where x is at least y, element by element.", "[1.0, 2.0], 2.0 -> [False  True]", None, None)
+logical_and   = _define("logical_and",   np.logical_and,   "True where x and y hold, element by element.", "[True, False], True -> [ True False]", None, None)
+logical_or    = _define("logical_or",    np.logical_or,    "True where x or y holds, element by element.", "[True, False], False -> [ True False]", None, None)
+logical_not   = _define("logical_not",   np.logical_not,   "True where x does not hold, element by element.", "[True, False] -> [False  True]", None)
+isnan         = _define("isnan",         np.isnan,         "True where x is not a number.", "[1.0, float('nan')] -> [False  True]", None)
+isfinite      = _define("isfinite",      np.isfinite,      "True where x is neither infinite nor NaN.", "[1.0, float('inf')] -> [ True False]", None)
 
 add         = _define("add",      np.add,      "Sum, element by element.", "[1.0, 2.0], 3.0 -> [4. 5.]", lambda g, ans, a, b: g, lambda g, ans, a, b: g)
 subtract    = _define("subtract", np.subtract, "Difference, element by element.", "[1.0, 2.0], 3.0 -> [-2. -1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -g)
