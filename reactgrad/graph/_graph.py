@@ -32,6 +32,7 @@ from reactgrad.graph._pictures import Pictures
 from reactgrad.graph._questions import Questions
 from reactgrad.graph._settings import Settings
 from reactgrad.graph._var import Var
+from reactgrad.graph._verbs import lists_verbs
 from reactgrad.memory._host import Host
 from reactgrad.nodes._handle import Handle, enter, leave, on_default
 from reactgrad.nodes._leaf import INPUT, PARAM, Leaf
@@ -47,6 +48,7 @@ from reactgrad.scheduler import (
 )
 
 
+@lists_verbs
 class Graph(Pictures, Questions, Settings):
     """A dataflow graph whose nodes know the versions they were computed from.
 

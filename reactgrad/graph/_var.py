@@ -27,6 +27,7 @@ from reactgrad.core._notes import note_cutoff
 from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.graph._value import Value
+from reactgrad.graph._verbs import lists_verbs
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.observing._observe import observe
@@ -34,6 +35,7 @@ from reactgrad.reading._refresh import refresh
 from reactgrad.values._brief import told
 
 
+@lists_verbs
 class Var(Value["Var"]):
     """A node of a graph: its value, its versions, and what can be built on it.
 
