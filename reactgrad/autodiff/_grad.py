@@ -18,6 +18,7 @@ from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._held import held
+from reactgrad.core._lifetime import release_values
 from reactgrad.flow import is_grad_enabled, passing
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import SEED
@@ -378,4 +379,4 @@ def retain_between(graph: Core, program: Program, root: int, retain: bool) -> No
         host.spared |= between
         return
     host.spared -= between
-    graph._release(between)
+    release_values(graph, between)

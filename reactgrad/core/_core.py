@@ -7,7 +7,7 @@ as its methods.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactgrad.core._measured import Measured
@@ -15,7 +15,6 @@ from reactgrad.core._observers import Observers
 from reactgrad.core._programs import Programs
 from reactgrad.core._read_together import Asked
 from reactgrad.nodes._handle import Handle
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._rows import Rows
@@ -54,6 +53,8 @@ class Core(Generic[V]):
     _value: Callable[..., Any]  # reading; traced graphs note what is read
     _value_for_rule: Callable[..., Any]  # autodiff: a rule asks for a value
     _rule_saw: Callable[..., None]  # autodiff: what is built depends on a value that a rule saw
+
+    _dtype_kind: Callable[..., str]  # core/_handles, for ops
 
     _traced = False  # whether a transform has made it for the function that it differentiates
 
@@ -97,23 +98,3 @@ class Core(Generic[V]):
         host = getattr(self, "_host", None)
         if host is not None:
             host.close()
-
-    def _release(self, slots: Iterable[int]) -> None:
-        """Release the values of clean nodes that can be computed again."""
-        scheduler, host = self._scheduler, self._host
-        scheduler.attend()
-        mark = scheduler.staleness.mark
-        # A transaction that fails gives values back, and what they show must be as it was.
-        release = host.release if scheduler.notes else host.reclaim
-        release(
-            [
-                slot
-                for slot in slots
-                if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
-            ]
-        )
-
-    def _dtype_kind(self, slot: int) -> str:
-        """The kind of dtype that a node has, ``""`` if that is not known."""
-        found = self._host.specs[slot]
-        return "" if found is None else found.dtype.kind

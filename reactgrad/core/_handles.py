@@ -52,3 +52,9 @@ def refuse_tuple(graph: Core, slot: int, what: str) -> None:
             "no array and has no gradient. Use the outputs, which are nodes of their own, "
             f"{' and '.join(map(repr, outputs))}."
         )
+
+
+def dtype_kind(graph: Core, slot: int) -> str:
+    """Return the kind of dtype that a node has, ``""`` if that is not known."""
+    found = graph._host.specs[slot]
+    return "" if found is None else found.dtype.kind

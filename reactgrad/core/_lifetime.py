@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -39,3 +42,19 @@ def slots_in_order(graph: Core) -> list[int]:
     """The slots of all nodes in order of creation."""
     removed = graph._host.removed
     return [slot for slot in graph._scheduler.topology.slots() if slot not in removed]
+
+
+def release_values(graph: Core, slots: Iterable[int]) -> None:
+    """Release the values of clean nodes that can be computed again."""
+    scheduler, host = graph._scheduler, graph._host
+    scheduler.attend()
+    mark = scheduler.staleness.mark
+    # A transaction that fails gives values back, and what they show must be as it was.
+    release = host.release if scheduler.notes else host.reclaim
+    release(
+        [
+            slot
+            for slot in slots
+            if not mark[slot] and host.data[slot] is not MISSING and host.recomputable(slot)
+        ]
+    )

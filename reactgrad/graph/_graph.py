@@ -19,7 +19,7 @@ from reactgrad.change._make_way import forget_unseen
 from reactgrad.change._set import set_values
 from reactgrad.change._transaction import transaction
 from reactgrad.core._arguments import named, own_slot
-from reactgrad.core._handles import handle
+from reactgrad.core._handles import dtype_kind, handle
 from reactgrad.core._lifetime import slots_in_order, tidy
 from reactgrad.core._names import by_name
 from reactgrad.core._twins import twin_of
@@ -118,6 +118,7 @@ class Graph(Pictures, Questions, Settings):
     _var = Var
     _detached_var = DetachedVar
     _handle = handle
+    _dtype_kind = dtype_kind
     _apply = apply
     _add_computed = add_computed
     _call_lifted = call_lifted

@@ -13,8 +13,10 @@ import reactgrad_scheduler
 
 # Frames of these files are skipped. A block such as `with x.mutate()` ends in contextlib, and its
 # site is the line that wrote the block.
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_DEMO = _PACKAGE + "demo" + os.sep  # whose lines are those of a user
 _OURS = (
-    os.path.dirname(os.path.dirname(__file__)) + os.sep,
+    _PACKAGE,
     os.path.dirname(reactgrad_scheduler.__file__) + os.sep,
     contextlib.__file__,
 )
@@ -32,7 +34,7 @@ class Places(dict[int, tuple[CodeType, int]]):
     def __init__(self, code: CodeType) -> None:
         self.code = code
         name = code.co_filename
-        self.ours = name.startswith(_OURS) and "/demo/" not in name.replace("\\", "/")
+        self.ours = name.startswith(_OURS) and not name.startswith(_DEMO)
 
     def __missing__(self, offset: int) -> tuple[CodeType, int]:
         site = self[offset] = (self.code, offset)

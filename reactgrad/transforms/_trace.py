@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
+from reactgrad.core._lifetime import release_values
 from reactgrad.flow import Differentiable
 from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
@@ -143,7 +144,7 @@ class Trace:
         if self.bytes is None:
             self._large = graph.stats().bytes > MAX_BYTES
         if self._large:
-            graph._release(graph._scheduler.topology.slots())
+            release_values(graph, graph._scheduler.topology.slots())
         if self.bytes is None:
             self.bytes = graph.stats().bytes
 

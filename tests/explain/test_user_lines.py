@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.nodes import _site
 from reactgrad.nodes._site import site_text
 
 PACKAGE = Path(rg.__file__).parent
@@ -574,3 +575,17 @@ def test_there_is_a_test_for_each_part() -> None:
     tests = [name for name in globals() if name.startswith("test_")]
     missing = [part for part in PARTS if not any(f"test_{part}_" in name for name in tests)]
     assert sorted(missing) == sorted(WITHOUT_LINES)
+
+
+def test_only_the_demo_of_the_package_counts_as_a_users_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A checkout below a folder called demo is no demo."""
+    monkeypatch.setattr(_site, "_OURS", ("/srv/demo/reactgrad/",))
+    monkeypatch.setattr(_site, "_DEMO", "/srv/demo/reactgrad/demo/")
+
+    def ours(file: str) -> bool:
+        return _site.Places(compile("", f"/srv/demo/reactgrad/{file}", "exec")).ours
+
+    assert ours("ops/_join.py")
+    assert not ours("demo/_story.py")
