@@ -1,15 +1,15 @@
 """reactgrad: change one number; recompute only what it touches, values and gradients.
 
-Map of the package, from the ground up; each folder knows only what stands above it in this list:
+Map of the package, from the ground up: each folder imports only from folders listed before it.
 
 - ``backend``      devices, buffers and kernels
 - ``nodes``        what a node is made of: its handle, its op, and the place in user code that built it
 - ``ops``          array ops, one family a file: shape rules and derivative rules
 - ``values``       where values lie, who else sees them, and the steps that compute them
-- ``flow``         gradient modes, detach, checkpoints, saved values
 - ``core``         what a graph has: its tables, handles, names, open notes; verbs are functions of it
-- ``memory``       which values stay: budgets, values that pass, scratch memory
+- ``flow``         gradient modes, detach, checkpoints, saved values
 - ``build``        from a call to a node
+- ``memory``       which values stay: budgets, values that pass, scratch memory
 - ``change``       sets, edits, pins, transactions: as a whole or not at all
 - ``reading``      what a read runs, and what its caller gets
 - ``autodiff``     gradients as nodes
@@ -17,8 +17,8 @@ Map of the package, from the ground up; each folder knows only what stands above
 - ``functions``    Python functions as nodes: lift, Function, switch, primitive
 - ``subgraphs``    functions that are built once and fed again
 - ``explain``      why, record, events, stats, profile, anomaly, snapshots
-- ``io``           graphs in files, and in other libraries
 - ``viz``          pictures and pages
+- ``io``           graphs in files, and in other libraries
 - ``graph``        the faces: Graph, Var, leaves, forks
 - ``transforms``   derivatives of Python functions
 - ``neat``         evolving topologies
@@ -192,7 +192,7 @@ if typing.TYPE_CHECKING:
 
 _LATER = {
     "detect_anomaly": "explain._anomaly",
-    "Event": "explain._events",
+    "Event": "explain._event_log",
     "from_networkx": "graph._files",
     "Function": "functions._function",
     "grad": "transforms._transforms",

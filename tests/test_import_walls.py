@@ -99,7 +99,7 @@ def test_import_reactgrad_loads_nothing_that_only_files_or_explanations_need(
     loaded = set(run_python("-c", program, cwd=tmp_path).split())
     assert "reactgrad.graph._graph" in loaded, "the probe saw nothing"
     seldom = (
-        *("explain._events", "explain._profile", "explain._record", "explain._snapshot"),
+        *("explain._event_log", "explain._profile", "explain._record", "explain._snapshot"),
         *("explain._stats", "explain._why", "explain._anomaly", "io._state", "io._load"),
         *("subgraphs._subgraph", "memory._budget", "memory._jit", "functions._function"),
         *("transforms._transforms", "autodiff._jacobian", "flow._places", "testing"),

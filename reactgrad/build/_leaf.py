@@ -14,8 +14,8 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import PARAM, Leaf
 from reactgrad.nodes._scope import open_scopes, path_here
 from reactgrad.nodes._site import user_site
+from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import check_pattern, not_float, read_as, read_pattern
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core, V

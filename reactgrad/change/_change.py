@@ -20,7 +20,7 @@ from reactgrad.core._handles import handle
 from reactgrad.nodes._lifted import Refused
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import Former, Link
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.change._former_shapes import Departure

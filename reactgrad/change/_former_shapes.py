@@ -23,8 +23,8 @@ from reactgrad.core._lifetime import tidy
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import STALE, Former
+from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Found
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.backend import Spec

@@ -1,4 +1,4 @@
-"""Leaves as users change them: set, touched, edited in a block, frozen."""
+"""What changes a leaf beside a set: touch, a block that edits its array, freeze. Sets are in ``_set``."""
 
 from __future__ import annotations
 
@@ -7,57 +7,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from reactgrad._errors import GradientError, SetError
-from reactgrad.change._set import set_many, write_one_plainly
+from reactgrad.change._set import set_value
 from reactgrad.core._held import announce
 from reactgrad.core._notes import note_frozen
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, PARAM, Leaf
 from reactgrad.nodes._output import Output
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 H = TypeVar("H", bound=Handle)
-
-
-def set_value(var: Handle, value: Any, copy: bool = True) -> None:
-    """Replace the value of an input or param.
-
-    Parameters
-    ----------
-    value : array_like or object
-        Cast to the leaf's dtype if nothing but precision can be lost. In place of a Python number
-        a number stays what it is, as where it stands in a formula: ops compute with integers
-        after ``x.set(2)`` (unless gradients were asked for), with floats after ``x.set(2.0)``.
-        Another shape is checked against all that depends on the leaf before anything changes. What
-        followed from the last shapes, four to sixteen of them, gradients and plans included, is kept
-        for when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,
-        a picture).
-    copy : bool
-        ``False`` adopts a contiguous array of the leaf's dtype that owns its memory, which
-        becomes read-only, instead of copying it; others are copied. Views of it that were made
-        before remain writable, which NumPy cannot change: write to none of them.
-
-    Raises
-    ------
-    SetError
-        If this is a constant or a computed node.
-    ShapeError, DTypeError
-        If the value does not fit the leaf or what depends on it; nothing has changed then.
-    BusyError
-        If a node of the graph is being computed.
-
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> g = rg.Graph()
-    >>> x = g.input([1.0, 2.0])
-    >>> x.set([3.0, 4.0])
-    >>> x.value, x.value_version
-    (array([3., 4.]), 2)
-    """
-    graph = var._graph
-    if not write_one_plainly(graph, var._slot, value, not copy):
-        with graph._lock:
-            set_many(graph, ((var._slot, value),), adopt=not copy)
 
 
 def touch(var: Any) -> None:

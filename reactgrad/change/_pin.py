@@ -16,7 +16,7 @@ from reactgrad.core._rows import Pin
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Link
-from reactgrad.values._storage import MISSING, frozen_copy
+from reactgrad.values._columns import MISSING, frozen_copy
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -16,7 +16,7 @@ from reactgrad.change._set import set_cutoff
 from reactgrad.core._definition import Definition
 from reactgrad.core._notes import Before, Noted
 from reactgrad.scheduler import Link
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

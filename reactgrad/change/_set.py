@@ -1,4 +1,4 @@
-"""Setting leaves: on a fast path where only numbers change, else together, all or none."""
+"""Sets of leaves, ``Var.set`` and ``Graph.set``: on a fast path where only numbers change, else all or none."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, MODE, Leaf
+from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as
-from reactgrad.values._storage import MISSING, frozen_copy
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -362,3 +362,45 @@ def set_values(graph: Core, values: Mapping[Any, Any]) -> None:
             set_many(graph, [*zip(slots, given, strict=True)])
         elif many:
             graph._host.remember(values, slots)
+
+
+def set_value(var: Handle, value: Any, copy: bool = True) -> None:
+    """Replace the value of an input or param.
+
+    Parameters
+    ----------
+    value : array_like or object
+        Cast to the leaf's dtype if nothing but precision can be lost. In place of a Python number
+        a number stays what it is, as where it stands in a formula: ops compute with integers
+        after ``x.set(2)`` (unless gradients were asked for), with floats after ``x.set(2.0)``.
+        Another shape is checked against all that depends on the leaf before anything changes. What
+        followed from the last shapes, four to sixteen of them, gradients and plans included, is kept
+        for when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,
+        a picture).
+    copy : bool
+        ``False`` adopts a contiguous array of the leaf's dtype that owns its memory, which
+        becomes read-only, instead of copying it; others are copied. Views of it that were made
+        before remain writable, which NumPy cannot change: write to none of them.
+
+    Raises
+    ------
+    SetError
+        If this is a constant or a computed node.
+    ShapeError, DTypeError
+        If the value does not fit the leaf or what depends on it; nothing has changed then.
+    BusyError
+        If a node of the graph is being computed.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> g = rg.Graph()
+    >>> x = g.input([1.0, 2.0])
+    >>> x.set([3.0, 4.0])
+    >>> x.value, x.value_version
+    (array([3., 4.]), 2)
+    """
+    graph = var._graph
+    if not write_one_plainly(graph, var._slot, value, not copy):
+        with graph._lock:
+            set_many(graph, ((var._slot, value),), adopt=not copy)

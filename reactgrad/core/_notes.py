@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad.backend import Spec, own_copy
 from reactgrad.core._definition import Definition
 from reactgrad.core._handles import handle
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -16,8 +16,8 @@ from reactgrad.nodes._output import Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
 from reactgrad.scheduler import Column
+from reactgrad.values._columns import MISSING
 from reactgrad.values._steps import Steps
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._programs import Program

@@ -2,7 +2,7 @@
 
 - ``_why``: ``Why``, the explanation of a node's state; ``_search`` finds it.
 - ``_no_gradient``: the reasons why a node has no gradient.
-- ``_event``, ``_events``: the log of everything that happened to a graph.
+- ``_event``, ``_event_log``: the log of everything that happened to a graph.
 - ``_record``, ``_calls``: ``Graph.record``, every run node by node.
 - ``_profile``: ``rg.profile``, times and memory by op or by node.
 - ``_trace_file``: recorded runs as a trace for Chrome and Perfetto.

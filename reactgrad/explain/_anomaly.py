@@ -23,7 +23,7 @@ from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS
 from reactgrad.reading._blocks import Block, close_block
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

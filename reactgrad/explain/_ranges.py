@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad.backend import device_of_kind, owner
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._rows import Rows

@@ -18,8 +18,8 @@ from reactgrad.explain._trace_file import write_trace
 from reactgrad.reading._run import Run
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.scheduler import Stopwatch, Timed, unwatch, watch
+from reactgrad.values._columns import MISSING
 from reactgrad.values._ledger import memory_of
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

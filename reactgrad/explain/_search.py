@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reactgrad.core._arguments import own_slot
 from reactgrad.explain._event import Event
-from reactgrad.explain._events import EventLog
+from reactgrad.explain._event_log import EventLog
 from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._leaf import Leaf

@@ -17,7 +17,7 @@ from reactgrad.nodes._op import LINEAR, OPS, PRIMITIVES, Attrs, Op
 from reactgrad.ops import _numpy_protocols, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
-from reactgrad.values._storage import frozen_copy
+from reactgrad.values._columns import frozen_copy
 
 
 class NameTakenError(ReactgradError, ValueError):

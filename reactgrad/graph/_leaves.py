@@ -9,7 +9,7 @@ from reactgrad.build._leaf import new_leaf
 from reactgrad.core._core import Core, V
 from reactgrad.nodes._handle import current_graph
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.graph._var import Var

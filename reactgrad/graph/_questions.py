@@ -136,13 +136,13 @@ class Questions(Core[Var]):
         """
         if self._events is None:
             return None
-        from reactgrad.explain._events import events_of
+        from reactgrad.explain._event_log import events_of
 
         return events_of(self)
 
     @events.setter
     def events(self, on: bool | int) -> None:
-        from reactgrad.explain._events import switch_events
+        from reactgrad.explain._event_log import switch_events
 
         switch_events(self, on)
 

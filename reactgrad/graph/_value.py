@@ -18,9 +18,9 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
 from reactgrad.reading._value import hand_out
+from reactgrad.values._columns import MISSING
 from reactgrad.values._function_steps import PLAIN
 from reactgrad.values._lending import Lease
-from reactgrad.values._storage import MISSING
 
 
 class CopyError(ReactgradError, ValueError):

@@ -15,10 +15,10 @@ from reactgrad.autodiff import wanted_leaves
 from reactgrad.autodiff._grad import backward
 from reactgrad.autodiff._hooks import register_after_grad, register_hook
 from reactgrad.change._edit import replace_parent, rewire
-from reactgrad.change._leaf import freeze, mutate, set_value, touch, unfreeze
+from reactgrad.change._leaf import freeze, mutate, touch, unfreeze
 from reactgrad.change._pin import pin, unpin
 from reactgrad.change._remove import Grave
-from reactgrad.change._set import set_cutoff
+from reactgrad.change._set import set_cutoff, set_value
 from reactgrad.core._handles import handle, refuse_tuple
 from reactgrad.core._held import announce
 from reactgrad.core._lifetime import tidy

@@ -21,7 +21,7 @@ from reactgrad.nodes._leaf import INPUT
 from reactgrad.nodes._op import Op as Op
 from reactgrad.nodes._site import scope_of
 from reactgrad.scheduler import CollectorPause
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -1,4 +1,7 @@
-"""Checks that a state read from a file is consistent, before anything is built from it."""
+"""Checks that a state read from a file is consistent, before anything is built from it.
+
+The file itself (header, checksum, version, manifest) is checked before that, in ``_load``.
+"""
 
 from __future__ import annotations
 

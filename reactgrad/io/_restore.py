@@ -27,7 +27,7 @@ from reactgrad.nodes._output import Output as Output
 from reactgrad.nodes._site import in_scope, user_site
 from reactgrad.ops import Index as Index
 from reactgrad.scheduler import CLEAN, MAYBE, STALE, CollectorPause
-from reactgrad.values._storage import MISSING, frozen_copy
+from reactgrad.values._columns import MISSING, frozen_copy
 
 # The largest arrays that shape rules of indices may make while a graph is restored, in elements.
 MOST_SAMPLED = 1 << 20

@@ -34,9 +34,9 @@ from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._site import user_level
 from reactgrad.scheduler import STALE, UNKNOWN, Column, InvariantError, Run
+from reactgrad.values._columns import MISSING
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

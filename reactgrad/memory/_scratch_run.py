@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Step
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._rows import Rows

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from reactgrad.memory._host_in_front import Through, in_front
 from reactgrad.memory._scratch_run import AGAIN, BACK, GONE, RAN, Event, Repeat
 from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step, released
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._rows import Rows

@@ -1,4 +1,7 @@
-"""Cutoffs: rules that call a new value unchanged and so stop a change from spreading (rule E9)."""
+"""Cutoffs: rules that call a new value unchanged and so stop a change from spreading (rule E9).
+
+The steps of a run ask them (``values/_steps``), and sets of leaves (``change/_set``).
+"""
 
 from __future__ import annotations
 

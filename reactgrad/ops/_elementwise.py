@@ -5,6 +5,8 @@ A rule is called as ``rule(g, ans, *operands)`` and returns `g` times the deriva
 diagonal, so one product takes the gradient of the result back (`g`) and the tangent of the operand
 forward. The caller sums over, or repeats along, the axes that broadcasting has added. At kinks the
 rules return what PyTorch returns (rule D11).
+
+The rules of tanh, sigmoid and relu are kernels of their own, in ``_activation_grad``.
 """
 
 from __future__ import annotations

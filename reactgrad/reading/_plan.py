@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reactgrad.scheduler import FAILED, UNSETTLED
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -11,8 +11,8 @@ from reactgrad.core._twins import computed_fork, twin_of
 from reactgrad.reading._limits import _stop
 from reactgrad.reading._refresh import refresh
 from reactgrad.scheduler import Later, note_read
+from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Lease
-from reactgrad.values._storage import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -12,7 +12,7 @@ from reactgrad.core._handles import handle
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import FEED
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core

@@ -14,7 +14,7 @@ from reactgrad._errors import DTypeError, GradientError
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff import grad as grad_of_nodes
 from reactgrad.nodes._handle import Handle
-from reactgrad.transforms._of_functions import (
+from reactgrad.transforms._functions import (
     Mode,
     _along,
     _gradient_function,

@@ -17,9 +17,9 @@ from reactgrad.backend import (
     weak_spec,
 )
 from reactgrad.nodes._leaf import INPUT, PARAM
+from reactgrad.values._columns import _FLOAT64, MISSING
 from reactgrad.values._lending import Lending
 from reactgrad.values._set_together import MAX_GROUPS, Together
-from reactgrad.values._storage import _FLOAT64, MISSING
 
 _FLOATS = (float, np.float64)
 

@@ -11,7 +11,7 @@ from reactgrad.backend import (
     own_copy,
 )
 from reactgrad.nodes._op import Op
-from reactgrad.values._storage import MISSING, Storage, shaped
+from reactgrad.values._columns import MISSING, Columns, shaped
 
 
 class Lease(weakref.ref[Any]):
@@ -38,7 +38,7 @@ class Found(NamedTuple):
     shared: bool
 
 
-class Lending(Storage):
+class Lending(Columns):
     """Values as callers and forks see them; left to them before they are written."""
 
     def found(self, slot: int) -> Found:

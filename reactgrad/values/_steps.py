@@ -26,9 +26,9 @@ from reactgrad.nodes._leaf import CONST, Leaf
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._output import Output
 from reactgrad.scheduler import UNCHANGED, Step
+from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
-from reactgrad.values._storage import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._store import Store
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from reactgrad.scheduler import (
     InvariantError,
     share,
 )
+from reactgrad.values._columns import MISSING, NEW, frozen_copy
 from reactgrad.values._leaf_writes import LeafWrites
 from reactgrad.values._lending import Lease
-from reactgrad.values._storage import MISSING, NEW, frozen_copy
 from reactgrad.values._transient import Transient
 
 

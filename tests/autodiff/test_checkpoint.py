@@ -25,7 +25,7 @@ def plain(fn: Build, *args: Any, **kwargs: Any) -> Any:
 
 def lying(g: rg.Graph) -> set[str]:
     """Names of the nodes whose values lie in memory, but for leaves."""
-    from reactgrad.values._storage import MISSING
+    from reactgrad.values._columns import MISSING
 
     host, leaf = g._host, g._scheduler.leaf
     slots = g._scheduler.topology.slots()

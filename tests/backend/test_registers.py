@@ -25,7 +25,7 @@ from reactgrad.backend.machine._loops import _ELEMENTWISE, find_loop
 from reactgrad.backend.machine._registers import Program, Registers, find_machine
 from reactgrad.backend.machine._stages import staged
 from reactgrad.backend.numpy._in_turn import InTurn
-from reactgrad.values._storage import UNBOUND
+from reactgrad.values._columns import UNBOUND
 
 needs_numba = pytest.mark.skipif(find_machine() is None, reason="needs numba")
 

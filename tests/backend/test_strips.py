@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import reactgrad as rg
 from reactgrad.backend import Elementwise, Reduction, Strip, Turn, _registry, find_binder
 from reactgrad.backend.blocks import _blockwise, _strips
+from reactgrad.values._columns import NEW, UNBOUND
 from reactgrad.values._steps import Steps
-from reactgrad.values._storage import NEW, UNBOUND
 from reactgrad_scheduler import Scheduler
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.explain._events import LIMIT
+from reactgrad.explain._event_log import LIMIT
 from tests.explain.models import chain_of_three, named
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import reactgrad as rg
 from reactgrad.core._lifetime import tidy
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 
 
 def full_state(graph: rg.Graph) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad.backend import _device
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 from tests.model import computations, naive
 from tests.model.computations import Failure, Loop
 from tests.model.naive import Model

@@ -19,7 +19,7 @@ import reactgrad as rg
 from reactgrad.autodiff._grad import retain_between
 from reactgrad.backend import device_of_kind
 from reactgrad.backend.blocks import _strips
-from reactgrad.values._storage import MISSING
+from reactgrad.values._columns import MISSING
 from tests.interrupts import interrupted
 
 SIDE = (

@@ -45,7 +45,7 @@ class Literal(NamedTuple):
 _FLOAT64 = np.dtype(np.float64)
 
 
-class Storage:
+class Columns:
     """The columns and tables of values; knows where they lie, not who sees them."""
 
     policy: Policy | None = None  # which values stay, where memory has a limit
