@@ -1,6 +1,6 @@
-"""What a graph has: its tables, and the ports by which what lies below its face asks what lies above.
+"""The data of a graph: its tables, and the ports by which lower floors call higher ones.
 
-Whatever works on a graph is a function of a ``Core``; ``Graph`` is the face that lists these functions
+Whatever works on a graph is a function of a ``Core``. ``Graph`` is the face that lists these functions
 as its methods.
 """
 
@@ -28,19 +28,19 @@ C = TypeVar("C", bound="Core[Any]")
 class Core(Generic[V]):
     """The data of one graph.
 
-    Invariants: ``_host`` and ``_scheduler`` know each other; ``_lock``, ``_mark``, ``_computing``, ``_pending``,
-    ``_noted``, ``_handed`` and ``_transient`` are attributes of these two, kept here because every read
-    looks at them.
+    Invariants: ``_host`` and ``_scheduler`` know each other. ``_lock``, ``_mark``, ``_computing``,
+    ``_pending``, ``_noted``, ``_handed`` and ``_transient`` are attributes of these two; they are
+    aliased here because every read uses them, and one attribute look-up less is measurable.
 
     Attributes
     ----------
     seed
-        What functions may draw random numbers from.
+        The seed from which the functions of this graph derive their random numbers.
     """
 
     seed: int
 
-    # --- ports: what lies above, called from below -----------------------------------------------
+    # --- ports: functions of higher floors, set by the face, called from below ---------------------
 
     _var: type[V]  # the class of handles
     _detached_var: type[Any]  # the class of their detached views
@@ -50,37 +50,38 @@ class Core(Generic[V]):
     _outputs: Callable[..., Any]
     _handle: Callable[..., V]  # core/_handles, for ops
     _deliver: Callable[..., Any]  # observing: at the end of a block that held observers back
-    _forget_unseen: Callable[..., bool]  # change: where a name is taken by what nobody sees
+    _forget_unseen: Callable[..., bool]  # change: release unseen nodes, as where one has a name
     _value: Callable[..., Any]  # reading; traced graphs note what is read
     _value_for_rule: Callable[..., Any]  # autodiff: a rule asks for a value
     _rule_saw: Callable[..., None]  # autodiff: what is built depends on a value that a rule saw
 
-    _traced = False  # whether a transform has made it for the function that it differentiates
+    _traced = False  # True if a transform made this graph to trace the function it differentiates
 
     def _open(self, seed: int, host: Rows) -> None:
         """Make the tables of an empty graph."""
         self.seed = seed
         self._host = host
         self._programs = Programs()
-        # Asked before each value that is read, while something is built that may not depend on some.
+        # Called before each value is read while nodes are built that must not depend on some nodes;
+        # it raises if they would.
         self._may_read: Callable[[int], None] | None = None
         self._asked = Asked(self._var)
         self._observers = Observers()
-        self._observed = self._observers.observed  # empty: nobody looks at what happens
+        self._observed = self._observers.observed  # empty: no code for observers runs
         self._measured = Measured()
-        # What parts above keep here; each says what it is.
-        self._subgraphs: Any = None  # what was built for them, see ``subgraphs``
-        self._shapes: Any = None  # what followed from former shapes, see ``change``
-        self._reuse: Any = None  # what reuse blocks have built, once there was one
-        self._events: Any = None  # what has happened, if that is noted, see ``explain``
-        self._edits: Any = None  # what the innermost open `with g.edit():` has collected
+        # Tables of the floors above, which create and read them.
+        self._subgraphs: Any = None  # instances of subgraphs, see ``subgraphs``
+        self._shapes: Any = None  # nodes kept for former shapes, see ``change``
+        self._reuse: Any = None  # nodes that reuse blocks have built; None before the first
+        self._events: Any = None  # the log of events, if one is kept, see ``explain``
+        self._edits: Any = None  # edits collected by the innermost open `with g.edit():`
         self._removals: list[Any] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Any], int]] = []
-        # Forks of this graph that are being computed, each as often as it is.
+        # Forks of this graph that are being computed: one entry for each computation under way.
         self._followed: dict[object, Any] = {}
 
     def _adopt(self, scheduler: Scheduler) -> None:
-        """Take this scheduler, and keep at hand what every read looks at."""
+        """Set the scheduler, and alias the tables that every read uses."""
         self._scheduler = scheduler
         self._host.scheduler = scheduler
         self._lock = scheduler.lock
@@ -103,7 +104,8 @@ class Core(Generic[V]):
         scheduler, host = self._scheduler, self._host
         scheduler.attend()
         mark = scheduler.staleness.mark
-        # A transaction that fails gives values back, and what they show must be as it was.
+        # In a transaction the memory must stay as it is: if it fails, the values are put back, and
+        # arrays that callers hold must still show what they showed.
         release = host.release if scheduler.notes else host.reclaim
         release(
             [
@@ -114,6 +116,6 @@ class Core(Generic[V]):
         )
 
     def _dtype_kind(self, slot: int) -> str:
-        """The kind of dtype that a node has, ``""`` if that is not known."""
+        """Return the kind of the node's dtype, ``""`` if the dtype is not known."""
         found = self._host.specs[slot]
         return "" if found is None else found.dtype.kind
