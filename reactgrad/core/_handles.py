@@ -25,7 +25,7 @@ def new_var(graph: Core[V], slot: int) -> V:
     var._graph = graph
     var._slot = slot
     host = graph._host
-    (ref := HandleRef(var, host.on_death)).slot = slot   # by which `on_death` finds the node
+    (ref := HandleRef(var, host.on_death)).slot = slot  # by which `on_death` finds the node
     host.handles[slot] = ref
     return var
 

@@ -117,7 +117,7 @@ class Programs:
         self._stand_ins: weakref.WeakValueDictionary[tuple[int, int], Any] | None = None
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
-        self.asking: list[tuple[Program, int]] = []   # programs in users' rules, with nodes
+        self.asking: list[tuple[Program, int]] = []  # programs in users' rules, with nodes
         self.changing = False  # True while an edit is under way: no function may run
         self.reshaping = False  # True while leaves hold values of former shapes: nothing may run
         self.following = False  # True while rules are called again after functions have run

@@ -74,7 +74,7 @@ class Rows(Steps):
         # The gradient program that built a node; written only by ``own`` and ``released``.
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
-        self.givers: dict[int, set[Program]] = {}   # programs that a node keeps alive
+        self.givers: dict[int, set[Program]] = {}  # programs that a node keeps alive
         self.mode: int | None = None  # the leaf that holds train or eval mode; None if never used
         self._mode_anchor: Anchor | None = None
         # Functions that the gradient of a node passes, in order; functions called after backward has

@@ -121,7 +121,7 @@ class Repeat:
             self._turns[turn].append(event)
         self._acts: list[list[_Act]] = []
         self._steps: list[Step | None] = []
-        self._users: dict[int, set[int]] = {}  # by slot outside of scratch: turns that use its value
+        self._users: dict[int, set[int]] = {}  # turns, by the slots that they use
         self._large = False
         self._taken = Counter[Spec]()  # the number of scratch arrays in use, by spec
         self._scratches: object = None  # the scratch that the steps are bound to, by identity
