@@ -93,7 +93,7 @@ def call_switch(graph: Core[V], op: Any, condition: Any) -> V:
 
 
 def copy_of(graph: Core[V], slot: int) -> V:
-    """Another node that computes the same."""
+    """Return a new node with the same definition."""
     host = graph._host
     operands = graph._scheduler.operands(slot)
     var = add_computed(graph, host.ops[slot], host.attrs[slot], host.specs[slot], operands, ())
