@@ -1,4 +1,4 @@
-"""How gradients flow and which values stay for them: switches and marks that building gradients obeys.
+"""Switches and marks of the user that gradients obey, and the values that are kept for gradients.
 
 - ``_mode``: ``no_grad``, ``enable_grad``, ``inference``.
 - ``_gate``: nodes that pass their operand's value and stop or scale its gradient.

@@ -96,7 +96,8 @@ def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
             f"{who} returned an array of shape {tuple(array.shape)}; pack was given one of shape "
             f"{away.shape}. Keep the shape beside what you store, or reshape."
         )
-    same = array.dtype is away.dtype  # the cheap check; dtypes of other libraries are compared by name
+    # The cheap check comes first; dtypes of other libraries are compared by name.
+    same = array.dtype is away.dtype
     if not same and str(array.dtype).rpartition(".")[2] != str(away.dtype).rpartition(".")[2]:
         raise DTypeError(
             f"{who} returned an array of {array.dtype}; pack was given one of {away.dtype}. A value "

@@ -157,7 +157,8 @@ class Steps(Store):
                 out = self._new_buffer(slot, found, new=step is NEW)
             sources = parents[slot]
             inputs: list[Any] = []
-            as_stored = op.elementwise and type(out) is np.ndarray  # no reshaping, as for most kernels
+            # Arrays that lie in their own shape need no reshaping; most kernels take them as they are.
+            as_stored = op.elementwise and type(out) is np.ndarray
             for parent in sources:
                 one = data[parent]
                 if type(one) is not np.ndarray:

@@ -29,7 +29,8 @@ MISSING = object()  # in place of a value that was never computed, or was releas
 
 UNBOUND = object()  # in place of a step that must be bound again
 
-NEW = object()  # in place of a step that was never bound, so that no other step refers to its memory
+# In place of a step that was never bound: no other step refers to memory of its node.
+NEW = object()
 
 
 class Literal(NamedTuple):
