@@ -216,7 +216,7 @@ class Finding(Runs):
         if not kept:
             plan.retire()
         if as_planned:
-            self.versions.names(len(plan))  # the plan may be dropped elsewhere: the journal counts it
+            self.versions.names(len(plan))  # only the journal may keep it
         return run
 
     def _left_clean(
@@ -260,7 +260,7 @@ class Finding(Runs):
         if run is None:
             run = plan.finished
             self.versions.journal.append(plan)
-            self.versions.names(len(plan))  # the plan may be dropped elsewhere: the journal counts it
+            self.versions.names(len(plan))  # only the journal may keep it
         else:
             self.totals.add(run)
         self._left_clean(targets, key, repeats, plan)
