@@ -72,10 +72,7 @@ class Frame:
             self.order, self.left = plan.expected.order, plan.expected.left
 
     def stop(self) -> None:
-        """Let no further step be called; from any thread.
-
-        The loop and this method take steps from one iterator, so that each step goes to one of them.
-        """
+        """Let no further step be called; from any thread: the iterator gives each step to one of the two."""
         lock = Lock()
         with lock:
             self.stopping = lock
@@ -207,8 +204,7 @@ def commit(scheduler: Reads, slot: int) -> None:
 def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
     """Run all steps of a plan. Return ``None`` if it went as planned and must still be journaled."""
     frames, computing = scheduler.frames, scheduler.computing
-    # Inside of another plan, the host was called for all nodes of that.
-    if not frames or frames[-1].position is not None:
+    if not frames or frames[-1].position is not None:  # else the outer plan has done this
         scheduler.host.overwrite(plan.members)
     bound, step_slots = plan.fused, plan.call_slots
     if bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None:
@@ -277,8 +273,7 @@ def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
 
 
 def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[int]]:
-    """Return the calls for a certain plan, and the first slot that each computes; ``None`` if it must be
-    run openly."""
+    """Return the calls of a certain plan and the first slot of each; ``None`` if it must run openly."""
     if plan.readings and scheduler.stopwatch is not None:
         return None, []
     bound = plan.steps
@@ -286,8 +281,7 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
         try:
             bound = bound_steps(scheduler, plan)
         except Exception:  # a node cannot be bound: its own run will find and note the error
-            # The caller runs the plan, outside of this block, whose traceback keeps bound steps alive.
-            return None, []
+            return None, []  # the traceback of this block would keep bound steps alive
     # Steps of a plan with readings are not fused: reads of a node run between steps, and no step may move
     # across them. A script fuses its steps itself.
     if plan.repeats and scheduler.stopwatch is None and not plan.readings and plan.script is None:
