@@ -44,13 +44,13 @@ class Core(Generic[V]):
 
     _var: type[V]  # the class of handles
     _detached_var: type[Any]  # the class of their detached views
-    _apply: Callable[..., Any]  # build: an op on handles of this graph
+    _apply: Callable[..., Any]  # build: the node of an op on handles of this graph
     _add_computed: Callable[..., Any]
     _call_lifted: Callable[..., Any]
     _outputs: Callable[..., Any]
     _handle: Callable[..., V]  # core/_handles, for ops
     _deliver: Callable[..., Any]  # observing: at the end of a block that held observers back
-    _forget_unseen: Callable[..., bool]  # change: release unseen nodes, as where one has a name
+    _forget_unseen: Callable[..., bool]  # change: release nodes that users cannot reach
     _value: Callable[..., Any]  # reading; traced graphs note what is read
     _value_for_rule: Callable[..., Any]  # autodiff: a rule asks for a value
     _rule_saw: Callable[..., None]  # autodiff: what is built depends on a value that a rule saw

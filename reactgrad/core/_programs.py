@@ -39,7 +39,7 @@ class Program(Protocol):
         ...
 
     def follow_below(self) -> Any:
-        """Follow changes of the programs that this one is built on."""
+        """Update the gradients that this program is built on."""
         ...
 
     def outdated(self) -> dict[int, Any]:
@@ -123,7 +123,7 @@ class Programs:
         self.following = False  # True while rules are called again after functions have run
         self.waiting = False  # True while rules may be left until their function has run
         self.observing = False  # True once programs may depend on shapes known only from values
-        self.looking: tuple[int, ...] = ()  # numbers of the programs that are reading these tables
+        self.looking: tuple[int, ...] = ()  # programs computing values to see their shapes
         self.read: Any = None  # the read under way, if it may take several runs
 
     def rest(self) -> None:

@@ -71,7 +71,7 @@ class Rows(Steps):
         # For nodes that choose: the nodes that gradients take as their operands; and the way back.
         self.branches: dict[int, tuple[int, ...]] = {}
         self.branch_users: dict[int, set[int]] = {}
-        # The gradient program that built a node; written only by ``own`` and ``released``.
+        # The gradient program that built a node. A fork may share the dict: see `_owners_to_write`.
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
         self.givers: dict[int, set[Program]] = {}  # programs that a node keeps alive

@@ -252,7 +252,7 @@ class Graph(Pictures, Questions, Settings):
         return self._value(slot)
 
     def _rule_saw(self, program: Any) -> None:
-        """Note that only this program can build the rule anew when what it has read changes."""
+        """Do nothing. A traced graph notes here which program follows the values that a rule has read."""
 
     # --- gradients -----------------------------------------------------------------------------
 
