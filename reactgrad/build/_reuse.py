@@ -108,6 +108,7 @@ class Reuse:
 
     def find(self, graph: Core, key: Any) -> Handle | None:
         """Return the node that exists already, ``None`` if there is none, or if ``key`` is ``None``."""
+        # Taken out, and put back as the last one if it is right: the dict is in order of last use.
         known = self._known.pop(key, None)
         if known is None:
             return None
@@ -131,8 +132,10 @@ class Reuse:
         self._known[key] = (held, self._round, others, graph._host.attrs[var._slot])
 
     def make_way(self, graph: Core, slots: Iterable[int]) -> bool:
-        """Drop these nodes, and nodes computed from them, so that they do not block a change if only
-        this table keeps them. Return whether there were any."""
+        """Drop these nodes, and nodes computed from them. Return whether there were any.
+
+        A node that only this table keeps is then released, and blocks no change.
+        """
         cone = graph._scheduler.topology.descendants(slots)
         going = [
             key
@@ -156,7 +159,7 @@ class Reuse:
         last = min([self._round - ROUNDS, *[began - 1 for began in self.blocks]])
         while known:
             key = next(iter(known))
-            if known[key][1] > last:
+            if known[key][1] > last:  # all that follow were used later
                 break
             del known[key]
 

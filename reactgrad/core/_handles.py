@@ -34,6 +34,7 @@ def handle(graph: Core[V], slot: int) -> V:
     """Return the one Var of a node; make it if the node has none."""
     ref = graph._host.handles[slot]
     var = ref() if ref is not None else None
+    # The ref may be dead and not processed by `tidy` yet: then the node lives on with a new handle.
     return new_var(graph, slot) if var is None else var
 
 

@@ -63,7 +63,7 @@ def by_name(graph: Core, name: str) -> int | None:
 
 def by_given_name(graph: Core, name: Any) -> int | None:
     """Return the node whose name was made of its op and number, such as ``tanh_3``."""
-    number = str(name).rstrip("_").rpartition("_")[2]
+    number = str(name).rstrip("_").rpartition("_")[2]  # ``Rows.name`` may have appended "_"
     if number.isdecimal() and int(number):  # free slots have the number 0
         slot = graph._scheduler.topology.find(int(number))
         if slot is not None and graph._host.name(slot) == name:

@@ -113,7 +113,7 @@ class Programs:
             weakref.WeakValueDictionary()
         )
         self._next = 0
-        # Stand-ins for directions, by the serials of output and node. Rare: None before the first.
+        # Stand-ins for directions, by the serials of output and node. Rare, so None before the first.
         self._stand_ins: weakref.WeakValueDictionary[tuple[int, int], Any] | None = None
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them

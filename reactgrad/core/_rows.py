@@ -167,6 +167,7 @@ class Rows(Steps):
 
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""
+        # A shared constant must not be found any more once its row is free.
         value = self.data[slot]
         if type(value) in (int, float, complex, bool):
             key = number_key(value)

@@ -322,6 +322,7 @@ class Budget:
             self._ahead = topology.ancestors(self._asked, lambda slot: mark[slot])
         busy = self._busy()
         before, goal = ledger.bytes, max(excess, self.limit // _LEAST_PART)
+        # A heap with lazy updates: an entry whose cost has grown is put back when it comes first.
         queue: list[tuple[int, float, int]] = []
         for slot in self._computed:
             members = self._members(slot, busy)

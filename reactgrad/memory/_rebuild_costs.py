@@ -55,7 +55,7 @@ class Gaps:
         # `root` on makes them equal again the next time.
         self._sum[root:] = [self._own[slot]]
         self._above[root:] = [root]
-        self._entry[slot] = root
+        self._entry[slot] = root  # a value released again has a new entry; the old one stays unused
         for other in self._roots(slot):
             self._above[other] = root
             self._sum[root] += self._sum[other]

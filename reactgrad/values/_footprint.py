@@ -45,7 +45,7 @@ class Footprint:
         if type(array) is not np.ndarray or array.nbytes < FEWEST_BYTES:
             return
         gone = self._gone
-        while gone:
+        while gone:  # subtract what was freed since the last call, so that the peak is right
             piece = gone.popleft()
             self.bytes -= piece.size
             del self._pieces[id(piece)]

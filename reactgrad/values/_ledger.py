@@ -23,7 +23,7 @@ def memory_of(value: Any) -> Any:
             base = base.obj
         if not isinstance(base, type(value)):
             return holder
-        holder = base
+        holder = base  # NumPy's views of views may name another view as their base
 
 
 def size_of(memory: Any) -> int:

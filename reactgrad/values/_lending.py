@@ -122,6 +122,7 @@ class Lending(Storage):
         if shared:
             lease = Lease(value)
             self.handed[slot] = lease
+            # On the buffer's owner: the memory that must not be written may be that of an ancestor.
             self._leases.setdefault(self._root(slot), []).append(lease)
         else:
             self.handed[slot] = value
@@ -135,6 +136,7 @@ class Lending(Storage):
         slots
             A set, or a single slot in a tuple.
         """
+        # Walk the smaller of the two: a plan may have many nodes, of which callers saw few.
         handed = self.handed
         if handed:
             if len(slots) <= len(handed):
@@ -193,7 +195,7 @@ class Lending(Storage):
             children = self.scheduler.topology.children[one]
             value = self.data[one]
             below += [child for child in children if self._view_of.get(child, MISSING) is value]
-        for one in reversed(below):
+        for one in reversed(below):  # from below: each still shows its parent's memory when copied
             self._own_view(one)
 
     def _own_view(self, slot: int) -> None:

@@ -71,6 +71,7 @@ class Together:
 
     def __init__(self, store: Values, handles: Iterable[object], slots: Sequence[int]) -> None:
         specs: list[Any] = [store.specs[slot] for slot in slots]
+        # By identity, without references: the store drops the group when a handle dies.
         self._keys = list(map(id, handles))
         self.leaves = Leaves(dict.fromkeys(slots))
         self.members = frozenset(slots)

@@ -82,7 +82,7 @@ class Steps(Store):
             return True
         if self.registers is not None:
             return False
-        if type(fused) is Unrolled:
+        if type(fused) is Unrolled:  # kernels of several calls stand in the list as these calls
             return replaced(fused.steps, steps, places) and fused.follow(places)
         return replaced(fused, steps, places)
 
@@ -136,10 +136,13 @@ class Steps(Store):
         return not all(issubclass(kind, _OWN) for kind in kinds)
 
     def _bind(self, slots: Sequence[int]) -> None:
-        """Bind those of these nodes that are not bound. Parents must come first, since a node is bound
-        to the memory that its parents have by then."""
+        """Bind those of these nodes that are not bound.
+
+        Parents must come first: a node is bound to the memory that its parents have by then.
+        """
         ops, specs, data, attrs = self.ops, self.specs, self.data, self.attrs
         steps, parents, cutoffs = self._steps, self.scheduler.topology.parents, self.cutoffs
+        # Local names and one look-up for each op and device: this loop binds whole plans.
         binders: dict[tuple[Op, str], Binder] = {}
         for slot in slots:
             step = steps[slot]  # read now: binding a parent may have moved it and unbound this node
@@ -208,8 +211,10 @@ class Steps(Store):
         return take
 
     def _bind_guarded(self, slot: int, op: Any, found: Spec) -> Step:
-        """Return the step of a node with a cutoff. It computes into memory of its own, so that the old
-        value is still there for the comparison."""
+        """Return the step of a node with a cutoff.
+
+        It computes into other memory, so that the old value is still there for the comparison.
+        """
         scratch = device_of_kind(found.kind).empty(found.storage, found.dtype)
         bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
         step = bind(slot, op, found, scratch)
@@ -251,7 +256,7 @@ class Steps(Store):
     def _bind_view(self, slot: int) -> bool:
         """Make the node's value a view of its parent's value, if the layout allows. Return whether."""
         buffer = self.data[self.scheduler.topology.parents[slot][0]]
-        if self._view_of.get(slot, MISSING) is buffer:
+        if self._view_of.get(slot, MISSING) is buffer:  # the present view shows this buffer already
             return True
         if self.policy is not None:
             self.policy.stored(slot)

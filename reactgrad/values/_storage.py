@@ -159,7 +159,7 @@ class Storage:
         """Note that the node has other memory or another kernel, so that steps must be bound again."""
         if self.together:
             self.part(slot)
-        if not self._nothing_bound():
+        if not self._nothing_bound():  # in a fresh fork there is no step to unbind
             steps = self._steps
             steps[slot] = UNBOUND
             # A copy of the set: another thread of the run may add a child meanwhile.
@@ -176,8 +176,10 @@ class Storage:
             steps[slot] = UNBOUND
 
     def view_in(self, slot: int, buffer: Any) -> Any:
-        """Return the node's value as a view of its operand's, which lies in ``buffer``; ``None`` if the
-        layout allows no view."""
+        """Return the node's value as a view of its operand's, which lies in ``buffer``.
+
+        Return ``None`` if the layout allows no view.
+        """
         op, found = self.ops[slot], self.specs[slot]
         operand = self.specs[self.scheduler.topology.parents[slot][0]]
         assert found is not None
@@ -206,7 +208,7 @@ class Storage:
             return
         for key, array in list(known.items()):
             if stays(old, key.dtype, key.kind):
-                if type(new) is float:
+                if type(new) is float:  # in place: bound steps see the new number there
                     array[...] = new
                     continue
                 self.moved(slot)  # steps hold this array

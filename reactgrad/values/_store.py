@@ -52,6 +52,7 @@ class Store(LeafWrites):
         self.attrs, twin.attrs = share(self.attrs)
         self.specs, twin.specs = share(self.specs)
         self.data, twin.data = share(self.data)
+        # Neither side owns memory now: the first write of a value moves it, and then it is owned.
         self._own, twin._own = set(), set()
         twin._steps = Blank(len(self.data), NEW)
         twin.cutoffs = self.cutoffs.copy()
@@ -97,6 +98,7 @@ class Store(LeafWrites):
                 self.discard(slot)
                 self.moved(slot)
             self._drop(gone)
+            # Marks may be wrong after an interrupt: versions decide.
             self.scheduler.staleness.doubt_all(())
             raise
         if self.policy is not None:
@@ -116,6 +118,7 @@ class Store(LeafWrites):
             self.release(slots)
             return
         going = frozenset(slots)
+        # Before the release, which forgets leases and views.
         alone = [self.data[slot] for slot in slots if self._unseen(slot, going)]
         self.release(slots)
         self.spares.keep(alone)

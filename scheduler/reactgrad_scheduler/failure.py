@@ -58,6 +58,7 @@ def _keep_notes(error: Exception, keep: Callable[[str], bool]) -> None:
 
 def without_frames(error: Exception) -> Exception:
     """Return a copy of an error and its causes that keeps no frame, and so no local variable, alive."""
+    # Causes may form a graph, even with cycles: first copy each once, then connect the copies.
     twins: dict[int, BaseException] = {}
     stack: list[BaseException] = [error]
     while stack:

@@ -205,6 +205,7 @@ class GraphLock:
         self._admit = WeakMethod(admit)
 
     def __enter__(self) -> None:
+        # A free lock costs one call of C code; everything else is in methods of its own.
         if not self.acquire(False):
             self.visit(None)
         elif self.gates:

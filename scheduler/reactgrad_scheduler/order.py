@@ -142,6 +142,7 @@ def _between(topology: Topology, parent: int, child: int) -> tuple[set[int], set
     before, after = {parent}, {child}
     up = _walk(topology.parents, before, lambda slot: rank[slot] >= low)
     down = _walk(topology.children, after, lambda slot: rank[slot] <= high)
+    # One edge of each search in turn: the cost is at most twice that of the shorter one.
     while True:
         step = next(up, None)
         if step is None:

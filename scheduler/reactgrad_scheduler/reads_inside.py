@@ -23,8 +23,7 @@ class ReadsInside(Finding):
     """The storey of the scheduler for reads that a node makes while it is computed."""
 
     def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool) -> Run:
-        """Make a read in another thread with a stack of its own, so that chains of reads may be long
-        (rule E5)."""
+        """Make a read in another thread, whose stack is fresh: chains of reads may be long (rule E5)."""
         runs: list[Run] = []
         errors: list[BaseException] = []
 

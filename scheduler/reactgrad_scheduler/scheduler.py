@@ -39,7 +39,7 @@ class Scheduler(ReadsInside):
         twin.versions = self.versions.fork(twin.topology)
         try:
             twin.staleness = self.staleness.fork(twin.topology)
-        finally:
+        finally:  # the column was replaced by an overlay: aliases must follow, also after an error
             self._mark = self.staleness.mark
         twin._mark = twin.staleness.mark
         self.leaf, twin.leaf = share(self.leaf)
@@ -98,7 +98,7 @@ class Scheduler(ReadsInside):
             self._clear_away(gates)
             raise
         self.last_run = run
-        if flushed:
+        if flushed:  # not after an interrupt: they are still `news` for the next run
             flushed.clear()
         if self.orphans:
             self.release(())

@@ -142,8 +142,10 @@ class Staleness:
                 self.trace[~slot] = DROPPED
 
     def key(self, slot: int, mark: int) -> int:
-        """Return what a node with this mark adds to the state: its number times a factor by mark,
-        which is 0 for ``STALE``."""
+        """Return what a node with this mark adds to the state.
+
+        That is its random number times a factor for the mark, which is 0 for ``STALE``.
+        """
         return (self._keys[slot] or self._draw(slot)) * (mark ^ 1)
 
     def _draw(self, slot: int) -> int:
@@ -200,7 +202,8 @@ class Staleness:
         doubtful: list[int] = []
         for slot in changed:
             (doubtful if slot in cutoffs else certain).append(slot)
-        # `put` written out for clean nodes: their state is collected and written once.
+        # `put` written out for clean nodes: each changes the state by its number (see ``key``), and the
+        # changes are collected and written once.
         reached: list[int] = []
         state = 0
         while certain:

@@ -125,6 +125,7 @@ class Versions:
         events: list[Whole] = [
             event.plan if isinstance(event, Part) else event for event in journal
         ]
+        # Plans and `Leaves` compare by identity, slots and tuples of slots by value.
         last = {event: index for index, event in enumerate(events)}
         plans = [event for event in last if isinstance(event, Plan)]
         plans.sort(key=last.__getitem__)
