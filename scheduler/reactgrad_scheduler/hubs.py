@@ -20,8 +20,8 @@ LEFT_LIMIT = 65536
 class Hubs:
     """Records of consumers of hubs that may have other marks than ``STALE``.
 
-    Invariant: a consumer of a hub that is not ``STALE``, and was ``STALE`` when the hub was last pushed, is
-    in ``left`` at a position after that push. So code that takes the mark ``STALE`` from a node must
+    Invariant: a consumer of a hub that is not ``STALE`` is in ``left``, at a position after the hub's last
+    push, which made all its consumers ``STALE``. So code that takes the mark ``STALE`` from a node must
     record the node first, and code that gives a hub a consumer that is not ``STALE`` must drop all
     records.
     """
