@@ -1,4 +1,4 @@
-"""Building nodes: leaves, ops, Python functions with one or several outputs, choices, constants."""
+"""The node that computes an op: operands are read, the result's spec is looked up, rows are filled."""
 
 from __future__ import annotations
 
@@ -25,16 +25,26 @@ _new = object.__new__
 
 
 def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
-    """A new node that computes an op."""
+    """Return a node that computes an op.
+
+    In a reuse block it may be one that exists already.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is no Var, number or array.
+    GraphError
+        If operands belong to different graphs.
+    """
     lock = graph._lock
-    # As `with lock:`, whose two calls would be a tenth of the cost of a node.
+    # This is `with lock:` written out: its two calls would be a tenth of the cost of a node.
     if not lock.acquire(False):
         lock.visit(None)
     elif lock.gates:
         lock.enter_again()
     try:
         host, handle = graph._host, graph._var
-        if host.dropped and graph._programs.building is None:  # else it stays as it is
+        if host.dropped and graph._programs.building is None:  # while building, nothing is freed
             tidy(graph)
         specs = host.specs
         count = len(operands)
@@ -45,8 +55,8 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
             and type(x := operands[0]) is handle
             and x._graph is graph
         ):
-            # What most ops are: of one or two Vars, or a Var and a number that was written before. Where
-            # their result is known, the lists below would be a fifth of the cost of a node.
+            # Most ops have one or two Vars, or a Var and a number that is known already. If their
+            # result is known too, the lists below, a fifth of the cost of a node, are not needed.
             quick: tuple[int, ...] = ()
             kinds: Any = None
             if count == 1:
@@ -67,7 +77,7 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
                     return add_computed(graph, op, (), result, quick, ())
         slots: list[int] = []
         found: list[Any] = []
-        # Most operands are Vars: lists for others are made when there is one.
+        # Most operands are Vars: tuples for others are made when there is one.
         constants: Sequence[tuple[int, Spec, Any]] = ()
         detached: Sequence[int] = ()
         for operand in operands:
@@ -100,7 +110,7 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
                 found.append(one)
         try:
             result = op.known.get((*found, attrs))
-        except TypeError:  # attributes that hold arrays are not looked up
+        except TypeError:  # attributes that hold arrays have no hash
             result = None
         if result is None:
             result = _infer(graph, op, attrs, slots, found)
@@ -118,7 +128,7 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
 def _infer(
     graph: Core, op: Op, attrs: Attrs, slots: Sequence[int], specs: Sequence[Spec | None]
 ) -> Spec | None:
-    """What is known of the result of an op; ``None``, if that shows only in values."""
+    """Return the spec of the result of an op; ``None`` if only values show it."""
     known = [one for one in specs if one is not None]
     if len(known) == len(specs):
         return op.result(tuple(known), attrs)
@@ -129,7 +139,7 @@ def _infer(
 
 
 def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spec, Any]:
-    """An operand that is no node: a number or an array, with its spec."""
+    """Return spec and value of an operand that is a number or an array, not a node."""
     what = f"operand {position + 1} of {op.name}"
     found, value = read_value(operand, what)
     if found is None:
@@ -150,7 +160,7 @@ def _reused(
     constants: Sequence[tuple[int, Spec, Any]],
     detached: Sequence[int],
 ) -> V:
-    """The node that computes an op already, or a new one."""
+    """Return the node that computes this already in a reuse block, or a new one."""
     key = None if -1 in slots else reuse.key(graph, op, attrs, slots, detached)
     var: Any = reuse.find(graph, key)
     if var is not None:
@@ -170,10 +180,11 @@ def add_computed(
     slots: tuple[int, ...],
     detached: Sequence[int],
 ) -> V:
+    """Return a new node that is computed from these slots; its op may be a function or an output."""
     host = graph._host
     slot = graph._scheduler.add(slots)
     try:
-        # As `host.add_node` and `graph._new_var`: their calls would be a tenth of the cost of a node.
+        # `host.add_node` and `new_var` written out: their calls would be a tenth of the cost of a node.
         host.ops[slot] = op
         if attrs:
             host.attrs[slot] = attrs
@@ -192,10 +203,11 @@ def add_computed(
         var = _new(graph._var)
         var._graph = graph
         var._slot = slot
-        (ref := HandleRef(var, host.on_death)).slot = slot  # which it needs when `var` dies
+        (ref := HandleRef(var, host.on_death)).slot = slot  # by which `on_death` finds the node
         host.handles[slot] = ref
         return var
     except BaseException:
+        # Half a row was written: the node goes with the next release.
         graph._scheduler.orphans.append(slot)
         raise
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _constant(graph: Core, found: Spec, value: Any) -> int:
-    """The slot of a constant; equal Python numbers share one."""
+    """Return the slot of a constant. Equal Python numbers share one."""
     host = graph._host
     key = None
     if found.weak is not None:
@@ -34,23 +34,26 @@ def _constant(graph: Core, found: Spec, value: Any) -> int:
 
 
 def _new_const(graph: Core, found: Spec, data: Any) -> int:
-    # An orphan until somebody uses it.
+    # An orphan until something uses it: if an error comes first, it is released.
     graph._scheduler.orphans.append(slot := graph._scheduler.add((), leaf=True, valued=True))
     graph._host.add_node(slot, CONST, (), found, data, None)
     return slot
 
 
 def full(graph: Core, found: Spec, number: float) -> Handle:
-    """A constant array of one element with the dtype and device of `found`."""
+    """Return a constant array of one element with the dtype and device of ``found``."""
     one = spec((1,) * len(found.shape), found.dtype, found.device)
     with graph._lock:
         return new_var(graph, _new_const(graph, one, own_copy(one, number)))
 
 
 def zeros_like(graph: Core, var: Any) -> Handle:
-    """Zeros for the gradient of `var`, as a node that is never leaf, nor stale again while the shape is known."""
+    """Return zeros for the gradient of ``var``.
+
+    The node is no leaf, and never becomes stale as long as the shape is known.
+    """
     found = graph._host.specs[var._slot] or spec((None,), var.dtype)
-    if found.dtype.kind != "f":  # only now it shows that this is a condition or a count
+    if found.dtype.kind != "f":  # a condition or a count, as its computed value has shown
         found = spec(found.shape, np.dtype(np.float64), found.device)
     if found.known:
         return zeros(graph, found)
@@ -58,6 +61,7 @@ def zeros_like(graph: Core, var: Any) -> Handle:
 
 
 def zeros(graph: Core, found: Spec) -> Handle:
+    """Return a node of zeros with this shape, dtype and device; it is never a leaf."""
     zero = full(graph, found, 0.0)
     spread = spread_to(zero, found.shape)
     return alias(zero) if spread is zero else spread

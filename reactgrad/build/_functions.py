@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def call_lifted(
     graph: Core, op: _Lifted, operands: Sequence[Any], cutoff: Any, *, shared: bool = False
 ) -> Any:
-    """A node that calls a Python function; of several outputs the nodes of these.
+    """Return a node that calls a Python function, or the nodes of its outputs if it has several.
 
     Parameters
     ----------
     shared
-        In a reuse block it may be the node that an equal call has built.
+        True if a reuse block may return the node that an equal call has built.
     """
     with graph._lock:
         tidy(graph)
@@ -36,7 +36,7 @@ def call_lifted(
         slots = tuple([operand._slot for operand in operands])
         several = op.outputs is not None
         reuse, key = graph._reuse, None
-        if reuse is not None and shared and slots:  # without operands it asks the world
+        if reuse is not None and shared and slots:  # without operands, its result may differ
             key = reuse.key(graph, op, (), slots, detached, cutoff)
             known = reuse.find(graph, key)
             if known is not None:
@@ -44,7 +44,7 @@ def call_lifted(
         var = add_computed(graph, op, (), op.declared, slots, detached)
         results = outputs(graph, var) if several else (var,)
         if cutoff is not None:
-            for result in results:  # no plan and no mark knows these nodes yet
+            for result in results:  # set directly: no plan or mark of these nodes exists yet
                 graph._host.cutoffs[result._slot] = cutoff
                 graph._scheduler.staleness.cutoffs.add(result._slot)
         if reuse is not None:
@@ -53,14 +53,14 @@ def call_lifted(
 
 
 def outputs(graph: Core[V], node: Handle) -> tuple[V, ...]:
-    """The nodes of all outputs of a function that has several."""
+    """Return the nodes of all outputs of a function that has several."""
     return tuple(
         [output_of(graph, node, i) for i in range(len(graph._host.ops[node._slot].outputs))]
     )
 
 
 def output_of(graph: Core[V], node: Handle, index: int) -> V:
-    """The node of one output of a function, which is made anew if nobody has held it."""
+    """Return the node of one output of a function; make it again if no handle kept it."""
     host, slot = graph._host, node._slot
     for child in outputs_of(graph, slot):
         if host.ops[child].index == index:
@@ -71,7 +71,7 @@ def output_of(graph: Core[V], node: Handle, index: int) -> V:
 
 
 def call_switch(graph: Core[V], op: Any, condition: Any) -> V:
-    """A node that chooses between two others."""
+    """Return a node that chooses between the branches of a switch."""
     with graph._lock:
         for branch in op.branches:
             if branch._graph is not graph:
@@ -93,7 +93,7 @@ def call_switch(graph: Core[V], op: Any, condition: Any) -> V:
 
 
 def copy_of(graph: Core[V], slot: int) -> V:
-    """Another node that computes the same."""
+    """Return a new node with the same definition."""
     host = graph._host
     operands = graph._scheduler.operands(slot)
     var = add_computed(graph, host.ops[slot], host.attrs[slot], host.specs[slot], operands, ())

@@ -1,4 +1,4 @@
-"""Leaves: inputs, params, constants, and those that the engine makes for itself."""
+"""Leaves: inputs, params and consts, checked and stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def new_leaf(
     graph: Core[V], kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
 ) -> V:
-    """Return a new leaf of this kind; see ``Graph.input`` for what the arguments say."""
+    """Return a new leaf of this kind; see ``Graph.input`` for the arguments."""
     what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
     wanted = None if dtype is None else read_dtype(what, dtype)
     pattern = None if shape is None else read_pattern(what, shape, wanted)
@@ -58,7 +58,7 @@ def new_leaf(
         if value is not MISSING:
             plain = found is None or found.weak is not None
             data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
-        # An orphan until it has its Var.
+        # An orphan until it has its Var: if an error comes first, it is released.
         valued = value is not MISSING
         graph._scheduler.orphans.append(slot := graph._scheduler.add((), leaf=True, valued=valued))
         graph._host.add_node(slot, kind, (), found, data, user_site())

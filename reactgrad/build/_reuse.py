@@ -1,12 +1,12 @@
-"""Blocks in which the same op on the same parents gives the node that is there already.
+"""Blocks in which the same op on the same parents returns the node that exists already.
 
-A loop that writes its model anew at every step then builds it once. A node computes nothing but its
-op of its parents, so two nodes of the same definition have the same value at any time; that they
-are one node shows only to who changes it. A node that somebody has added something to (a hook, a
-cutoff, a pin) is therefore not given to others.
+A loop that writes its model anew at every step then builds it once. A node computes its op of its
+parents and nothing else, so two nodes of the same definition always have the same value. Only a
+change of one of them could tell them apart. So a node that a caller has added something to (a hook,
+a cutoff, a pin) is not returned to others.
 
-Invariant: what ``Reuse`` says of a node is only where to look; each node is compared with what is
-asked for before it is given out, so edits, rollbacks and removals need not know of this file.
+Invariant: an entry of ``Reuse`` is only a hint. Each node is compared with what is asked for before it
+is returned, so edits, rollbacks and removals need not know of this file.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ if TYPE_CHECKING:
     from reactgrad.core._core import Core
     from reactgrad.nodes._handle import Anchor, Handle
 
-# What the last so many blocks of a graph have built or used is kept, so that loops may alternate,
-# as between training and evaluation.
+# Entries that the last so many blocks of a graph have built or used are kept, so that loops may
+# alternate, for example between training and evaluation.
 ROUNDS = 4
 
 _NO_EDGES: frozenset[int] = frozenset()
 
-# Nodes that are asked for to be nodes of their own.
+# Ops whose purpose is a node of its own.
 _OWN = (ALIAS, DETACH)
 
-# The blocks around, each with the round in which it began; a task may outlive those it was made in.
+# The open blocks of this task, each with the round in which it began. A task may outlive them.
 _open: ContextVar[tuple[tuple[Reuse, int], ...]] = ContextVar("reactgrad_reuse", default=())
 
 
 class _Anchored(NamedTuple):
-    """A node of a checkpoint, kept without a handle."""
+    """A node inside of a checkpoint, kept alive without a handle, which would keep its value."""
 
     slot: int
     serial: int
     anchor: Anchor
 
     def var(self, graph: Core) -> Handle | None:
-        """A handle to it, if it is there."""
+        """Return a handle of the node, ``None`` if the node is gone."""
         there = graph._scheduler.topology.serial[self.slot] == self.serial
         return handle(graph, self.slot) if there and self.slot not in graph._host.removed else None
 
 
 class Reuse:
-    """The nodes of one graph that its reuse blocks have built or used, the latest used last."""
+    """The nodes of one graph that its reuse blocks have built or used, in order of their last use."""
 
     __slots__ = ("_known", "_round", "blocks")
 
     def __init__(self) -> None:
-        self.blocks: list[int] = []  # those that are open, in all threads: the round each began
+        self.blocks: list[int] = []  # open blocks of all threads, by the round in which each began
         self._round = 0
-        # With the round of the last use, what keeps the nodes of its outputs, and the attributes as they
-        # were: others may be equal to them.
+        # By key: the node, the round of its last use, references that keep the nodes of its outputs,
+        # and its attributes by identity, since an equal object may be another one.
         self._known: dict[Any, tuple[Handle | _Anchored, int, list[Any], Attrs]] = {}
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Reuse:
         detached: Sequence[int],
         cutoff: Any = None,
     ) -> Any:
-        """What such a node is found by; ``None``: it is built anew in any case."""
+        """Return the key of such a node; ``None`` if it must be built anew in any case."""
         for one, began in _open.get():
             if one is self and began in self.blocks:
                 break
@@ -87,7 +87,7 @@ class Reuse:
             return None
         if open_hooks and hooks_here() is not None:
             return None
-        if graph._subgraphs is not None and graph._subgraphs.under_way:  # which is kept whole
+        if graph._subgraphs is not None and graph._subgraphs.under_way:  # kept as a whole
             return None
         named = op if isinstance(op, Op) else op.definition()
         if named is None:
@@ -95,7 +95,7 @@ class Reuse:
         closed = None
         if is_grad_enabled(graph):
             closed = frozenset(detached) if detached else _NO_EDGES
-        # 1, 1.0 and True are equal, and not the same attribute.
+        # 1, 1.0 and True are equal but different attributes: `repr` tells them apart.
         named_attrs = (attrs, repr(attrs)) if attrs else ()
         rule = None if cutoff is None else as_itself(cutoff)
         key = (named, tuple(slots), closed, named_attrs, in_checkpoint(), rule)
@@ -107,7 +107,8 @@ class Reuse:
         return key
 
     def find(self, graph: Core, key: Any) -> Handle | None:
-        """The node that is there already; none for a key of ``None``."""
+        """Return the node that exists already, ``None`` if there is none, or if ``key`` is ``None``."""
+        # Taken out, and put back as the last one if it is right: the dict is in order of last use.
         known = self._known.pop(key, None)
         if known is None:
             return None
@@ -119,20 +120,22 @@ class Reuse:
         return var
 
     def add(self, graph: Core, key: Any, var: Handle, outputs: Sequence[Handle] = ()) -> None:
-        """A node was built, and those of its outputs; nothing for a key of ``None``."""
+        """Enter a node that was built, with those of its outputs; do nothing if ``key`` is ``None``."""
         if key is None:
             return
         held: Handle | _Anchored = var
         others: list[Any] = [*outputs]
-        if in_checkpoint():  # a handle would keep its value
+        if in_checkpoint():  # anchored, since a handle would keep the value
             slot, serial = var._slot, graph._scheduler.topology.serial[var._slot]
             held = _Anchored(slot, serial, graph._host.anchor(slot))
             others = [graph._host.anchor(output._slot) for output in outputs]
         self._known[key] = (held, self._round, others, graph._host.attrs[var._slot])
 
     def make_way(self, graph: Core, slots: Iterable[int]) -> bool:
-        """Forget what is computed from these nodes, and themselves: they shall refuse nothing if only this
-        keeps them. Whether there were any."""
+        """Drop these nodes, and nodes computed from them. Return whether there were any.
+
+        A node that only this table keeps is then released, and blocks no change.
+        """
         cone = graph._scheduler.topology.descendants(slots)
         going = [
             key
@@ -144,32 +147,32 @@ class Reuse:
         return bool(going)
 
     def begin(self) -> int:
-        """A block begins; returns what ``end`` is to be given."""
+        """Begin a block. Return its number, which ``end`` needs."""
         self._round += 1
         self.blocks.append(self._round)
         return self._round
 
     def end(self, began: int) -> None:
-        """A block ends: forget what was used neither in one that is open nor lately."""
+        """End a block: drop nodes that were used neither in an open block nor in the last rounds."""
         self.blocks.remove(began)
         known = self._known
         last = min([self._round - ROUNDS, *[began - 1 for began in self.blocks]])
         while known:
             key = next(iter(known))
-            if known[key][1] > last:
+            if known[key][1] > last:  # all that follow were used later
                 break
             del known[key]
 
 
 def _intact(graph: Core, var: Handle, key: Any, attrs: Attrs) -> bool:
-    """Whether a node is still what it was built as, and nothing was added to it."""
+    """Return whether a node is still what it was built as, and nothing was added to it."""
     if var._graph is not graph:  # it was removed
         return False
     named, slots, closed, _, inside, cutoff = key
     host, slot = graph._host, var._slot
     op = host.ops[slot]
     several = isinstance(op, Lifted) and op.outputs is not None
-    shown = outputs_of(graph, slot) if several else (slot,)  # what callers were given
+    shown = outputs_of(graph, slot) if several else (slot,)  # the nodes that callers were given
     for at in (slot, *shown) if several else shown:
         if at in host.hooks or at in host.pins or at in host.retained or at in host.kept:
             return False
@@ -177,11 +180,10 @@ def _intact(graph: Core, var: Handle, key: Any, attrs: Attrs) -> bool:
         rule = host.cutoffs.get(at)
         if (rule is not None or cutoff is not None) and as_itself(rule) != cutoff:
             return False
-        if at in host.former_cutoffs:  # which may have kept a value of before
+        if at in host.former_cutoffs:  # the cutoff may have kept an older value
             return False
-    if (
-        several and cutoff is not None and len(shown) < len(op.outputs or ())
-    ):  # others would have none
+    # Outputs that are made again would have no cutoff.
+    if several and cutoff is not None and len(shown) < len(op.outputs or ()):
         return False
     if slot in host.transient and not (inside and host.transient[slot].recomputed):
         return False
@@ -195,14 +197,14 @@ def _intact(graph: Core, var: Handle, key: Any, attrs: Attrs) -> bool:
 
 
 def outputs_of(graph: Core, slot: int) -> list[int]:
-    """The nodes of those outputs of a function that somebody holds."""
+    """Return the nodes of a function's outputs that still exist."""
     ops = graph._host.ops
     children = graph._scheduler.topology.children[slot]
     return [child for child in children if isinstance(ops[child], Output)]
 
 
 class ReuseBlock:
-    """What ``Graph.reuse`` returns; may be nested and entered again."""
+    """A block of ``Graph.reuse``; may be nested and entered again."""
 
     __slots__ = ("_graph",)
 
@@ -233,7 +235,7 @@ class ReuseBlock:
 
 
 def built_anew(build: Callable[[Any], Any], parent: Any) -> Any:
-    """What `build` makes of `parent`, without nodes that are there already."""
+    """Return what ``build`` makes of ``parent``, without nodes of open reuse blocks."""
     token = _open.set(())
     try:
         return build(parent)
@@ -242,22 +244,22 @@ def built_anew(build: Callable[[Any], Any], parent: Any) -> Any:
 
 
 def reuse(graph: Core) -> ReuseBlock:
-    """Let the same op on the same operands give the node that is there already, in a block.
+    """Return a block in which the same op on the same operands returns the node that exists already.
 
-    For loops that write their model anew at every step: the second step builds nothing, and so
-    does its ``backward``, and the graph does not grow. In the block of one thread, an op with
-    the same attributes on the same nodes, detached in the same places and in the same grad
-    mode, returns the node that the same call has returned in this block or in one of the last
-    four of the graph, which are kept for that. Such nodes are shared: to edit, hook or pin one
-    means all who built it; one that was given a hook, a cutoff, a pin, ``retain_grad`` or
-    ``keep`` is not given to others any more, and is built anew.
+    This is for loops that write their model anew at every step: the second step, and its ``backward``,
+    build nothing, and the graph does not grow. Inside the block, in its thread, an op with the same
+    attributes on the same nodes, detached in the same places and in the same grad mode, returns the
+    node that the same call has returned in this block or in one of the last four blocks of the graph,
+    whose nodes are kept for that. Such nodes are shared: to edit, hook or pin one changes it for all
+    code that built it. A node that was given a hook, a cutoff, a pin, ``retain_grad`` or ``keep`` is
+    not returned to other calls any more; they build a new one.
 
-    Leaves are always new, and what is built on them, too: make inputs before the loop and set
-    them in it. Python numbers are no leaves in this sense; an array that is written into an
-    expression is one, so make it a const before the loop. Nodes of indices that hold arrays, of
-    functions that were given a list or an array, and of ``detach_node``, what a subgraph or
-    ``insert`` builds, and what gradients are built of, are never shared. What nobody but these blocks
-    keeps any more refuses nothing: its name is free, and its shapes are nobody's.
+    Leaves are always new, and so are nodes built on new leaves: make inputs before the loop and set
+    them in it. Python numbers do not count as leaves here. An array that is written into an expression
+    does, so make it a const before the loop. Never shared are: nodes of indices that hold arrays,
+    nodes of functions that were given a list or an array, nodes of ``detach_node``, nodes that a
+    subgraph or ``insert`` builds, and the nodes of gradients. A node that only these blocks keep does
+    not block any change: its name is free, and its shape does not matter.
 
     Returns
     -------
@@ -270,7 +272,7 @@ def reuse(graph: Core) -> ReuseBlock:
 
     See Also
     --------
-    subgraph : Does the same for functions whose arguments are other nodes at each call.
+    subgraph : Does the same for functions that are called with other nodes each time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Vars, and names in their place, as arguments: which nodes of a graph they mean."""
+"""Vars or names as arguments: the nodes of a graph that they mean."""
 
 from __future__ import annotations
 
@@ -45,12 +45,20 @@ def named(graph: Core[V], name: str) -> V:
 
 
 def var_of(graph: Core[V], var: Any) -> Any:
-    """Return the node of this name; what is no name is returned as it is."""
+    """Return the node of this name. Return anything that is not a string as it is."""
     return named(graph, var) if isinstance(var, str) else var
 
 
 def own_slot(graph: Core, var: Any, what: str) -> int:
-    """The slot of a Var of this graph, or of the node of this name."""
+    """Return the slot of a Var of this graph, or of the node with this name.
+
+    Raises
+    ------
+    DTypeError
+        If ``var`` is neither a Var nor a name; the message begins with ``what``.
+    GraphError
+        If the Var belongs to another graph, or no node has the name.
+    """
     if isinstance(var, str):
         return named(graph, var)._slot
     if not isinstance(var, Handle):
@@ -68,17 +76,22 @@ def own_slot(graph: Core, var: Any, what: str) -> int:
 
 
 def own_each(graph: Core, variables: Collection[Any], what: str) -> list[int]:
-    """The slots of Vars of this graph, one by one."""
-    try:
+    """Return the slots of Vars of this graph, in order, repetitions included."""
+    try:  # the usual case without a Python call for each Var
         if set(map(_graph_of, variables)) == {graph}:
             return list(map(_slot_of, variables))
     except AttributeError:
-        pass  # what is no Var is named below
+        pass  # an argument is not a Var: the loop below names it in its error
     return [own_slot(graph, var, what) for var in variables]
 
 
 def own_slots(graph: Core, variables: tuple[Any, ...], what: str) -> tuple[int, ...]:
-    """As ``own_each``, each once; many are looked up where the same were given before."""
+    """Return the slots of ``own_each`` without repetitions.
+
+    Long tuples are remembered: the same Vars given again cost one look-up.
+    """
+
+    # While handles that have died wait in `dropped`, what is remembered may be out of date.
     if len(variables) <= FEW or graph._host.dropped:
         return tuple(dict.fromkeys(own_each(graph, variables, what)))
     slots = graph._asked.find(variables)

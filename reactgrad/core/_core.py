@@ -1,6 +1,6 @@
-"""What a graph has: its tables, and the ports by which what lies below its face asks what lies above.
+"""The data of a graph: its tables, and the ports by which lower floors call higher ones.
 
-Whatever works on a graph is a function of a ``Core``; ``Graph`` is the face that lists these functions
+Whatever works on a graph is a function of a ``Core``. ``Graph`` is the face that lists these functions
 as its methods.
 """
 
@@ -27,61 +27,62 @@ C = TypeVar("C", bound="Core[Any]")
 class Core(Generic[V]):
     """The data of one graph.
 
-    Invariants: ``_host`` and ``_scheduler`` know each other; ``_lock``, ``_mark``, ``_computing``, ``_pending``,
-    ``_noted``, ``_handed`` and ``_transient`` are attributes of these two, kept here because every read
-    looks at them.
+    Invariants: ``_host`` and ``_scheduler`` know each other. ``_lock``, ``_mark``, ``_computing``,
+    ``_pending``, ``_noted``, ``_handed`` and ``_transient`` are attributes of these two; they are
+    aliased here because every read uses them, and one attribute look-up less is measurable.
 
     Attributes
     ----------
     seed
-        What functions may draw random numbers from.
+        The seed from which the functions of this graph derive their random numbers.
     """
 
     seed: int
 
-    # --- ports: what lies above, called from below -----------------------------------------------
+    # --- ports: functions of higher floors, set by the face, called from below ---------------------
 
     _var: type[V]  # the class of handles
     _detached_var: type[Any]  # the class of their detached views
-    _apply: Callable[..., Any]  # build: an op on handles of this graph
+    _apply: Callable[..., Any]  # build: the node of an op on handles of this graph
     _add_computed: Callable[..., Any]
     _call_lifted: Callable[..., Any]
     _outputs: Callable[..., Any]
     _handle: Callable[..., V]  # core/_handles, for ops
     _deliver: Callable[..., Any]  # observing: at the end of a block that held observers back
-    _forget_unseen: Callable[..., bool]  # change: where a name is taken by what nobody sees
+    _forget_unseen: Callable[..., bool]  # change: release nodes that users cannot reach
     _value: Callable[..., Any]  # reading; traced graphs note what is read
     _value_for_rule: Callable[..., Any]  # autodiff: a rule asks for a value
     _rule_saw: Callable[..., None]  # autodiff: what is built depends on a value that a rule saw
 
     _dtype_kind: Callable[..., str]  # core/_handles, for ops
 
-    _traced = False  # whether a transform has made it for the function that it differentiates
+    _traced = False  # True if a transform made this graph to trace the function it differentiates
 
     def _open(self, seed: int, host: Rows) -> None:
         """Make the tables of an empty graph."""
         self.seed = seed
         self._host = host
         self._programs = Programs()
-        # Asked before each value that is read, while something is built that may not depend on some.
+        # Called before each value is read while nodes are built that must not depend on some nodes;
+        # it raises if they would.
         self._may_read: Callable[[int], None] | None = None
         self._asked = Asked(self._var)
         self._observers = Observers()
-        self._observed = self._observers.observed  # empty: nobody looks at what happens
+        self._observed = self._observers.observed  # empty: no code for observers runs
         self._measured = Measured()
-        # What parts above keep here; each says what it is.
-        self._subgraphs: Any = None  # what was built for them, see ``subgraphs``
-        self._shapes: Any = None  # what followed from former shapes, see ``change``
-        self._reuse: Any = None  # what reuse blocks have built, once there was one
-        self._events: Any = None  # what has happened, if that is noted, see ``explain``
-        self._edits: Any = None  # what the innermost open `with g.edit():` has collected
+        # Tables of the floors above, which create and read them.
+        self._subgraphs: Any = None  # instances of subgraphs, see ``subgraphs``
+        self._shapes: Any = None  # nodes kept for former shapes, see ``change``
+        self._reuse: Any = None  # nodes that reuse blocks have built; None before the first
+        self._events: Any = None  # the log of events, if one is kept, see ``explain``
+        self._edits: Any = None  # edits collected by the innermost open `with g.edit():`
         self._removals: list[Any] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Any], int]] = []
-        # Forks of this graph that are being computed, each as often as it is.
+        # Forks of this graph that are being computed: one entry for each computation under way.
         self._followed: dict[object, Any] = {}
 
     def _adopt(self, scheduler: Scheduler) -> None:
-        """Take this scheduler, and keep at hand what every read looks at."""
+        """Set the scheduler, and alias the tables that every read uses."""
         self._scheduler = scheduler
         self._host.scheduler = scheduler
         self._lock = scheduler.lock

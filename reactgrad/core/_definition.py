@@ -1,4 +1,4 @@
-"""What a node is computed by: op, attributes, operands, detached edges and branches."""
+"""The definition of a node: op, attributes, operands, detached edges and branches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def link_branches(graph: Core, slot: int, operands: tuple[int, ...]) -> None:
+    """Enter the nodes that a node chooses between, and the way back from each of them."""
     graph._host.branches[slot] = operands
     for operand in operands:
         graph._host.branch_users.setdefault(operand, set()).add(slot)
@@ -22,10 +23,16 @@ NOTHING_CLOSED: frozenset[int] = frozenset()
 
 
 class Definition(NamedTuple):
-    """What a node computes, and from what.
+    """The op of a node with all that decides what it is computed from.
 
-    ``closed``: positions of detached operands, ``None``: all. ``branches``: of a choice, by what it
-    chooses and between what. ``pin``: what it was computed from, if its value is given instead.
+    Attributes
+    ----------
+    closed
+        Positions of detached operands; ``None``: all of them.
+    branches
+        For a node that chooses: the selecting node and the nodes chosen between. Else ``None``.
+    pin
+        For a pinned node: what it was computed from. Else ``None``.
     """
 
     link: Link
@@ -37,7 +44,7 @@ class Definition(NamedTuple):
 
     @classmethod
     def of(cls, graph: Core, slot: int) -> Definition:
-        """The present one."""
+        """Return the present definition of a node."""
         host, scheduler = graph._host, graph._scheduler
         return cls(
             scheduler.link(slot),
@@ -50,7 +57,7 @@ class Definition(NamedTuple):
 
 
 def write_definition(graph: Core, slot: int, definition: Definition) -> None:
-    """Enter a definition into the tables of the host."""
+    """Write a definition into the tables of the host. The link, which the scheduler keeps, stays."""
     host = graph._host
     host.ops[slot], host.attrs[slot] = definition.op, definition.attrs
     if definition.closed is None or definition.closed:

@@ -1,4 +1,4 @@
-"""What notebooks show: pictures are drawn above, by what ``display_by`` was given."""
+"""HTML for notebooks, made by a function of a higher floor that is registered here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _show: list[Callable[[Any], str]] = []
 
 
 def display_by(show: Callable[[Any], str]) -> None:
-    """Let a function make the HTML of things that notebooks show."""
+    """Register the function that makes HTML of graphs and their parts."""
     _show.append(show)
 
 
 def display(thing: Any) -> str:
-    """Return a thing as HTML."""
+    """Return the HTML of a graph or of one of its parts, by the function registered last."""
     return _show[-1](thing)

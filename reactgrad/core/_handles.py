@@ -1,4 +1,4 @@
-"""The handles of nodes: one a node, made when it is asked for."""
+"""The handles of nodes: one for each node, made when it is first asked for."""
 
 from __future__ import annotations
 
@@ -16,25 +16,33 @@ _new = object.__new__
 
 
 def new_var(graph: Core[V], slot: int) -> V:
-    """Return a new handle of a node that has none."""
+    """Return a new handle of a node that has none.
+
+    ``object.__new__`` in place of ``Var(...)`` saves the call of ``__init__``: this runs at every
+    node that is built.
+    """
     var = _new(graph._var)
     var._graph = graph
     var._slot = slot
     host = graph._host
-    (ref := HandleRef(var, host.on_death)).slot = slot  # which it needs when `var` dies
+    (ref := HandleRef(var, host.on_death)).slot = slot  # by which `on_death` finds the node
     host.handles[slot] = ref
     return var
 
 
 def handle(graph: Core[V], slot: int) -> V:
-    """The one Var of a node."""
+    """Return the one Var of a node; make it if the node has none."""
     ref = graph._host.handles[slot]
     var = ref() if ref is not None else None
+    # The ref may be dead and not processed by `tidy` yet: then the node lives on with a new handle.
     return new_var(graph, slot) if var is None else var
 
 
 def living(graph: Core[V], slots: Iterable[int], serials: Mapping[int, int]) -> list[V]:
-    """Return the handles of those of these nodes that still have these serials."""
+    """Return the handles of those nodes that still have the given serials.
+
+    A slot whose serial differs now belongs to another node.
+    """
     with graph._lock:
         serial = graph._scheduler.topology.serial
         return [handle(graph, s) for s in slots if serial[s] == serials[s]]

@@ -1,4 +1,4 @@
-"""Blocks that hold observers back until they end, and what is noted for observers meanwhile."""
+"""Blocks that postpone the calls of observers to their end, and events that are noted for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def collect(graph: Core, run: RawRun) -> None:
-    """Note what a run did to observed nodes."""
+    """Note which observed nodes a run gave new values, failed to compute or made clean."""
     observers, scheduler = graph._observers, graph._scheduler
     observers.ran = True
     hits = observers.of["changed"].keys() & run.serials.keys()
@@ -28,7 +28,7 @@ def collect(graph: Core, run: RawRun) -> None:
     if observers.of["error"]:
         observers.failed.update(run.failed)
     if observers.of["stale"] and (run.cut_off or run.failed):
-        # What follows may have become clean without having run, and without its mark having moved.
+        # Children of these may have become clean although they did not run and no mark moved.
         topology, staleness = scheduler.topology, scheduler.staleness
         below = {child for slot in (*run.cut_off, *run.failed) for child in topology.children[slot]}
         reached = topology.descendants(below, staleness.mark.__getitem__)
@@ -36,7 +36,10 @@ def collect(graph: Core, run: RawRun) -> None:
 
 
 def announce(graph: Core, slots: Iterable[int] = ()) -> None:
-    """Something was changed other than by a run; these nodes have new values by that."""
+    """Note a change that no run made; these nodes have new values by it.
+
+    Outside of a block of ``held``, call the observers of staleness at once.
+    """
     if not graph._observed:
         return
     observers = graph._observers
@@ -48,7 +51,9 @@ def announce(graph: Core, slots: Iterable[int] = ()) -> None:
 
 
 def removed(graph: Core, slot: int) -> None:
-    """A node was removed for good; its slot is not free yet. Cancels and tells its observers.
+    """Cancel the observers of a node that was removed for good; call those of its removal.
+
+    The slot of the node must not be free yet.
 
     Raises
     ------
@@ -64,7 +69,10 @@ def removed(graph: Core, slot: int) -> None:
 
 
 class held:
-    """Hold back the observers of a graph for a block, and call them at its end; takes the lock."""
+    """A block at whose end the observers of a graph are called, and not before; holds the lock.
+
+    Blocks nest; the outermost one calls.
+    """
 
     __slots__ = ("_before", "_graph")
 
@@ -83,7 +91,7 @@ class held:
         trace: TracebackType | None,
     ) -> None:
         try:
-            # Less than that: one around it has ended before.
+            # If it is less, a block around this one has ended first, and has counted down already.
             if self._graph._observers.held > self._before:
                 self._graph._observers.held = self._before
             if error is None or isinstance(error, Exception):
@@ -91,7 +99,7 @@ class held:
                 endless = self._graph._deliver(problems)
                 if problems or endless:
                     conclude(problems, endless, error)
-        finally:  # also where an interrupt comes first
+        finally:  # also where an interrupt came before the lines above
             if self._graph._observers.held > self._before:
                 self._graph._observers.held = self._before
             self._graph._lock.__exit__(kind, error, trace)

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def tidy(graph: Core) -> None:
-    """Free the nodes whose handles have died and that nothing else keeps."""
+    """Release the nodes whose handles have died and that nothing else keeps."""
     dropped, asked = graph._host.dropped, graph._asked
     orphans = graph._scheduler.orphans
-    # With the nodes that gradients gave out these go, and what they held in turn.
+    # Released gradients release nodes that they gave out, whose handles then die: hence the loop.
     while (dropped or orphans) and not graph._computing and graph._programs.building is None:
         host = graph._host
         while dropped:
-            ref = dropped[0]  # until it was looked after
+            ref = dropped[0]  # removed only after the work below, which an interrupt may cut short
             if ref.slot in asked.members:
                 asked.clear()
             if host.anchor_refs.pop(id(ref), None) is not None:
@@ -39,7 +39,7 @@ def tidy(graph: Core) -> None:
 
 
 def slots_in_order(graph: Core) -> list[int]:
-    """The slots of all nodes in order of creation."""
+    """Return the slots of all nodes in order of creation."""
     removed = graph._host.removed
     return [slot for slot in graph._scheduler.topology.slots() if slot not in removed]
 

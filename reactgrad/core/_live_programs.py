@@ -1,4 +1,4 @@
-"""The gradients that the handles of a graph hold, by output."""
+"""The gradient programs that the handles of a graph hold, by output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def live_programs(graph: Core) -> list[tuple[int, dict[Any, Any]]]:
-    """Return the outputs that have gradient programs, with these by their keys."""
+    """Return the slots of outputs that have gradient programs, each with its programs by their keys."""
     host = graph._host
     found: dict[int, dict[Any, Any]] = dict(host.twin_programs)
     for program in graph._programs.in_order():

@@ -1,10 +1,10 @@
-"""How long nodes take, as far as someone has recorded it."""
+"""Times of nodes, summed while profiling or recording is on."""
 
 from __future__ import annotations
 
 
 class Measured:
-    """How long nodes took while someone recorded them: count and sum, for ``Plan.cost``."""
+    """Number and sum of the times that nodes took while they were recorded, for ``Plan.cost``."""
 
     __slots__ = ("_times",)
 
@@ -12,14 +12,14 @@ class Measured:
         self._times: dict[int, tuple[int, int, float]] = {}  # by slot: serial, calls, seconds
 
     def add(self, slot: int, serial: int, seconds: float) -> None:
-        """One more call of a node."""
+        """Add the time of one more call of a node."""
         known = self._times.get(slot)
         if known is not None and known[0] == serial:
             self._times[slot] = (serial, known[1] + 1, known[2] + seconds)
-        else:  # another node may have had this slot
+        else:  # the entry, if any, is of a former node with this slot
             self._times[slot] = (serial, 1, seconds)
 
     def mean(self, slot: int, serial: int) -> float | None:
-        """Mean seconds of a node; ``None`` if it was never recorded."""
+        """Return the mean seconds of a node, ``None`` if it was never recorded."""
         known = self._times.get(slot)
         return None if known is None or known[0] != serial else known[2] / known[1]

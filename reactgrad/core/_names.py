@@ -1,4 +1,4 @@
-"""Names of nodes: given ones, unique in a graph, and those made of op and number."""
+"""Names of nodes: chosen ones, unique in a graph, and those made of op and number."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 
 class UnknownNameError(GraphError, KeyError):
-    """A name that no node of the graph has."""
+    """No node of the graph has the name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def check_name(graph: Core, name: Any, slot: int | None) -> None:
+    """Raise ``GraphError`` unless the node may have this name; ``None`` stands for no name.
+
+    If only a node that the user cannot reach has the name, release that node.
+    """
     if name is None:
         return
     if not isinstance(name, str) or not name:
@@ -28,7 +32,7 @@ def check_name(graph: Core, name: Any, slot: int | None) -> None:
     taken = by_name(graph, name)
     if taken is None or taken == slot:
         return
-    while graph._forget_unseen([taken]):  # what nobody sees keeps no name
+    while graph._forget_unseen([taken]):  # a node that the user cannot reach keeps no name
         tidy(graph)
         if by_name(graph, name) is None:
             return
@@ -39,6 +43,7 @@ def check_name(graph: Core, name: Any, slot: int | None) -> None:
 
 
 def set_name(graph: Core, slot: int, name: str | None) -> None:
+    """Set the name of a node; ``None`` takes it away. Raise ``GraphError`` if it is taken."""
     host = graph._host
     check_name(graph, name, slot)
     note_name(graph, slot)
@@ -51,14 +56,14 @@ def set_name(graph: Core, slot: int, name: str | None) -> None:
 
 
 def by_name(graph: Core, name: str) -> int | None:
-    """The node of this name, which it was given by somebody or by itself."""
+    """Return the node with this name, chosen or made; ``None`` if there is none."""
     slot = graph._host.named.get(name)
     return by_given_name(graph, name) if slot is None else slot
 
 
 def by_given_name(graph: Core, name: Any) -> int | None:
-    """The node whose name was made of its op and number, such as ``tanh_3``."""
-    number = str(name).rstrip("_").rpartition("_")[2]
+    """Return the node whose name was made of its op and number, such as ``tanh_3``."""
+    number = str(name).rstrip("_").rpartition("_")[2]  # ``Rows.name`` may have appended "_"
     if number.isdecimal() and int(number):  # free slots have the number 0
         slot = graph._scheduler.topology.find(int(number))
         if slot is not None and graph._host.name(slot) == name:

@@ -18,7 +18,10 @@ Noted = dict[Hashable, Any]
 
 
 class Before:
-    """A computed node as a transaction found it; keeps what it was computed from alive."""
+    """A computed node as a transaction found it.
+
+    ``held`` keeps its operands alive, so that the rollback finds them.
+    """
 
     __slots__ = ("definition", "held", "spec", "value")
 
@@ -27,12 +30,12 @@ class Before:
     ) -> None:
         self.definition = definition
         self.spec = found
-        self.value = value  # of a pinned node; these are never written in place
+        self.value = value  # of a pinned node; pinned values are never written in place
         self.held = held
 
     @classmethod
     def of(cls, graph: Core, slot: int) -> Before:
-        """The present state."""
+        """Return the present state of a node."""
         definition, host = Definition.of(graph, slot), graph._host
         value = MISSING if definition.pin is None else host.data[slot]
         held = [handle(graph, parent) for parent in definition.link.parents]
@@ -40,11 +43,15 @@ class Before:
 
 
 def _key(graph: Core, what: str, slot: int) -> tuple[str, int]:
+    # By serial, since another node may take the slot before the transaction ends.
     return what, graph._scheduler.topology.serial[slot]
 
 
 def former_leaves(graph: Core, slots: Iterable[int]) -> dict[int, Any]:
-    """Shape and value of those of these leaves that the innermost transaction has not noted yet."""
+    """Return spec and value of those leaves that the innermost transaction has not noted yet.
+
+    Arrays are copied, since a set may write into them.
+    """
     former: dict[int, Any] = {}
     for slot in slots:
         if graph._scheduler.notes.wants(_key(graph, "leaf", slot)):
@@ -55,33 +62,33 @@ def former_leaves(graph: Core, slots: Iterable[int]) -> dict[int, Any]:
 
 
 def note_leaf(graph: Core, slot: int, former: Any) -> None:
-    """The value of a leaf is changed for certain."""
+    """Note the former state of a leaf; call this once its value is certain to change."""
     graph._scheduler.notes.note(_key(graph, "leaf", slot), (slot, former))
 
 
 def note_node(graph: Core, slot: int, before: Before) -> None:
-    """The definition of a node, or its pin, has changed."""
+    """Note the former state of a node whose definition or pin has changed."""
     graph._scheduler.notes.note(_key(graph, "node", slot), (slot, before))
 
 
 def note_name(graph: Core, slot: int) -> None:
-    """The name of a node is about to change."""
+    """Note the name of a node before it changes."""
     graph._scheduler.notes.note(_key(graph, "name", slot), (slot, graph._host.name_of.get(slot)))
 
 
 def note_cutoff(graph: Core, slot: int) -> None:
-    """The cutoff of a node is about to change."""
+    """Note the cutoff of a node before it changes."""
     graph._scheduler.notes.note(_key(graph, "cutoff", slot), (slot, graph._host.cutoffs.get(slot)))
 
 
 def note_frozen(graph: Core, slot: int) -> None:
-    """A param is about to be frozen or unfrozen."""
+    """Note whether a param is frozen, and its ``.grad``, before that changes."""
     host = graph._host
     before = slot in host.frozen, host.grads.get(slot)
     graph._scheduler.notes.note(_key(graph, "frozen", slot), (slot, before))
 
 
 def note_hooks(graph: Core, slot: int, table: dict[int, Any], before: Any) -> None:
-    """The hooks of a node in this table of the host have changed."""
+    """Note the former hooks of a node in ``table``, which is ``hooks`` or ``after_grad`` of the host."""
     what = "hooks" if table is graph._host.hooks else "after_grad"
     graph._scheduler.notes.note(_key(graph, what, slot), (slot, before))

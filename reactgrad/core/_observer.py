@@ -1,4 +1,4 @@
-"""What ``Var.observe`` returns."""
+"""One observer of a node, and how it is attached and cancelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """What ``Var.observe`` returns; keeps the node alive until it is cancelled.
+    """A callback on a node, as ``Var.observe`` returns it. Keeps the node alive until it is cancelled.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class Observer:
     def __init__(self, graph: Core, var: Handle, kind: str, callback: Callable[..., Any]) -> None:
         self.var = var
         self.kind = kind
-        self._graph = graph  # a removed Var has none any more
+        self._graph = graph  # not taken from `var`: a removed Var has no graph any more
         self._callback = callback
         self.number = 0  # grows with every observer that is attached
-        self.last: Any = None  # the value, or the number of the error, that was told last
-        self.armed = False  # for "stale": whether the node was clean since it was told
+        self.last: Any = None  # the value, or the number of the error, of the last call
+        self.armed = False  # for "stale": True if the node was clean since the last call
 
     def cancel(self) -> None:
         """Call this observer no more; cancelling twice does nothing."""
@@ -50,11 +50,11 @@ class Observer:
 
     @property
     def active(self) -> bool:
-        """Whether the observer was not cancelled, nor its node removed."""
+        """True until the observer is cancelled or its node is removed."""
         return self._graph._observers.has(self)
 
     def call(self, *arguments: Any) -> None:
-        """Call the callback, and name the node in what it raises."""
+        """Call the callback; add the node's name to what it raises."""
         try:
             self._callback(*arguments)
         except Exception as error:
@@ -62,7 +62,7 @@ class Observer:
             raise
 
     def blame(self, error: Exception) -> None:
-        """Note on `error` whose doing it is."""
+        """Add a note to ``error`` that names the observed node."""
         there = self.var._graph is self._graph
         node = f"node {self.var.name!r}" if there else "a node that was removed"
         error.add_note(f"in an observer ({self.kind}) of {node}")
@@ -74,14 +74,14 @@ class Observer:
 
 
 def attach(graph: Core, observer: Attached) -> None:
-    """Begin to observe."""
+    """Begin to observe a node."""
     observers = graph._observers
     observers.add(observer)
     graph._scheduler.staleness.heed(observers.of["stale"])
 
 
 def detach(graph: Core, observer: Attached) -> None:
-    """End it; twice does nothing."""
+    """Cancel an observer. Do nothing if it is cancelled already."""
     observers = graph._observers
     if observers.has(observer):
         observers.discard(observer)

@@ -1,20 +1,23 @@
-"""What is raised when observers have raised, and the limit of rounds in which they are called."""
+"""Errors of observers, and the limit of rounds in which observers are called."""
 
 from __future__ import annotations
 
 from reactgrad._errors import ReactgradError
 
-# Rounds of one telling, and passes of one ``stabilize``: more mean observers that set each other
-# off for ever.
+# Rounds of calls after one change, and passes of one ``stabilize``. More of them mean that observers
+# set each other off for ever.
 MAX_ROUNDS = 100
 
 
 class StabilizeError(ReactgradError, RecursionError):
-    """Observers that go on setting off each other, or themselves."""
+    """Observers keep setting off each other, or themselves."""
 
 
 def conclude(problems: list[Exception], *errors: Exception | None) -> None:
-    """Raise what observers raised, together with other errors."""
+    """Raise what observers raised, together with the given errors, as a group. Raise nothing for none.
+
+    A single error without problems of observers is raised as it is.
+    """
     own = [error for error in errors if error is not None]
     if problems or len(own) > 1:
         raise ExceptionGroup("observers raised", problems + own)

@@ -1,4 +1,4 @@
-"""Who observes which node, and what there is to tell."""
+"""Tables of observers, and of events that they have still to receive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reactgrad.nodes._handle import Handle
 
 KINDS = ("changed", "stale", "error", "removed")
 
-# A leaf and the value it is to get; what one ``set``, or one transaction, asks for stays together.
+# Leaves with their new values. All that one ``set``, or one transaction, asks for is one list.
 Sets = list[tuple[Handle, Any]]
 
 
@@ -24,15 +24,15 @@ class Attached(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether the observer was not cancelled, nor its node removed."""
+        """True until the observer is cancelled or its node is removed."""
         ...
 
     def call(self, *arguments: Any) -> None:
-        """Call the callback, and name the node in what it raises."""
+        """Call the callback; add the node's name to what it raises."""
         ...
 
     def blame(self, error: Exception) -> None:
-        """Note on `error` whose doing it is."""
+        """Add a note to ``error`` that names the observed node."""
         ...
 
 
@@ -40,34 +40,35 @@ Calls = list[tuple[Attached, tuple[Any, ...]]]
 
 
 class Observers:
-    """The observers of one graph, and what they have still to be told.
+    """The observers of one graph, and the events that they have still to receive.
 
     Attributes
     ----------
     of
-        By kind and slot, in order of attachment.
+        The observers by kind and slot, in order of attachment.
     observed
-        How many observers a node has that ``stabilize`` brings it up to date for: of any kind but
-        ``"removed"``. Empty: nothing that happens to the graph looks at observers.
+        For each node the number of its observers of any kind but ``"removed"``; ``stabilize`` brings
+        these nodes up to date. While it is empty, no change of the graph does any work for observers.
     news
-        Nodes with a value that observers have not been told of: those with smaller numbers.
+        Nodes with a new value, each with a number: observers with smaller numbers have still to
+        receive it.
     failed
         Nodes that raised in a run, or were found to have raised before.
     gone
         Observers of kind ``"removed"`` whose node was removed.
     ran
-        Whether a run ended of which observers have not been told yet.
+        True if a run has ended whose events observers have not received yet.
     queue
         Sets that observers asked for, to be made when all have been called.
     calls
-        Whom the round under way has still to call, and with what, the first one last; what an
-        interrupted round leaves is told before anything else.
+        Calls that the round under way has still to make, in reverse order. Calls that an interrupted
+        round left here are made before any others.
     calling
         The observer that is being called.
     held
-        Who holds back the observers: they are called when the last one lets go.
+        The number of open blocks of ``held``: observers are called when the last one ends.
     stirred
-        Whether anything was changed since the present pass of ``stabilize`` began.
+        True if anything was changed since the present pass of ``stabilize`` began.
     """
 
     __slots__ = (
@@ -105,22 +106,22 @@ class Observers:
         return self._count
 
     def has(self, observer: Attached) -> bool:
-        """Whether an observer is attached."""
+        """Return whether an observer is attached."""
         return observer in self.of[observer.kind].get(observer.var._slot, ())
 
     def at(self, slot: int) -> list[Attached]:
-        """The observers of a node, of any kind."""
+        """Return the observers of a node, of any kind."""
         return [observer for kind in KINDS for observer in self.of[kind].get(slot, ())]
 
     def note(self, slots: Iterable[int]) -> None:
-        """These nodes have new values."""
+        """Note that these nodes have new values."""
         told, news, number = self.of["changed"], self.news, self._next
         for slot in slots:
             if slot in told:
                 news[slot] = number
 
     def join(self, start: int) -> None:
-        """Make one of the sets that were queued from this one on: all of them, or none."""
+        """Merge the sets queued from position ``start`` on into one, which is made as a whole."""
         if len(self.queue) > start:
             observer = self.queue[start][0]
             self.queue[start:] = [
@@ -128,7 +129,7 @@ class Observers:
             ]
 
     def add(self, observer: Attached) -> None:
-        """Make the entries of a new observer."""
+        """Enter a new observer into the tables, and number it."""
         slot = observer.var._slot
         observer.number = self._next
         self._next += 1
@@ -138,7 +139,7 @@ class Observers:
             self.observed[slot] = self.observed.get(slot, 0) + 1
 
     def discard(self, observer: Attached) -> None:
-        """Clear the entries of an observer."""
+        """Take an observer out of the tables."""
         slot, table = observer.var._slot, self.of[observer.kind]
         del table[slot][observer]
         self._count -= 1

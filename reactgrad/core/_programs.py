@@ -1,4 +1,4 @@
-"""The programs of a graph: which live, which one builds, and by what they are found."""
+"""The gradient programs of a graph: those that live, and those that are building."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Program(Protocol):
-    """The gradients of one output, as what lies below them sees these."""
+    """The gradients of one output, as the floors below ``autodiff`` know them."""
 
     number: int
     refusal: Any
@@ -19,11 +19,11 @@ class Program(Protocol):
     _output: int
 
     def has_read_any(self, slots: Any) -> bool:
-        """Return whether what was built depends on one of these nodes."""
+        """Return whether anything built depends on one of these nodes."""
         ...
 
     def update(self, changed: Any, respecced: Any, redefine: Any, changes: Any) -> Any:
-        """Build anew what these changes reach."""
+        """Build again the gradients that these changes reach."""
         ...
 
     def take_back(self, changes: Any) -> Any:
@@ -31,41 +31,41 @@ class Program(Protocol):
         ...
 
     def break_down(self, refusal: Any, redefine: Any) -> Any:
-        """Let all gradients raise."""
+        """Make all gradients raise."""
         ...
 
     def follow_values(self, among: Any) -> bool:
-        """Build anew what depends on shapes that only values show. Return whether something was."""
+        """Build again what depends on shapes known only from values. Return whether anything was."""
         ...
 
     def follow_below(self) -> Any:
-        """Follow what lies below."""
+        """Update the gradients that this program is built on."""
         ...
 
     def outdated(self) -> dict[int, Any]:
-        """Return the nodes whose rules saw what is no more so."""
+        """Return the nodes whose rules were built on something that no longer holds."""
         ...
 
     def observe(self, slot: int, shape: Any) -> None:
-        """Note that what is built depends on this shape."""
+        """Note that the nodes being built depend on this shape."""
         ...
 
     def rest(self) -> None:
-        """Note that nothing is being built."""
+        """Note that nothing is being built any more."""
         ...
 
     @property
     def broken(self) -> bool:
-        """Whether all gradients raise."""
+        """True if all gradients raise."""
         ...
 
     @property
     def is_plain(self) -> bool:
-        """Whether its tables depend on nothing but the definitions and shapes of nodes."""
+        """True if its tables depend on nothing but the definitions and shapes of nodes."""
         ...
 
     def part_from(self) -> dict[str, Any]:
-        """Return the tables of now, which are not written any more; go on with copies."""
+        """Return the present tables, never to be written again, and go on with copies of them."""
         ...
 
     def uses(self) -> set[int]:
@@ -73,20 +73,20 @@ class Program(Protocol):
         ...
 
     def shown(self) -> set[int]:
-        """Return the nodes that somebody was given."""
+        """Return the nodes that a caller holds as gradients."""
         ...
 
     def known(self, slot: int) -> Any:
-        """Return the adjoint of a node, if one was built and is there."""
+        """Return the adjoint of a node, ``None`` if it was not built or is gone."""
         ...
 
     def twin(self, graph: Any) -> Any:
-        """Return the same program in a fork."""
+        """Return the program that stands for this one in a fork."""
         ...
 
 
 class Programs:
-    """The live programs of a graph, and which one is building."""
+    """The live programs of a graph, and the state of those that are building."""
 
     __slots__ = (
         "_by_output",
@@ -107,26 +107,27 @@ class Programs:
 
     def __init__(self) -> None:
         self._live: weakref.WeakValueDictionary[int, Program] = weakref.WeakValueDictionary()
-        # Those for ones, and for the gradient of each backward, by output: handles come and go.
+        # Programs seeded with ones, and those of backwards with a gradient. They are found by output,
+        # not by handle: a handle may die and be made again while the program lives.
         self._by_output: weakref.WeakValueDictionary[tuple[int, Any], Program] = (
             weakref.WeakValueDictionary()
         )
         self._next = 0
-        # By the serials of an output and a node the one that stands for that as a direction; seldom there are any.
+        # Stand-ins for directions, by the serials of output and node. Rare, so None before the first.
         self._stand_ins: weakref.WeakValueDictionary[tuple[int, int], Any] | None = None
         self.building: int | None = None
         self.under_way: set[int] = set()  # programs that are building, the innermost among them
-        self.asking: list[tuple[Program, int]] = []  # who asks rules of users, of which nodes
-        self.changing = False  # whether an edit is under way: no function may run
-        self.reshaping = False  # whether leaves hold values of former shapes: nothing may run
-        self.following = False  # whether rules are asked anew for what functions have left
-        self.waiting = False  # whether rules may wait until their function has run
-        self.observing = False  # whether programs may go with shapes that only values show
-        self.looking: tuple[int, ...] = ()  # programs that look at these
-        self.read: Any = None  # under way, if it may take several runs
+        self.asking: list[tuple[Program, int]] = []  # programs in users' rules, with nodes
+        self.changing = False  # True while an edit is under way: no function may run
+        self.reshaping = False  # True while leaves hold values of former shapes: nothing may run
+        self.following = False  # True while rules are called again after functions have run
+        self.waiting = False  # True while rules may be left until their function has run
+        self.observing = False  # True once programs may depend on shapes known only from values
+        self.looking: tuple[int, ...] = ()  # programs computing values to see their shapes
+        self.read: Any = None  # the read under way, if it may take several runs
 
     def rest(self) -> None:
-        """Nothing is being built, in whatever line around it that was interrupted."""
+        """Reset the state of building, wherever an interrupt has stopped it."""
         self.building = self.read = None
         self.looking = ()
         self.under_way.clear()
@@ -137,7 +138,7 @@ class Programs:
 
     @contextmanager
     def while_reshaping(self) -> Iterator[None]:
-        """A block in which leaves hold values of former shapes."""
+        """Return a block in which leaves hold values of former shapes, so that nothing may run."""
         try:
             self.reshaping = True
             yield
@@ -145,50 +146,53 @@ class Programs:
             self.reshaping = False
 
     def observe(self, slot: int, shape: tuple[int, ...]) -> None:
-        """The value of this node showed its shape: what is being built goes with that."""
+        """Make the program that is being built depend on the shape of this node's value."""
         program = None if self.building is None else self._live.get(self.building)
         if program is not None:
             program.observe(slot, shape)
 
     def __bool__(self) -> bool:
-        """Whether there are live programs."""
+        """Return whether there are live programs."""
         return bool(self._live)
 
     def add(self, program: Program, number: int = 0) -> int:
-        """Register a program and number it; one of a fork has that of its original."""
+        """Register a program. Return its number, which in a fork is that of its original."""
         number = number or self._next + 1
         self._next = max(self._next, number)
         self._live[number] = program
         return number
 
     def follow_on(self, others: Programs) -> None:
-        """Let the numbers of programs of a fork begin behind those of its origin."""
+        """Continue the numbers of the origin, so that a fork gives no number twice."""
         self._next, self.observing = others._next, others.observing
 
     def lives(self, number: int) -> bool:
-        """Whether the program with this number is there."""
+        """Return whether the program with this number lives."""
         return number in self._live
 
     def of_number(self, number: int) -> Program | None:
-        """The program with this number, if it lives."""
+        """Return the program with this number, ``None`` if it is gone."""
         return self._live.get(number)
 
     def find(self, output: int, key: Any) -> Program | None:
-        """The live program of this output and seed."""
+        """Return the live program of this output and seed, ``None`` if there is none."""
         return self._by_output.get((output, key))
 
     def name(self, output: int, key: Any, program: Program) -> None:
-        """Let ``find`` find a program."""
+        """Enter a program for ``find``."""
         self._by_output[output, key] = program
 
     def name_as(self, others: Programs, copies: dict[Program, Program]) -> None:
-        """Let ``find`` find the copies in a fork under the names of their originals."""
+        """Enter the copies of a fork for ``find`` under the keys of their originals."""
         for key, program in others._by_output.items():
             if program in copies:
                 self._by_output[key] = copies[program]
 
     def stand_in(self, serials: tuple[int, int], make: Callable[[], Any]) -> Any:
-        """The Var that stands for a node as a direction of an output, by their serials; made once."""
+        """Return the Var that stands for a node as a direction of an output; make it once.
+
+        ``serials`` are those of the output and of the node.
+        """
         if self._stand_ins is None:
             self._stand_ins = weakref.WeakValueDictionary()
         found = self._stand_ins.get(serials)
@@ -197,7 +201,7 @@ class Programs:
         return found
 
     def wait_for(self, slots: Container[int]) -> bool:
-        """Whether rules wait until one of these nodes has run."""
+        """Return whether rules wait until one of these nodes has run."""
         return self.waiting and any(
             read is None and slot in slots
             for program in self.in_order()
@@ -205,6 +209,6 @@ class Programs:
         )
 
     def in_order(self) -> list[Program]:
-        """The live programs in order of creation."""
-        # As they were registered, which a fork does in the order of its origin.
+        """Return the live programs in order of creation."""
+        # The order of registration is that of creation: a fork registers in the order of its origin.
         return [program for ref in self._live.valuerefs() if (program := ref()) is not None]

@@ -1,14 +1,14 @@
-"""Vars that are read together again and again: which nodes they are is found out once."""
+"""Memory of the slots of Vars that are read together again and again."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-# So few are looked at one by one, which is as fast.
+# So few Vars are checked one by one, which is as fast.
 FEW = 16
 
-# Most that are remembered, all in all.
+# The number of slots that are remembered at most, over all tuples.
 MAX_ASKED = 1 << 16
 
 
@@ -19,16 +19,17 @@ def _only(kind: type) -> frozenset[type]:
 
 
 class Asked:
-    """The slots of Vars of one graph, by what the Vars hash to together.
+    """The slots of tuples of Vars, found by the hash of the tuple.
 
-    Vars are not kept: as long as all of them live nothing else hashes so, up to a chance of 2**-60.
+    The Vars are not kept alive. A Var hashes by identity, so while all remembered Vars live, another
+    tuple has the same hash only by a chance of 2**-60.
 
-    Invariant: the Vars of all that is remembered live, but for those that ``tidy`` is still to look after.
+    Invariant: all remembered Vars live, except those that ``tidy`` has still to process.
 
     Attributes
     ----------
     members : set of int
-        All slots that are remembered.
+        All remembered slots.
     """
 
     __slots__ = ("_only", "_size", "_slots", "members")
@@ -40,15 +41,15 @@ class Asked:
         self.members: set[int] = set()
 
     def find(self, variables: tuple[Any, ...]) -> tuple[int, ...] | None:
-        """The slots of these, each once, if they were remembered."""
+        """Return the slots of these Vars, each once; ``None`` if they are not remembered."""
         if not self._only.issuperset(map(type, variables)):
-            return None  # something else may hash like a Var
+            return None  # an object of another type may hash like a Var
         return self._slots.get(hash(variables))
 
     def remember(self, variables: tuple[Any, ...], slots: tuple[int, ...]) -> None:
-        """Expect these, which belong to the graph, to be asked for again."""
+        """Remember the slots of these Vars, which must belong to the graph."""
         if not self._only.issuperset(map(type, variables)):
-            return  # names may move, and nobody hears of the end of other handles
+            return  # a name may move to another node; the death of other handles is not seen here
         if self._size > MAX_ASKED:
             self.clear()
         self._size += len(slots)
@@ -56,7 +57,7 @@ class Asked:
         self._slots[hash(variables)] = slots
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all slots."""
         self._slots.clear()
         self.members.clear()
         self._size = 0

@@ -1,4 +1,4 @@
-"""The nodes as the scheduler's host knows them: values, handles, names, places in user code."""
+"""The tables of nodes, one row each: values, handles, names, places in user code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Pin:
-    """What a pinned node was computed from; keeps these nodes alive."""
+    """The former operands of a pinned node, kept alive for ``unpin``."""
 
     __slots__ = ("fixed", "parents")
 
@@ -35,7 +35,10 @@ class Pin:
 
 
 class Rows(Steps):
-    """Owner of the values of a graph; knows the graph only weakly, so that it goes with it."""
+    """The owner of all that a graph knows of its nodes; also the host that the scheduler asks.
+
+    It refers to the graph only weakly, so that both are freed as soon as the last Var dies.
+    """
 
     def __init__(self, graph: Any) -> None:
         super().__init__()
@@ -43,7 +46,9 @@ class Rows(Steps):
         self.handles: Column[HandleRef | None] = []
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
-        self.dropped: deque[HandleRef] = deque()  # handles that died and were not looked after yet
+        # Handles that have died and wait for `tidy`. A weakref callback may run between any two lines
+        # and in any thread, so it only appends, which is atomic.
+        self.dropped: deque[HandleRef] = deque()
         self.on_death = self.dropped.append
         self.sites: Column[Site | None] = []
         self.kept: dict[int, Handle] = {}
@@ -52,32 +57,34 @@ class Rows(Steps):
         self.closed: dict[int, frozenset[int] | None] = {}  # detached edges; None: all of them
         self.grads: dict[int, Any] = {}
         self.retained: set[int] = set()
-        self.spared: set[int] = set()  # whose values no memory budget may release
+        self.spared: set[int] = set()  # nodes whose values the memory budget may not release
         self.frozen: set[int] = set()
-        self.dtypes: dict[int, Any] = {}  # for inputs that were declared by dtype alone
-        # Numbers that gradients were ever built for, however long anybody has held these: they stay floats.
+        self.dtypes: dict[int, Any] = {}  # of inputs that were declared by dtype alone
+        # Number nodes that a gradient was ever built for. They stay floats, even after it is gone.
         self.floats: set[int] = set()
-        self.numbers: dict[Any, int] = {}  # constants shared by all who wrote the same number
+        self.numbers: dict[Any, int] = {}  # constants by number: equal literals share one node
         self.pins: dict[int, Pin] = {}
         self.removed: set[int] = set()  # nodes that were removed and whose row is still needed
         # In a fork: nodes up to this serial are kept, since `fork[var]` may ask for any of them.
         self.forked_serial = 0
         self.twin_programs: dict[int, dict[Any, Any]] = {}
-        # Nodes that choose between others: what gradients take as their operands, and the way back.
+        # For nodes that choose: the nodes that gradients take as their operands; and the way back.
         self.branches: dict[int, tuple[int, ...]] = {}
         self.branch_users: dict[int, set[int]] = {}
-        # Which gradient program built a node; written by ``own``.
+        # The gradient program that built a node. A fork may share the dict: see `_owners_to_write`.
         self.owners: dict[int, int] = {}
-        self._owners_lent = False  # whether a fork has the same dict
-        self.givers: dict[int, set[Program]] = {}  # which gave a node out, and live as long as it
-        self.mode: int | None = None  # the leaf that holds train or eval mode, once asked for
+        self._owners_lent = False  # True while a fork has the same dict: copy it before a write
+        self.givers: dict[int, set[Program]] = {}  # programs that a node keeps alive
+        self.mode: int | None = None  # the leaf that holds train or eval mode; None if never used
         self._mode_anchor: Anchor | None = None
-        self.hooks: dict[int, tuple[Any, ...]] = {}  # what gradients of a node pass, in order
-        self.after_grad: dict[int, tuple[Any, ...]] = {}  # called when backward has left a .grad
+        # Functions that the gradient of a node passes, in order; functions called after backward has
+        # written its `.grad`.
+        self.hooks: dict[int, tuple[Any, ...]] = {}
+        self.after_grad: dict[int, tuple[Any, ...]] = {}
 
     @property
     def limit(self) -> int | None:
-        """How many bytes values may take; ``None``: there is no limit."""
+        """The number of bytes that values may take; ``None``: no limit."""
         return None if self.policy is None else self.policy.limit
 
     def add_node(
@@ -96,7 +103,7 @@ class Rows(Steps):
         self.sites[slot] = self.in_scope(site) if open_scopes else site
 
     def in_scope(self, site: Site | None) -> Site | None:
-        """The place of a node that is built now; gradients belong to no scope."""
+        """Return the place of a node that is built now, with the open scope. Gradients have no scope."""
         graph = self._graph()
         path = "" if graph is None or graph._programs.building is not None else path_here(graph)
         return in_scope(site, path) if path else site
@@ -107,11 +114,11 @@ class Rows(Steps):
         self.sites.extend([None] * rows)
 
     def own(self, slot: int, program: int) -> None:
-        """A gradient program has built this node."""
+        """Note that a gradient program has built this node."""
         self._owners_to_write()[slot] = program
 
     def lend_owners(self, twin: Rows) -> None:
-        """Give a fork the same ``owners``, until one of the two writes them."""
+        """Share ``owners`` with a fork until one of the two writes to it."""
         twin.owners = self.owners
         self._owners_lent = twin._owners_lent = True
 
@@ -121,7 +128,7 @@ class Rows(Steps):
         return self.owners
 
     def anchor(self, slot: int) -> Anchor:
-        """Something that keeps `slot` alive as long as it lives."""
+        """Return an object that keeps the node alive as long as the object lives."""
         anchor = Anchor()
         (ref := HandleRef(anchor, self.on_death)).slot = slot
         self.anchors[slot] = self.anchors.get(slot, 0) + 1
@@ -136,11 +143,14 @@ class Rows(Steps):
     # --- as the scheduler's host ---------------------------------------------------------------
 
     def holds(self, slot: int) -> bool:
-        """Whether a handle or ``keep`` holds the node."""
+        """Return whether an anchor, a handle or ``keep`` holds the node."""
         return slot in self.anchors or self.in_sight(slot)
 
     def in_sight(self, slot: int) -> bool:
-        """Whether somebody may look at the node: what an anchor holds lives, and nobody sees it."""
+        """Return whether the user can reach the node: by its handle, ``keep`` or ``fork[var]``.
+
+        A node that only an anchor holds lives, but the user cannot reach it.
+        """
         ref = self.handles[slot]
         if (
             self.forked_serial
@@ -151,12 +161,13 @@ class Rows(Steps):
         return slot in self.kept or (ref is not None and ref() is not None)
 
     def is_observed(self, slot: int) -> bool:
-        """Whether somebody is to hear of changes of the node."""
+        """Return whether the node has observers that are called after a change."""
         graph = self._graph()
         return graph is not None and slot in graph._observed
 
     def released(self, slot: int) -> None:
         """Clear the rows of a node that is gone."""
+        # A shared constant must not be found any more once its row is free.
         value = self.data[slot]
         if type(value) in (int, float, complex, bool):
             key = number_key(value)
@@ -188,19 +199,19 @@ class Rows(Steps):
         self.branch_users.pop(slot, None)
 
     def name(self, slot: int) -> str:
-        """The name that was set, or one made of the op and the number of the node's creation."""
+        """Return the name that was set, or one made of the op and the node's serial."""
         name = self.name_of.get(slot)
         if name is None:
             scope = scope_of(self.sites[slot])
             name = made_name(self.ops[slot], self.scheduler.topology.serial[slot], scope)
-            while name in self.named:  # somebody has chosen it for another node
+            while name in self.named:  # the user has given it to another node
                 name += "_"
         return name
 
     def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
-        """The value of a node could not be put away; the next run, whatever it is for, tries again.
+        """Note that ``pack`` failed for the node's value; any next run tries again.
 
-        Where the run under way has `met` it, the read raises the error.
+        If the run under way has met the failure (``met``), its read raises the error.
         """
         self.refused.add(slot)
         self.scheduler.renew()
@@ -209,10 +220,10 @@ class Rows(Steps):
             self.refusal = self.refusal or error
 
     def let_go(self, slot: int) -> None:
-        """The value of a transient node was let go; for who looks at values."""
+        """Note that the value of a transient node was dropped. A subclass may act on it."""
 
     def explain(self, slot: int) -> str:
-        """Which node raised, on what, and where it was built."""
+        """Return a note for an error: the node, its operands, and the line that built it."""
         note = f"node {self.name(slot)!r}, {self.describe_op(slot)}"
         if not isinstance(self.ops[slot], Leaf):
             parents = self.scheduler.topology.parents[slot]
@@ -221,7 +232,7 @@ class Rows(Steps):
         return f"{note}\nbuilt at {site_text(self.sites[slot])}"
 
     def describe_op(self, slot: int) -> str:
-        """``op 'tanh'``, ``function 'f'`` or ``output 'f[0]'``."""
+        """Return ``op 'tanh'``, ``function 'f'`` or ``output 'f[0]'``."""
         op = self.ops[slot]
         if isinstance(op, Leaf):
             return op.name
@@ -230,7 +241,7 @@ class Rows(Steps):
         return f"{'op' if hasattr(op, 'infer') else 'function'} {op.name!r}"
 
     def describe_value(self, slot: int) -> str:
-        """Shape and dtype of a value, or the type of an object."""
+        """Return shape and dtype of a node's value, or the type of an object."""
         found = self.specs[slot]
         if found is not None:
             return repr(found)
@@ -243,7 +254,10 @@ class Rows(Steps):
 
 
 def number_key(value: Any) -> tuple[type, Any]:
-    """What makes two Python numbers the same constant: also the sign of zero."""
+    """Return a key that is equal for two Python numbers if they are the same constant.
+
+    The type counts, and so does the sign of zero; all NaNs of a type are one constant.
+    """
     kind = type(value)
     if kind is complex or not value or value != value:
         return kind, repr(value)

@@ -1,4 +1,4 @@
-"""Twins: the node of a fork that stands for a node of its origin, also while a function of the fork runs."""
+"""Twins: the node of a fork that stands for a node of its origin, also inside of running functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _T = TypeVar("_T")
 
 
 def twin_of(graph: Core[V], var: Handle) -> V:
-    """The node of a fork that corresponds to a node of the graph it was forked from."""
+    """Return the node of a fork that corresponds to a node of its origin.
+
+    Raises
+    ------
+    GraphError
+        If the fork has no such node.
+    """
     if var._graph is graph:
         return var  # type: ignore[return-value]
     serial = var._graph._scheduler.topology.serial[var._slot]
@@ -34,13 +40,14 @@ def twin_of(graph: Core[V], var: Handle) -> V:
     )
 
 
-# The fork that this thread or task is computing, whose functions may know Vars of its origins.
+# The fork that this thread or task is computing. Its functions may hold Vars of its origins.
 _computed: ContextVar[Core | None] = ContextVar("reactgrad_computed_fork", default=None)
 
 
 def following(fork: Core, compute: Callable[[], _T]) -> _T:
-    """Compute a fork: where a function reads a node of an origin, it means the twin of that node."""
-    # What an interrupt finds half done, in whatever line, is undone: so all is noted before it is done.
+    """Call ``compute``; what functions read from an origin meanwhile is read from its twin in the fork."""
+    # An interrupt may come between any two lines. All that `finally` needs is ready before the first
+    # change, and each of its lines undoes a change that may not have been made.
     before, mark = _computed.get(), object()
     origins = [graph for origin, _ in fork._lineage if (graph := origin()) is not None]
     try:
@@ -49,12 +56,13 @@ def following(fork: Core, compute: Callable[[], _T]) -> _T:
         _computed.set(fork)
         return compute()
     finally:
-        _computed.set(before)  # first: what it says is what counts
+        _computed.set(before)  # first: `computed_fork` goes by it
         for graph in origins:
             graph._followed.pop(mark, None)
 
 
 def computed_fork(graph: Core) -> Core | None:
-    """The fork of `graph` that the calling thread computes, if it does."""
+    """Return the fork of ``graph`` that the calling thread computes, ``None`` if it computes none."""
     fork = _computed.get()
+    # Other threads may write the dict meanwhile: the list is made in one step.
     return fork if fork is not None and fork in [*graph._followed.values()] else None

@@ -47,14 +47,20 @@ class VarList(Sequence[V_co]):
         return any(var is item for var in self._vars)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Position of a Var, by identity."""
+        """Return the position of a Var, found by identity.
+
+        Raises
+        ------
+        ValueError
+            If it is not in the list.
+        """
         for i, var in list(enumerate(self._vars))[start:stop]:
             if var is value:
                 return i
         raise ValueError("this Var is not in the list")
 
     def count(self, value: Any) -> int:
-        """1 if the Var is in the list, else 0."""
+        """Return how often the Var is in the list, by identity."""
         return sum(var is value for var in self._vars)
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +76,7 @@ class VarList(Sequence[V_co]):
 
 
 def names_text(variables: Sequence[Handle], most: int = 12) -> str:
-    """Names of Vars for people, cut where it gets long."""
+    """Return the names of Vars as text, with at most ``most`` of them."""
     names = [var.name for var in variables[:most]]
     more = len(variables) - len(names)
     return f"[{', '.join(names)}{f', ... {more} more' if more else ''}]"

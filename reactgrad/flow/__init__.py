@@ -1,13 +1,11 @@
-"""How gradients flow: switches and marks that gradient building honours.
+"""Switches and marks of the user that gradients obey, and the values that are kept for gradients.
 
-- ``_mode``      no_grad, enable_grad, inference
-- ``_gate``      nodes that stop or scale what gradients pass
-- ``_training``  train and eval
-- ``_transient``   values that stay only as long as a run reads them
-- ``_saved``       values that the user puts away and brings back
-- ``_places``      ready-made places for them
-- ``_checkpoint``  values that are computed again rather than kept
-- ``_passing``     values that go with the run that reads them
+- ``_mode``: ``no_grad``, ``enable_grad``, ``inference``.
+- ``_gate``: nodes that pass their operand's value and stop or scale its gradient.
+- ``_training``: train and eval mode.
+- ``_checkpoint``: values that are computed again rather than kept.
+- ``_saved``: values that a user's hooks pack and unpack. ``_places``: such hooks ready-made.
+- ``_passing``: values that are dropped in the course of one ``backward``.
 """
 
 from reactgrad.flow._checkpoint import checkpoint as checkpoint

@@ -1,4 +1,4 @@
-"""Parts of a graph whose intermediate values are computed again rather than kept."""
+"""Checkpoints: parts of a graph whose intermediate values are computed again rather than kept."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)
 
 
 class Segment(Transient):
-    """The nodes that one checkpointed function has built, but for its results.
+    """The nodes that one checkpointed function has built, without its results.
 
-    A value stays where somebody outside of the segment can see it: by a handle, or by a node that
-    was built on it later and belongs to no gradient.
+    A value stays if something outside of the segment can see it: a handle, or a node that was built
+    on it later and belongs to no gradient.
 
     Parameters
     ----------
@@ -42,19 +42,19 @@ class Segment(Transient):
         return True
 
     def bring_back(self, host: Any, slot: int) -> None:
-        """The scheduler knows that it was released, and has it computed before it is read."""
+        """Do nothing: the scheduler knows the release, and computes the value before it is read."""
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Build ``fn(*args, **kwargs)`` without keeping what it computes on the way.
+    """Build ``fn(*args, **kwargs)`` without keeping its intermediate values.
 
-    `fn` builds nodes as always. Each value between its arguments and its results is released as soon
+    ``fn`` builds nodes as always. Each value between its arguments and its results is released as soon
     as the run that computed it does not read it any more. The first gradient that reads one computes
     it again, at its version (``run.rebuilt``), once in a run however many gradients read it; then it
-    is released again. What is read and which versions nodes have is the same as without.
+    is released again. Values and versions of nodes are the same as without a checkpoint.
 
-    A value stays in memory while somebody holds its ``Var`` or observes it, where a node outside of
-    `fn` is built on it, and if it has a cutoff. Reading a result that is clean computes nothing.
+    A value stays in memory while its ``Var`` is held or observed, while a node outside of ``fn`` is
+    built on it, and if it has a cutoff. Reading a clean result computes nothing.
 
     Parameters
     ----------
@@ -62,28 +62,28 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         Builds its results from its arguments. Python functions among its nodes are called again, and
         must return the same.
     *args, **kwargs
-        For `fn`, as they are.
+        Arguments for ``fn``.
 
     Returns
     -------
     object
-        What `fn` returns: a Var, or tuples, lists and dicts of Vars and of other things.
+        The return value of ``fn``: a Var, or tuples, lists and dicts of Vars and other objects.
 
     Raises
     ------
     DTypeError
-        If `fn` cannot be called, or returns no Var.
+        If ``fn`` cannot be called, or returns no Var.
     GraphError
         If it returns Vars of several graphs.
 
     Notes
     -----
-    Unlike with ``torch.utils.checkpoint``, `fn` itself is called once: what runs again are its
-    nodes. So nothing has to be replayed, gradients of gradients work, and only what changed runs when an
-    input does. A checkpoint inside of another one becomes part of it. A loop that repeats the same reads
-    computes what is released in scratch memory, of which up to 32 MiB a plan stays between runs; where
-    values on the way are results of Python functions, or results are views of them, it binds its nodes
-    anew each time, which is slow for small arrays.
+    Unlike with ``torch.utils.checkpoint``, ``fn`` itself is called once; its nodes run again. So
+    nothing has to be replayed, gradients of gradients work, and after a change only the nodes that it
+    reaches run. A checkpoint inside of another one becomes a part of it. A loop that repeats the same
+    reads computes released values in scratch memory, of which each plan keeps up to 32 MiB between
+    runs. If intermediate values are results of Python functions, or results are views of them, nodes
+    are bound anew each time, which is slow for small arrays.
 
     Examples
     --------
@@ -134,19 +134,20 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def in_checkpoint() -> bool:
-    """Whether nodes are being built for a checkpoint in this thread."""
+    """Return whether nodes are being built for a checkpoint in this thread."""
     return _inside.get()
 
 
 def follow_segment(graph: Any, slot: int, operand: int, contribution: int, before: int) -> None:
-    """Let what a gradient computes inside of a segment go with the segment.
+    """Make the nodes of a gradient, if it was built inside of a segment, part of the segment.
 
     Parameters
     ----------
     slot, operand
         A node, and the operand to whose gradient it contributes; the same for a sum of contributions.
     contribution
-        The node that was built for that; with it those with serials from `before` on.
+        The node of that contribution. With it, all nodes that it is computed from with serials from
+        ``before`` on are meant.
     """
     host = graph._host
     how = host.transient.get(operand) or host.transient.get(slot)
@@ -159,7 +160,7 @@ def follow_segment(graph: Any, slot: int, operand: int, contribution: int, befor
 
 
 def _between(graph: Any, results: set[int], before: int) -> list[int]:
-    """The computed nodes with serials from `before` on that these are computed from."""
+    """Return the computed nodes with serials from ``before`` on that these results are computed from."""
     topology, branches = graph._scheduler.topology, graph._host.branches
     found, stack = set(results), list(results)
     while stack:

@@ -1,4 +1,4 @@
-"""Nodes that pass their operand's value on and change only what gradients pass."""
+"""Gates: nodes with the value of their operand that change only what gradients pass."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reactgrad.ops import DETACH, SCALE_GRAD
 
 
 def detach_node(x: Any) -> Any:
-    """A node with the value of `x` that no gradient passes; see ``Var.detach_node``."""
-    # Closed as a whole, not edge by edge: it stays closed whatever operand an edit gives it.
+    """Return a node with the value of ``x`` that no gradient passes; see ``Var.detach_node``."""
+    # Closed as a whole, not edge by edge, so that it stays closed when an edit replaces its operand.
     with no_grad():
         return apply(DETACH, (x,))
 
 
 def scale_grad(x: Any, factor: float) -> Any:
-    """A node with the value of `x` whose gradient counts `factor` times; see ``Var.scale_grad``."""
+    """Return a node with the value of ``x`` and ``factor`` times its gradient; see ``Var.scale_grad``."""
     if isinstance(factor, Handle):
         raise DTypeError(
             f"scale_grad: the factor is a Var, whose changes would make the value "

@@ -1,4 +1,4 @@
-"""Whether nodes that are built are differentiable: a switch of each thread, and of each task."""
+"""The switch that decides whether new nodes are differentiable; each thread and task has its own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NONE: Mapping[Any, bool] = MappingProxyType({})
 
 
 class Mode:
-    """What the open switches of a thread or task say together; never changed.
+    """The combined state of all open switches of a thread or task; never changed.
 
     Attributes
     ----------
     enabled : bool
-        Whether nodes are built differentiable, in graphs that `graphs` does not name.
+        True if nodes are built differentiable, in graphs that are not in ``graphs``.
     graphs : mapping from Graph to bool
-        What was switched for single graphs, inside of what was switched for all of them.
+        Switches of single graphs that were opened inside of those for all graphs.
     final : bool
-        Whether no switch inside can enable gradients again.
+        True if no switch inside can enable gradients again.
     outer : Mode or None
-        What holds again when the innermost switch ends.
+        The state that returns when the innermost switch ends.
     """
 
     __slots__ = ("enabled", "final", "graphs", "outer")
@@ -48,7 +48,7 @@ class Mode:
 _START = Mode(True)
 _mode: ContextVar[Mode] = ContextVar("reactgrad_grad_mode", default=_START)
 
-# What the mode is compared with where every call counts: it is this one while nothing was switched.
+# For hot paths: while nothing was switched, the mode is this object, so that `is` is enough to see it.
 PLAIN_MODE = _START
 mode_here: Callable[[], Mode] = _mode.get
 
@@ -88,6 +88,7 @@ class GradMode(ContextDecorator):
 
 
 def _runs_later(function: object) -> bool:
+    # Calling it returns at once, so the switch would be off again when the body runs.
     return (
         inspect.isgeneratorfunction(function)
         or inspect.iscoroutinefunction(function)
@@ -96,14 +97,14 @@ def _runs_later(function: object) -> bool:
 
 
 class SetGradMode(GradMode):
-    """A switch that holds from its making on, or for a block; see ``set_grad_enabled``."""
+    """A switch that holds from its creation on, or for a block; see ``set_grad_enabled``."""
 
     __slots__ = ("_before", "_made")
 
     def __init__(self, enabled: bool) -> None:
         super().__init__(enabled)
         before = self._before = _mode.get()
-        # It ends with the block in which it stands.
+        # With `outer` of the mode before, it ends when the block in which it stands ends.
         self._made = Mode(enabled and not before.final, before.outer, final=before.final)
         _mode.set(self._made)
 
@@ -121,9 +122,9 @@ class SetGradMode(GradMode):
 
 
 class Differentiable:
-    """A block that builds differentiable nodes whatever the switches around it say.
+    """A block that builds differentiable nodes, whatever the switches around it say.
 
-    For adjoints: they may be built anew inside of somebody's ``no_grad`` and stay what they were.
+    For adjoints: an edit may build them again inside of a user's ``no_grad``, and they must not change.
     """
 
     __slots__ = ()
@@ -136,12 +137,12 @@ class Differentiable:
 
 
 def is_grad_enabled(graph: Any = None) -> bool:
-    """Whether nodes built now, in this thread, are differentiable.
+    """Return whether nodes built now, in this thread, are differentiable.
 
     Parameters
     ----------
     graph : Graph, optional
-        The graph in which they would be built; counts what ``graph.no_grad()`` says, too.
+        The graph in which they would be built; its own switch, ``graph.no_grad()``, counts then.
 
     Examples
     --------
@@ -157,9 +158,9 @@ def is_grad_enabled(graph: Any = None) -> bool:
 def no_grad(function: Callable[..., Any] | None = None, /) -> Any:
     """Build nodes that gradients do not pass, in a ``with`` block or a decorated function.
 
-    It holds for this thread and all graphs; ``graph.no_grad()`` for one graph. Of several open
-    switches the innermost one counts that speaks of a graph. Values are kept and followed as
-    anywhere: nodes built inside go on following their inputs.
+    The switch holds for this thread and all graphs; ``graph.no_grad()`` is for one graph. If several
+    switches are open, the innermost one that concerns a graph counts. Only gradients are affected:
+    nodes built inside follow their inputs as always.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def no_grad(function: Callable[..., Any] | None = None, /) -> Any:
 
 
 def enable_grad(function: Callable[..., Any] | None = None, /) -> Any:
-    """Build differentiable nodes inside a ``no_grad`` block; inside ``inference`` nothing does.
+    """Build differentiable nodes inside a ``no_grad`` block. Inside ``inference`` it has no effect.
 
     Examples
     --------
@@ -188,10 +189,10 @@ def enable_grad(function: Callable[..., Any] | None = None, /) -> Any:
 
 
 def inference(function: Callable[..., Any] | None = None, /) -> Any:
-    """``no_grad`` that nothing inside can undo, for code that shall never be differentiated.
+    """Do what ``no_grad`` does, with no way to undo it inside: for code that is never differentiated.
 
-    ``enable_grad`` and ``set_grad_enabled(True)`` have no effect inside, also those in functions
-    that are called. Train or eval mode is another switch: ``graph.eval()``.
+    ``enable_grad`` and ``set_grad_enabled(True)`` have no effect inside, nor in functions that are
+    called from there. Train or eval mode is another switch: ``graph.eval()``.
 
     Examples
     --------
@@ -206,13 +207,12 @@ def inference(function: Callable[..., Any] | None = None, /) -> Any:
 def set_grad_enabled(enabled: bool) -> GradMode:
     """Switch by a condition: for a ``with`` block, a decorated function, or from here on.
 
-    Called by itself it holds for this thread until the block ends in which it stands, or until it
-    is called again.
+    A bare call holds for this thread until the block in which it stands ends, or until the next call.
 
     Parameters
     ----------
     enabled : bool
-        Whether to build differentiable nodes.
+        True to build differentiable nodes, False to build nodes that gradients do not pass.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def set_grad_enabled(enabled: bool) -> GradMode:
 
 
 def _switch(mode: GradMode, function: Callable[..., Any] | None) -> Any:
-    """The switch, or the function that it decorates where it was written without brackets."""
+    """Return the switch, or the decorated function if the switch was written without brackets."""
     if function is None:
         return mode
     if not callable(function):

@@ -1,8 +1,8 @@
-"""Values that one read needs and its caller does not: they go as soon as the run has read them.
+"""Values that one read needs and its caller does not: dropped as soon as the run has read them.
 
-``backward(retain_graph=False)`` lets go of all intermediate values. Where they do so in the course of the
-run, and not at its end, each lies in memory that those before it have left, and the most that is needed
-at once is what is alive at once.
+``backward(retain_graph=False)`` drops all intermediate values. If they are dropped in the course of the
+run, not at its end, later values lie in the memory of earlier ones, and the peak is only what must live
+at the same time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reactgrad.values._transient import Transient
 
 
 class Passing(Transient):
-    """Nodes whose values go when all of a run has read them, whoever holds their Vars (rule D6)."""
+    """Nodes whose values are dropped when all of a run has read them, even if held (rule D6)."""
 
     recomputed = lasting = True
 
@@ -27,23 +27,23 @@ class Passing(Transient):
         return True
 
     def bring_back(self, host: Any, slot: int) -> None:
-        """The scheduler knows that it was released, and has it computed before it is read."""
+        """Do nothing: the scheduler knows the release, and computes the value before it is read."""
 
 
 _PASSING = Passing()
 
 
 def passing(graph: Any, slots: Collection[int]) -> AbstractContextManager[None]:
-    """Let the large values of these nodes go in the course of what runs in the block.
+    """Return a block in whose runs the large values of these nodes are dropped once they were read.
 
-    Only where values are large on average: runs that look after them take longer for each node. Not where
-    several threads compute, nor in a transaction, which may have to give values back.
+    It does nothing if values are small on average, since such runs take longer for each node; nor if
+    several threads compute, nor in a transaction, which may have to put values back.
     """
     host, scheduler = graph._host, graph._scheduler
     if not slots or scheduler.executor is not None or scheduler.notes:
         return nullcontext()
     specs, transient, leaf = host.specs, host.transient, scheduler.leaf
-    # Of results of functions their size shows too late.
+    # The size of a function's result is known too late, so such nodes are left out.
     sizes = {
         slot: found.nbytes
         for slot in slots

@@ -1,4 +1,4 @@
-"""Ready-made places for values between runs: files, and the memory of the host."""
+"""Ready-made hooks that keep values between runs in files or in the memory of the host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Folder:
-    """A folder for temporary files: a given one, or one of its own that goes with the last file."""
+    """A folder for temporary files: a given one, or one that is removed with its last file."""
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         from pathlib import Path
@@ -31,14 +31,14 @@ class _Folder:
 
 
 class _File:
-    """An array in a file, which goes with this object."""
+    """An array in a file that is removed with this object."""
 
     def __init__(self, folder: _Folder, array: np.ndarray[Any, Any]) -> None:
         from tempfile import mkstemp
 
         handle, name = mkstemp(".npy", "value-", folder.path)
         self.path = folder.path / name
-        self._folder = folder  # not before its files
+        self._folder = folder  # keeps the folder until all its files are gone
         weakref.finalize(self, _remove_file, self.path)
         with os.fdopen(handle, "wb") as file:
             np.save(file, array, allow_pickle=False)
@@ -53,21 +53,22 @@ def _remove_file(path: Path) -> None:
 
 def _remove_folder(path: Path) -> None:
     if path.exists():
-        for file in path.iterdir():  # at the end of the interpreter, in no order
+        for file in path.iterdir():  # when the interpreter ends, finalizers run in any order
             _remove_file(file)
         path.rmdir()
 
 
 def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
-    """Keep the values of the nodes that are built in a block in files between the runs that read them.
+    """Keep the values of nodes built in a block in files between the runs that read them.
 
-    See ``saved_tensors_hooks``. Files are NumPy's ``.npy``, one for each value; each is removed when
-    its node has another value, or is gone. Arrays of Python objects stay in memory.
+    See ``saved_tensors_hooks``. Each value has a file in NumPy's format ``.npy``. It is removed when
+    its node gets another value or is gone. Arrays of Python objects stay in memory.
 
     Parameters
     ----------
     folder : str or path-like, optional
-        Where; made if it is not there. By default a temporary folder, which goes with the last file.
+        The folder for the files; made if needed. By default a temporary one, removed with the last
+        file.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
     Raises
     ------
     OSError
-        From reads, if a file cannot be written, and the value stays in memory; or cannot be read.
+        By a read, if a file cannot be written (the value then stays in memory), or cannot be read.
 
     Examples
     --------
@@ -95,16 +96,17 @@ def save_on_disk(folder: str | os.PathLike[str] | None = None) -> SavedHooks:
 
     def pack(array: Any) -> Any:
         array = _on_host(array)
-        # Files hold numbers; what refers to Python objects stays where these are.
+        # Arrays of Python objects cannot be saved without pickle: they are kept as they are.
         return array if array.dtype.hasobject else _File(place, array)
 
     return SavedHooks(pack, lambda kept: kept.load() if isinstance(kept, _File) else kept)
 
 
 def save_on_cpu() -> SavedHooks:
-    """Keep the values of the nodes that are built in a block in the host's memory between runs.
+    """Keep the values of nodes built in a block in the memory of the host between runs.
 
-    See ``saved_tensors_hooks``. For nodes on another device; for those of the host it saves nothing.
+    See ``saved_tensors_hooks``. This is for nodes on another device; for nodes on the host it saves
+    nothing.
 
     Returns
     -------
@@ -125,7 +127,7 @@ def save_on_cpu() -> SavedHooks:
 
 
 def _on_host(array: Any) -> np.ndarray[Any, Any]:
-    """An array as one of NumPy's."""
+    """Return an array as a NumPy array."""
     if isinstance(array, np.ndarray):
         return array
     device = owner(array)

@@ -1,4 +1,4 @@
-"""Where values lie between the runs that read them: what the user makes of them and back."""
+"""Values that a user's hooks pack after a run and unpack before the next run that reads them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import device_of_kind, owner
 from reactgrad.values._transient import Transient
 
-# The hooks of the open blocks of all threads, and those of this thread or task, innermost last.
+# Hooks of the open blocks of all threads, for a cheap check; those of this task, innermost last.
 open_hooks: set[Hooks] = set()
 _mine: ContextVar[tuple[Hooks, ...]] = ContextVar("reactgrad_saved_hooks", default=())
 
 
 class Away(NamedTuple):
-    """A value that lies somewhere else."""
+    """A packed value, with its version and the form that ``unpack`` must return."""
 
     version: int
     packed: Any
@@ -28,7 +28,7 @@ class Away(NamedTuple):
 
 
 class Hooks(Transient):
-    """How the values of the nodes of one block are put away and brought back."""
+    """The hooks of one block, which pack and unpack the values of the nodes built in it."""
 
     recomputed = False
 
@@ -36,7 +36,7 @@ class Hooks(Transient):
         self._pack, self._unpack = pack, unpack
 
     def let_go(self, host: Any, slot: int) -> bool:
-        if slot in host._view_of:  # without memory of its own; a view again, with the same strides
+        if slot in host._view_of:  # a view has no memory of its own: it is made again as a view
             if not host.recomputable(slot):
                 return False
             host.release([slot])
@@ -84,7 +84,7 @@ class Hooks(Transient):
 
 
 def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
-    """What `unpack` returned, held against what `pack` was given, on the device of the node."""
+    """Return the array of ``unpack``, on the node's device, after a check that it is like the packed one."""
     who = f"saved_tensors_hooks: unpack of the value of {host.name(slot)!r}"
     if owner(array) is None:
         raise DTypeError(
@@ -96,7 +96,8 @@ def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
             f"{who} returned an array of shape {tuple(array.shape)}; pack was given one of shape "
             f"{away.shape}. Keep the shape beside what you store, or reshape."
         )
-    same = array.dtype is away.dtype  # which other libraries' are not, for arrays of the host
+    # The cheap check comes first; dtypes of other libraries are compared by name.
+    same = array.dtype is away.dtype
     if not same and str(array.dtype).rpartition(".")[2] != str(away.dtype).rpartition(".")[2]:
         raise DTypeError(
             f"{who} returned an array of {array.dtype}; pack was given one of {away.dtype}. A value "
@@ -109,7 +110,7 @@ def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
 
 
 class SavedHooks(ContextDecorator):
-    """What ``rg.saved_tensors_hooks`` returns; may be entered again, nested, and in several threads."""
+    """A block of ``rg.saved_tensors_hooks``; may be entered again, nested, and in several threads."""
 
     def __init__(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
         self._pack, self._unpack = pack, unpack
@@ -127,38 +128,39 @@ class SavedHooks(ContextDecorator):
 
 
 def hooks_here() -> Hooks | None:
-    """The hooks of the innermost block of this thread."""
+    """Return the hooks of the innermost block of this thread, ``None`` if none is open."""
     mine = _mine.get()
     return mine[-1] if mine else None
 
 
 def saved_tensors_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> SavedHooks:
-    """Put away the values of the nodes that are built in a block, until something reads them.
+    """Pack the values of nodes built in a block until something reads them.
 
-    A context manager and a decorator, of its thread; the innermost block counts. The value of a node
-    that was built inside is given to `pack` as soon as the run that computed it does not read it for
-    nodes of the same order any more (a gradient reads it later), and its memory is freed. Whatever
-    reads it then, a gradient, another node or the user, gets what `unpack` makes of what `pack`
-    returned; after that run it is put away again, without a call of `pack`. What was asked for stays
-    until the next run. The node lives on as always: when an input changes it runs, gets a new
-    version, and its new value is packed anew; versions and what runs are the same as without hooks.
+    This is a context manager and a decorator, for its thread; the innermost block counts. When the run
+    that computed a node's value does not read it for nodes of the same order any more (a gradient reads
+    it later), the value is given to ``pack`` and its memory is freed. A later reader, be it a gradient,
+    another node or the user, gets what ``unpack`` makes of the packed object. After that run the memory
+    is freed again, without a call of ``pack``. The targets of a read stay until the next run. Otherwise
+    the node works as always: when an input changes, it runs, gets a new version, and its new value is
+    packed. Versions and the nodes that run are the same as without hooks.
 
-    Leaves, nodes of gradients, observed and pinned nodes, nodes with a cutoff and values that are no arrays stay
-    where they are; views are freed with what they show, and made again.
+    Leaves, nodes of gradients, observed and pinned nodes, nodes with a cutoff, and values that are not
+    arrays are not packed. Views are dropped with the array that they show, and made again.
 
-    If `pack` raises, the value stays and the read raises once all has run, if it computed or used
-    that value; each later run tries again, and raises on the same terms. If `unpack` raises, or
-    returns something else, what reads it raises, and so do later reads of a node that failed by
-    it, until something changes or ``g.forward(y, retry=True)``; what was packed stays.
+    If ``pack`` raises, the value stays. The read then raises at its end, if it computed or used that
+    value. Each later run tries again, and raises under the same condition. If ``unpack`` raises, or
+    returns an unfit array, the reader raises, and so do later reads of a node that failed by it, until
+    something changes or ``g.forward(y, retry=True)``. The packed object is kept.
 
     Parameters
     ----------
     pack : callable
-        ``pack(array) -> object``. The array is read-only and of the library of the device; it may be
-        kept, which frees no memory.
+        ``pack(array) -> object``. The array is read-only and of the library of the device. It may be
+        kept as it is, which frees no memory.
     unpack : callable
-        ``unpack(object) -> array``, of the shape and dtype that `pack` was given, also as a NumPy
-        array for a node on another device. May be called several times for one object. It is copied.
+        ``unpack(object) -> array``, with the shape and dtype that ``pack`` was given; also as a NumPy
+        array for a node on another device. It may be called several times for one object. Its result is
+        copied.
 
     Raises
     ------
@@ -168,8 +170,8 @@ def saved_tensors_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
     Notes
     -----
     ``torch.autograd.graph.saved_tensors_hooks`` packs only what an op saves for backward, leaves
-    included, when the op runs, and once. Here all values are kept by their nodes, so all of the block
-    are packed. Neither function may change the graph.
+    included, once, when the op runs. Here nodes keep all values, so all values of the block are packed.
+    Neither function may change the graph.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Train or eval mode: a value of the graph, so that what reads it runs again when it changes."""
+"""Train or eval mode: a leaf of the graph, so that nodes that read it run again when it changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ G = TypeVar("G")  # a graph
 
 
 def mode_of(graph: Any) -> Any:
-    """The leaf that holds whether `graph` is in train mode, made when first asked for.
+    """Return the leaf that is true in train mode; make it when it is first asked for.
 
-    Not by ``Graph.input``: also a node that is being computed may ask for it.
+    ``Graph.input`` is not used, since a node that is being computed may ask for it too.
     """
     host = graph._host
     with graph._lock:
@@ -25,9 +25,9 @@ def mode_of(graph: Any) -> Any:
 
 
 def train(graph: G, mode: bool = True) -> G:
-    """Switch to train mode; what was computed from the mode becomes stale if that is news.
+    """Switch to train mode. If that is a change, nodes that read the mode become stale.
 
-    It stays so until the next switch; to evaluate for a while only, evaluate a fork.
+    The mode stays until the next switch. To evaluate for a while only, evaluate a fork.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def train(graph: G, mode: bool = True) -> G:
     Returns
     -------
     Graph
-        Itself.
+        The graph itself.
 
     Examples
     --------

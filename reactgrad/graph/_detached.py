@@ -1,4 +1,4 @@
-"""The view of a node that ops take where no gradient shall pass."""
+"""Detached views: operands that give their value to an op, and no gradient."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from reactgrad.graph._value import Value
 
 
 class DetachedError(ReactgradError, AttributeError):
-    """A detached view was asked for what only its base has."""
+    """A detached view was asked for an attribute that only its base has."""
 
 
 class DetachedVar(Value[V]):
-    """A node as seen by ops that gradients shall not pass; made by ``Var.detach``.
+    """A view of a node for ops that gradients must not pass; made by ``Var.detach``.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class DetachedVar(Value[V]):
         )
 
     def detach(self) -> DetachedVar[V]:
-        """Itself."""
+        """Return the view itself."""
         return self
 
     @property
@@ -56,7 +56,7 @@ class DetachedVar(Value[V]):
         return False
 
     def set(self, value: Any, copy: bool = True) -> None:
-        """A detached view cannot be set; set its base."""
+        """Raise ``SetError``: a detached view cannot be set. Set its base."""
         raise SetError(f"a detached view cannot be set; write {self.name}.base.set(...).")
 
     def __repr__(self) -> str:

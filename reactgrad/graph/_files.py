@@ -1,4 +1,4 @@
-"""Graphs made of files, and of graphs of other libraries."""
+"""Graphs from files, and from graphs of networkx."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> Graph:
     """Read a graph that ``Graph.save`` wrote.
 
-    Values, versions and what is stale are as they were: reading a clean node runs nothing,
-    reading a stale one what it would have run. The graph keeps its named nodes alive; take and
-    hold the Vars of others (``graph.nodes``) that you need. Python functions are found by name,
-    and only those that this program itself has given to ``rg.lift`` (or as a cutoff) by then, or
-    that you allow. Nothing else in the file is code.
+    Values, versions and staleness are as they were: reading a clean node runs nothing, and reading a
+    stale one runs what it would have run before. The graph keeps its named nodes alive; hold the Vars
+    of others that you need (``graph.nodes``). Python functions are found by name. Only those are
+    allowed that this program itself has given to ``rg.lift`` (or as a cutoff) before, or that you
+    trust. Nothing else in the file is code.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> Gr
         The file.
     trust : str or sequence of str
         Modules, or packages with all their modules, whose functions the file may name; they are
-        imported if need be. Trust only what does no harm with any arguments.
+        imported if needed. Trust only functions that do no harm with any arguments.
 
     Returns
     -------
@@ -65,21 +65,21 @@ def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> Gr
 
 
 def from_networkx(network: nx.DiGraph, ops: Mapping[str, Any] | None = None) -> Graph:
-    """A graph made of a networkx graph.
+    """Return a graph made from a networkx graph.
 
     Parameters
     ----------
     network : networkx.DiGraph or MultiDiGraph
-        From ``to_networkx``, or with at least ``op`` for each node: ``"input"``, ``"param"`` or ``"const"``
-        with a ``value``; or an op's name, with ``attrs`` if it has some. Edges have a ``position`` where a
-        node has several operands. What is named like a string node has that name.
+        From ``to_networkx``, or with at least ``op`` for each node: ``"input"``, ``"param"`` or
+        ``"const"`` with a ``value``; or an op's name, with ``attrs`` if it has some. Edges need a
+        ``position`` if a node has several operands. A node that is a string gives its name.
     ops : mapping from str to callable, optional
         Functions, or ops from ``rg.extend``, for names of ops that are not reactgrad's.
 
     Returns
     -------
     Graph
-        Named nodes live as long as the graph; the others as after ``rg.load``.
+        Named nodes live as long as the graph; hold the Vars of others, as after ``rg.load``.
 
     Raises
     ------

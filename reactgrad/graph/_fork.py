@@ -1,4 +1,4 @@
-"""Copies of a graph that share all values until one side recomputes them."""
+"""Forks: copies of a graph that share all values until one side recomputes them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from reactgrad.scheduler import Blank, share
 
 
 def fork(graph: C) -> C:
-    """A twin of this graph that shares all values until one side recomputes them.
+    """Return a twin of this graph that shares all values until one side recomputes them.
 
-    Names, versions, staleness, train or eval mode, frozen, pinned and detached marks, gradients
-    with their hooks, the seed and the memory budget come along; observers and ``.grad`` do not.
-    Copies neither arrays nor tables: both graphs share all rows of these until they write them, so
-    that a fork costs the same in a graph of any size, and a what-if what it touches. ``fork[var]``
-    is the twin of a node of this graph; the twins are kept as long as the fork.
+    The fork has the same names, versions, staleness, train or eval mode, frozen, pinned and detached
+    marks, gradients with their hooks, seed and memory budget; observers and ``.grad`` are not copied.
+    Neither arrays nor tables are copied: both graphs share rows until they write to them, so that a
+    fork costs the same in a graph of any size, and a what-if costs only what it touches. ``fork[var]``
+    is the twin of a node of this graph; twins are kept as long as the fork.
 
-    Python functions of the fork that read nodes of this graph by ``.value`` read their twins. A
-    thread of a pool that such a function waits for does so if it runs in a copy of the function's
-    context, as ``asyncio.to_thread`` does: ``contextvars.copy_context().run``; else it reads the
-    graph that it names.
+    Python functions of the fork that read nodes of this graph by ``.value`` read their twins. A thread
+    of a pool that such a function waits for does so too if it runs in a copy of the function's context
+    (``contextvars.copy_context().run``, as ``asyncio.to_thread`` does). Otherwise it reads the nodes of
+    this graph.
 
     Returns
     -------
@@ -61,7 +61,8 @@ def fork(graph: C) -> C:
         try:
             scheduler = graph._scheduler.fork(copy)
         finally:
-            graph._mark = graph._scheduler.staleness.mark  # another object now
+            # In `finally`: the tables are shared from here on, so `mark` is another object now.
+            graph._mark = graph._scheduler.staleness.mark
         twin._adopt(scheduler)
         host.share_with(copy)
         copy.handles = Blank(len(host.handles), None)
@@ -86,7 +87,7 @@ def fork(graph: C) -> C:
             link_branches(twin, slot, operands)
         _fork_programs(graph, twin)
         if host.limit is not None:
-            from reactgrad.memory._budget import set_limit  # imported late: few graphs have one
+            from reactgrad.memory._budget import set_limit  # imported late: few graphs have a limit
 
             set_limit(twin, host.limit)
         living = [entry for entry in graph._lineage if entry[0]() is not None]
@@ -95,7 +96,7 @@ def fork(graph: C) -> C:
 
 
 def _fork_programs(graph: Core, twin: Core) -> None:
-    """Give the twin the gradients that were built, so that it need not build them again."""
+    """Give the fork the gradients that were built, so that it need not build them again."""
     keys = {
         program: key
         for _, programs in live_programs(graph)
@@ -105,7 +106,7 @@ def _fork_programs(graph: Core, twin: Core) -> None:
     twin._programs.follow_on(graph._programs)
     for program in graph._programs.in_order():
         copied = copies[program] = program.twin(twin)
-        # Programs that only what they built keeps alive stand for themselves.
+        # A program without a handle of its own, kept alive by its nodes, is its own key.
         entry = (next(iter(copied.seeds.values())), copied, {})
         twin._host.twin_programs.setdefault(program._output, {})[keys.get(program, copied)] = entry
     twin._programs.name_as(graph._programs, copies)
@@ -151,22 +152,22 @@ class WhatIf(Generic[C]):
 
 
 def whatif(graph: C, changes: Mapping[Any, Any] | None = None) -> WhatIf[C]:
-    """A fork for the length of a block, with some leaves set.
+    """Fork the graph for the length of a block, with some leaves set.
 
     Parameters
     ----------
     changes : mapping from Var or name to array_like, optional
-        What to set in the fork.
+        New values of leaves in the fork.
 
     Returns
     -------
     context manager
-        Gives the fork.
+        Enters with the fork.
 
     Raises
     ------
     DTypeError
-        If `changes` is no mapping.
+        If ``changes`` is no mapping.
 
     Examples
     --------

@@ -50,23 +50,23 @@ from reactgrad.scheduler import (
 
 @lists_verbs
 class Graph(Pictures, Questions, Settings):
-    """A dataflow graph whose nodes know the versions they were computed from.
+    """A dataflow graph whose nodes know the versions that they were computed from.
 
-    Building and setting compute nothing; reading recomputes exactly the stale ancestors of what
-    is read. ``with graph:`` makes it the current graph for ``rg.input``, ``rg.param``,
-    ``rg.const`` and for ops on plain arrays.
+    Building and setting compute nothing. Reading a node recomputes exactly its stale ancestors, and
+    the node if it is stale. ``with graph:`` makes the graph the current one for ``rg.input``,
+    ``rg.param``, ``rg.const`` and for ops on plain arrays.
 
     Parameters
     ----------
     rng : int
-        A seed that belongs to the graph: ``graph.seed``, which forks and saved graphs have, too. No op
-        draws numbers by itself; functions may, ``np.random.default_rng(graph.seed)``.
+        The seed of the graph, ``graph.seed``, which forks and saved graphs have, too. No op draws random
+        numbers by itself; functions may, with ``np.random.default_rng(graph.seed)``.
     max_bytes : int, optional
-        Memory budget of its values; see ``max_bytes``.
+        The memory budget of its values; see ``max_bytes``.
     jit : bool or int
-        Whether small kernels in a row run as one call, and in how many threads; see ``jit``.
+        True, or a number of threads, to run small kernels in a row as one call; see ``jit``.
     executor : Serial or Threads, optional
-        How its nodes run; see ``executor``.
+        The way in which its nodes run; see ``executor``.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Graph(Pictures, Questions, Settings):
     def __reduce__(self) -> Any:
         raise DTypeError("a graph is not pickled; write it with g.save(path).")
 
-    # The ports, see ``Core``.
+    # The ports: functions that lower floors call, see ``Core``.
 
     _var = Var
     _detached_var = DetachedVar
@@ -127,14 +127,14 @@ class Graph(Pictures, Questions, Settings):
     _forget_unseen = forget_unseen
     _value = value
 
-    # --- verbs: functions of a graph, which stand, with their docstrings, where their subject is -----
+    # --- verbs: functions of a graph; their docstrings stand beside the code, in the folder of each ---
 
     # leaves
     input = add_input
     param = add_param
     const = add_const
 
-    # building: blocks around what is written
+    # building: blocks around code that builds
     reuse = reuse
     scope = scope
 
@@ -164,7 +164,7 @@ class Graph(Pictures, Questions, Settings):
     # --- handles, names, lifetime --------------------------------------------------------------
 
     def __getitem__(self, name: str | Var) -> Var:
-        """The node with this name; in a fork also the twin of a node."""
+        """Return the node with this name; in a fork also the twin of a node of its origin."""
         if isinstance(name, Handle):
             return twin_of(self, name)
         return named(self, name)
@@ -173,7 +173,7 @@ class Graph(Pictures, Questions, Settings):
         raise SetError(f"g[{name!r}] is a node, not a place: write g[{name!r}].set({value!r:.40}).")
 
     def __contains__(self, item: object) -> bool:
-        """Whether a Var, or a node with this name, belongs to the graph."""
+        """Return whether a Var, or a node with this name, belongs to the graph."""
         with self._lock:
             tidy(self)
             if isinstance(item, str):
@@ -181,7 +181,7 @@ class Graph(Pictures, Questions, Settings):
             return isinstance(item, Handle) and item._graph is self
 
     def __iter__(self) -> Iterator[Var]:
-        """All nodes in order of creation."""
+        """Iterate over all nodes in order of creation."""
         return iter(self.nodes)
 
     def keep(self, var: Var) -> Var:
@@ -228,7 +228,7 @@ class Graph(Pictures, Questions, Settings):
         return self._leaves(PARAM)
 
     def __len__(self) -> int:
-        """Number of nodes, constants included."""
+        """Return the number of nodes, constants included."""
         with self._lock:
             tidy(self)
             self._shapes.clear(self)
@@ -251,11 +251,11 @@ class Graph(Pictures, Questions, Settings):
     # --- reading -----------------------------------------------------------------------------
 
     def _value_for_rule(self, slot: int) -> Any:
-        """The value of a function's node for a rule that is built anew when it is so no more."""
+        """Return the value of a function's node for a rule, which must be built anew if it changes."""
         return self._value(slot)
 
     def _rule_saw(self, program: Any) -> None:
-        """Hear that a rule has read what only this program will build anew when it is so no more."""
+        """Do nothing. A traced graph notes here which program follows the values that a rule has read."""
 
     # --- gradients -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Leaves of the current graph."""
+"""Leaves: functions for the current graph, and the verbs of a graph that they call."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def input(*args: Any, **kwargs: Any) -> Var:
-    """A leaf of the current graph whose value may be set; see ``Graph.input``.
+    """Return a new leaf of the current graph whose value may be set; see ``Graph.input``.
 
-    The current graph is that of the innermost ``with graph:``, else a default graph.
+    The current graph is that of the innermost open ``with graph:``, or else a default graph.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def input(*args: Any, **kwargs: Any) -> Var:
 
 
 def param(*args: Any, **kwargs: Any) -> Var:
-    """A trainable leaf of the current graph; see ``Graph.param``.
+    """Return a new trainable leaf of the current graph; see ``Graph.param``.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def param(*args: Any, **kwargs: Any) -> Var:
 
 
 def const(*args: Any, **kwargs: Any) -> Var:
-    """A leaf of the current graph whose value never changes; see ``Graph.const``.
+    """Return a new leaf of the current graph whose value never changes; see ``Graph.const``.
 
     Examples
     --------
@@ -68,21 +68,21 @@ def add_input(
     dtype: Any = None,
     cutoff: Any = None,
 ) -> V:
-    """A leaf whose value may be set.
+    """Return a new leaf whose value may be set.
 
     Parameters
     ----------
     value : array_like or object, optional
-        Arrays are copied. Lists of numbers become arrays; Python numbers and other objects stay what
-        they are. Left out: the input is read as an error until it is set.
+        Arrays are copied. Lists of numbers become arrays. Python numbers and other objects are stored as
+        they are. Without a value, a read raises until the input is set.
     name : str, optional
         Unique in the graph.
     shape : sequence of int or None, optional
-        What values must have; ``None`` for a length that may differ from set to set.
+        The shape that values must have; ``None`` for a length that may differ from set to set.
     dtype : dtype_like, optional
-        Converts the value; what later values are cast to.
+        Values, this one and later ones, are cast to it.
     cutoff : None, "equal", rg.tolerance(...) or callable
-        When a set value counts as unchanged.
+        The rule by which a new value counts as unchanged.
 
     Returns
     -------
@@ -91,9 +91,9 @@ def add_input(
     Raises
     ------
     ShapeError
-        For ragged lists, or a value that does not fit `shape`.
+        For ragged lists, or a value that does not fit ``shape``.
     DTypeError
-        For arrays of objects or strings, or a value that cannot be cast to `dtype`.
+        For arrays of objects or strings, or a value that cannot be cast to ``dtype``.
     GraphError
         If the name is taken.
 
@@ -121,12 +121,12 @@ def add_param(
     dtype: Any = None,
     cutoff: Any = None,
 ) -> V:
-    """A trainable leaf: an array of floats that ``backward`` gives a ``.grad``.
+    """Return a new trainable leaf: an array of floats that ``backward`` gives a ``.grad``.
 
     Parameters
     ----------
     value : array_like
-        Copied; floats.
+        Floats; copied.
     name, shape, dtype, cutoff
         As for ``input``.
 
@@ -154,7 +154,7 @@ def add_param(
 
 
 def add_const(graph: Core[V], value: Any, name: str | None = None) -> V:
-    """A leaf whose value never changes.
+    """Return a new leaf whose value never changes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The verbs of a graph that draw it; each imports its work when it is called."""
+"""The verbs of a graph that draw it. Each imports its work when it is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Pictures(Core[Var]):
-    """Pictures of a graph."""
+    """The part of ``Graph`` that draws pictures."""
 
     def to_dot(
         self,
@@ -26,34 +26,34 @@ class Pictures(Core[Var]):
         fold: int | None = None,
         limit: int = 500,
     ) -> str:
-        """The graph, or a part of it, as text in the DOT language of Graphviz; runs nothing.
+        """Return the graph, or a part of it, as text in the DOT language of Graphviz. Runs nothing.
 
-        A node's shape and colour say whether it is clean, stale, running, has run, was cut off, has
-        failed, or is unset; its label has its version, dtype and shape, its marks, and the time it
-        takes if ``record`` has measured it. A dashed edge that ends in a bar is detached; a dotted
-        one a function found by reading. Names that hold slashes, ``"layer1/w"``, are in scopes; see
+        The shape and colour of a node show whether it is clean, stale, running, has run, was cut off,
+        has failed, or is unset. Its label has its version, dtype and shape, its marks, and the time it
+        takes if ``record`` has measured it. A dashed edge that ends in a bar is detached. A dotted edge
+        was found when a function read a node. Names with slashes, ``"layer1/w"``, are in scopes; see
         ``scope``.
 
         Parameters
         ----------
         of : Var, str, Plan or Run, optional
-            What to show with its direct operands: a node, or its name, and all that depends on it;
-            what a plan holds; what a run reached. By default everything.
+            The part to show, with its direct operands: a node or its name, with all that depends on it;
+            the nodes of a plan; the nodes that a run reached. By default everything.
         since : Graph or Snapshot, optional
-            What to compare with: a snapshot of before, or the graph that this one was forked from.
-            Nodes and edges that were added, removed or changed since are marked.
+            A snapshot from before, or the graph that this one was forked from, to compare with. Nodes and
+            edges that were added, removed or changed since are marked.
         layer : str
             ``"values"``, ``"gradients"`` (with the values they are computed from) or ``"all"``.
         fold : int, optional
-            Scopes at this depth are one box each.
+            Draw scopes at this depth as one box each.
         limit : int
-            The most nodes that are shown. Beyond, the picture shows those that are not clean and
-            what is around them, and counts what it leaves out.
+            The largest number of nodes to show. If there are more, the picture shows those that are not
+            clean with their neighbours, and counts the rest.
 
         Raises
         ------
         VizError
-            If there is no such picture.
+            If the arguments ask for no picture that can be drawn.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class Pictures(Core[Var]):
         fold: int | None = None,
         limit: int = 500,
     ) -> None:
-        """Write a picture of the graph, or of a part of it; see ``to_dot`` for what it shows.
+        """Write a picture of the graph, or of a part of it, to a file; see ``to_dot``.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Pictures(Core[Var]):
         Raises
         ------
         VizError
-            If the ending is another one, or more than 3,000 nodes would be laid out.
+            If the ending is another one, or more than 3,000 nodes would have to be laid out.
         MissingExtraError
             If the package pygraphviz is not installed; not for ``.dot``.
 
@@ -119,21 +119,21 @@ class Pictures(Core[Var]):
         fold: int | None = None,
         limit: int = 200,
     ) -> Any:
-        """Show the graph in a notebook: change inputs, and see what is stale, what ran, and why.
+        """Show the graph in a notebook: change inputs, and see which nodes are stale, which ran, and why.
 
-        What changes elsewhere shows, too. Computing happens in a thread of its own, and may be
-        cancelled on the page. While no page is open nothing is watched.
+        Changes made elsewhere show, too. Computations run in a thread of their own, and the page can
+        cancel them. While no page is open nothing is watched.
 
         Parameters
         ----------
         *targets : Var or str
-            What a change on the page brings up to date; by default every node that nothing else is
-            computed from.
+            Nodes that a change on the page brings up to date; by default every node that nothing else
+            is computed from.
         bounds : dict of Var or str to (float, float), optional
-            Where the sliders of inputs begin and end; by default from 0 to twice the value.
+            The range of the slider of an input; by default from 0 to twice its value.
         since, layer, fold, limit
-            As in ``to_dot``. The page may show the other layers, open folded scopes, and go to what
-            is hidden.
+            As in ``to_dot``. On the page, other layers and folded scopes can be opened, and hidden
+            nodes can be found.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class Pictures(Core[Var]):
         MissingExtraError
             If anywidget or pygraphviz is not installed.
         VizError
-            If there is no such picture, or it would have more than 3,000 boxes.
+            If the arguments ask for no picture, or it would have more than 3,000 boxes.
 
         Examples
         --------
@@ -171,21 +171,21 @@ class Pictures(Core[Var]):
         fold: int | None = None,
         limit: int = 200,
     ) -> None:
-        """Write one HTML file with the page of ``explore`` over recorded runs.
+        """Write one HTML file with the page of ``explore``, which shows recorded runs.
 
-        It opens from disk in any browser, and loads nothing from anywhere.
+        The file opens from disk in any browser, and loads nothing from elsewhere.
 
         Parameters
         ----------
         path : str or path-like
             An existing file is replaced; it appears whole or not at all.
         log : Recording, optional
-            What ``with g.record(snapshots=True) as log`` has seen; by default only the present state
+            The recording of ``with g.record(snapshots=True) as log``; by default only the present state
             and the last run.
         targets
-            What is read, for the preview of a change; by default what nothing else is computed from.
+            Nodes to read in the preview of a change; by default those that nothing else is computed from.
         title : str
-            Stands above the page.
+            A heading of the page.
         since, layer, fold, limit
             As in ``to_dot``.
 
@@ -194,9 +194,9 @@ class Pictures(Core[Var]):
         MissingExtraError
             If pygraphviz is not installed.
         VizError
-            If `log` has no snapshots or is of another graph, or there is no such picture.
+            If ``log`` has no snapshots or is of another graph, or the arguments ask for no picture.
         OSError
-            If it cannot be written.
+            If the file cannot be written.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Pictures(Core[Var]):
         export_html(self, path, log, targets=targets, title=title, **options)
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from reactgrad.viz import html
 
         return html(self)

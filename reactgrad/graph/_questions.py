@@ -1,4 +1,4 @@
-"""The verbs of a graph that explain and save it; each imports its work when it is called."""
+"""The verbs of a graph that explain and save it. Each imports its work when it is called."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Questions(Core[Var]):
-    """Questions about a graph that change nothing in it."""
+    """The part of ``Graph`` that answers questions and changes nothing."""
 
     def why(self, var: Var | str) -> Why:
-        """Why a node is clean or stale, ran, was cut off, failed, or has no gradient.
+        """Explain why a node is clean or stale, ran, was cut off, failed, or has no gradient.
 
-        Runs nothing. While ``events`` is on, it also knows the line of every set and edit, and
+        Runs nothing. While ``events`` is on, the answer also has the line of every set and edit, and
         all versions exactly.
 
         Parameters
@@ -67,12 +67,12 @@ class Questions(Core[Var]):
     def record(self, *, snapshots: bool = False) -> Recording:
         """Record every run of a ``with`` block, node by node.
 
-        Nothing is recorded, and nothing is paid, outside of such blocks.
+        Outside of such blocks nothing is recorded, and recording costs nothing.
 
         Parameters
         ----------
         snapshots : bool
-            Whether to keep a snapshot of the whole graph after each run, too: for ``export_html``.
+            True to keep also a snapshot of the whole graph after each run, for ``export_html``.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class Questions(Core[Var]):
         return Recording(self, snapshots)
 
     def stats(self) -> Stats:
-        """The graph in figures: size, memory, and what all its runs did.
+        """Return figures of the graph: size, memory, and totals over all its runs.
 
         Examples
         --------
@@ -110,16 +110,16 @@ class Questions(Core[Var]):
         plans      0 cached, 0 hits, 1 misses
         observers  0
         """
-        from reactgrad.explain._stats import take_stats  # imported where it is used: seldom wanted
+        from reactgrad.explain._stats import take_stats  # imported late: few programs ask
 
         return take_stats(self)
 
     @property
     def events(self) -> tuple[Event, ...] | None:
-        """What happened to the graph, in order; ``None`` unless it was switched on.
+        """The log of what happened to the graph, in order; ``None`` unless it was switched on.
 
-        ``g.events = True`` begins the log, ``g.events = 500`` also limits it to the latest 500
-        events (10,000 by default), ``g.events = False`` ends and drops it. Off, it costs nothing.
+        ``g.events = True`` begins the log, ``g.events = 500`` also limits it to the latest 500 events
+        (10,000 by default), ``g.events = False`` ends and drops it. While off, it costs nothing.
 
         Examples
         --------
@@ -149,12 +149,12 @@ class Questions(Core[Var]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to a file, from which ``rg.load`` makes it again.
 
-        Topology, names, values, versions, what is stale, frozen, pinned, detached, kept: all stays
-        as it is; ``.grad``, stored errors, hooks and gradients that nobody holds do not. Gradients
-        that are held come back as the ops that compute them: they follow values, but no edits of
-        what they were the gradients of; after one ask ``rg.grad`` again. Values of computed nodes
-        that have no form in a file are computed again when they are read. The file is replaced all
-        at once: whatever happens, the old one or the new one is there.
+        Topology, names, values, versions, staleness, and frozen, pinned, detached and kept marks are
+        saved. Not saved are ``.grad``, stored errors, hooks, and gradients that nothing holds. Gradients
+        that are held come back as the ops that compute them: they follow values, but not edits of the
+        nodes that they belong to; after such an edit call ``rg.grad`` again. Values of computed nodes
+        that have no form in a file are computed again when they are read. The file is replaced as a
+        whole: after an error or a crash either the old or the new one is there.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Questions(Core[Var]):
             If a node calls a function that has no name to be found by (a lambda, a local function,
             a partial, a bound method), or a leaf holds an object that has no form in a file.
         OSError
-            If the file cannot be written; the old one is untouched then.
+            If the file cannot be written; the old one then stays.
         MissingExtraError
             If the package safetensors is not installed.
 
@@ -185,16 +185,17 @@ class Questions(Core[Var]):
         save(self, path)
 
     def snapshot(self, run: Run | None = None, *, values: bool = False) -> Snapshot:
-        """The graph as it is now, outside of the engine: nodes, edges, states, versions, times.
+        """Return the graph as it is now, as plain data: nodes, edges, states, versions, times.
 
-        Runs nothing, holds no node and no value, and never changes. All pictures are drawn from it.
+        Runs nothing. The snapshot holds no node and no value, and never changes. All pictures are drawn
+        from snapshots.
 
         Parameters
         ----------
         run : Run, optional
             The run whose outcome each node shows; by default the last one.
         values : bool
-            Whether each clean node has its value as text, too, in a few characters.
+            True to store each clean node's value, too, as a short text.
 
         Examples
         --------

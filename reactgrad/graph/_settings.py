@@ -1,4 +1,4 @@
-"""What may be set on a graph: limits, executors, modes; and the checks of its tables."""
+"""Settings of a graph: limits, executors, modes; and the checks of its tables."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from reactgrad.scheduler import (
 
 
 class Settings(Core[Var]):
-    """Settings of a graph."""
+    """The part of ``Graph`` that holds its settings."""
 
     @property
     def executor(self) -> Serial | Threads:
-        """How nodes run: one after the other, or independent ones at the same time.
+        """The way in which nodes run: one after the other, or independent ones at the same time.
 
-        May be set; for one read, ``forward(executor=...)``. What comes out is the same: values,
-        versions, what ran in which order, what failed, what observers hear. With ``Threads`` Python
-        functions run in other threads than the one that reads, with its context variables and grad
-        mode, and may still read nodes and wait for each other's values. Which function of a cycle
-        that is made by reading is refused its read may differ.
+        May be set; for one read, ``forward(executor=...)``. All results are the same: values, versions,
+        the nodes that ran and their order, failures, and the calls of observers. With ``Threads``,
+        Python functions run in other threads than the reading one, with its context variables and grad
+        mode, and may still read nodes and wait for each other's values. If functions read each other in
+        a cycle, another one of them may be refused its read.
 
-        One after the other they run anyway where each is looked at: while ``record``, ``events`` or
+        Nodes run one after the other anyway if each is watched: while ``record``, ``events`` or
         ``rg.profile`` is on, in anomaly mode, under ``saved_tensors_hooks`` and ``checkpoint``, and
-        with ``max_bytes``. Forks inherit it; files do not hold it, since it belongs to the machine.
+        with ``max_bytes``. Forks inherit the executor. Files do not hold it, since it belongs to the
+        machine.
 
         Examples
         --------
@@ -55,7 +56,7 @@ class Settings(Core[Var]):
 
     @property
     def running(self) -> Running | None:
-        """The run under way, or ``None``; for other threads, which need not wait to ask.
+        """The run under way, or ``None``. Other threads may ask without waiting for it.
 
         Examples
         --------
@@ -67,7 +68,7 @@ class Settings(Core[Var]):
 
     @property
     def last_run(self) -> Run:
-        """What the latest read of this graph did."""
+        """The record of the latest read of this graph."""
         with self._lock:
             return Run(self, self._scheduler.last_run)
 
@@ -75,20 +76,19 @@ class Settings(Core[Var]):
     def max_bytes(self) -> int | None:
         """The memory that values may take, in bytes; ``None``: no limit.
 
-        Above it, values that cost little to compute again for the memory they take, and have not been
-        used for long, are released: before a node needs memory, and after a read. They keep their
-        versions, and are computed again, at these versions, when something needs them
-        (``run.rebuilt``); what is read and what runs stays the same, but for gradients after leaves come
-        back to a shape, which run anew. Never released are leaves, pinned and observed values, values
-        with a cutoff, what ``backward(retain_graph=True)`` is to keep, and what callers hold without a
-        copy. Where these alone, with what one node is computed from, need more, reads go on and
-        ``BudgetWarning`` tells once. May be set at any time; forks and saved graphs have the same
+        Above the limit, values are released that cost little to compute again for the memory they take,
+        and that have not been used for long: before a node needs memory, and after a read. They keep
+        their versions, and are computed again at these versions when something needs them
+        (``run.rebuilt``). Values and the nodes that run stay the same, except that gradients run anew
+        after leaves come back to a former shape. Never released are leaves, pinned and observed values,
+        values with a cutoff, values that ``backward(retain_graph=True)`` keeps, and values that callers
+        hold without a copy. If these alone, with the operands of one node, need more, reads go on, and
+        ``BudgetWarning`` says so once. May be set at any time. Forks and saved graphs have the same
         limit, each for itself.
 
-        A Python function whose value was released is called again for it, and must return the same.
-        A cutoff that is set on a stale node whose value was released has nothing to compare with: the
-        next value is a change.
-        Scratch memory of kernels and cutoffs is not counted.
+        A Python function whose value was released is called again for it, and must return the same. A
+        cutoff that is set on a stale node whose value was released has nothing to compare with: the
+        next value is a change. Scratch memory of kernels and cutoffs is not counted.
 
         Examples
         --------
@@ -111,36 +111,34 @@ class Settings(Core[Var]):
 
     @max_bytes.setter
     def max_bytes(self, limit: int | None) -> None:
-        from reactgrad.memory._budget import (
-            set_limit,  # imported where it is used: few graphs have one
-        )
+        from reactgrad.memory._budget import set_limit  # imported late: few graphs have a limit
 
         set_limit(self, limit)
 
     @property
     def jit(self) -> int:
-        """Whether small kernels in a row run as one call, for graphs of scalars and short vectors.
+        """The number of threads that run small kernels in a row as one call; ``False`` if off.
 
-        Off by default. When a read repeats, neighbours in its plan that compute with floats (and
-        booleans) of at most 8,192 elements, element by element or as a sum of all elements, become a
-        program for one loop that numba has compiled; values and adjoints alike. The loop is the same
-        for all graphs, so an edit compiles nothing, and it calls what NumPy itself would call, so
-        values have the same bits; versions and what runs are the same, too. Other nodes, nodes behind a
-        cutoff, and reads that happen once, run as ever. The first use in a process imports numba.
-        Ops that have compiled loops of their own (``rg.extend``) are computed by these, with any number
-        of elements, whether the read repeats or not: ``rg.norm_cdf``, ``rg.erf`` and ``rg.erfc``, with the
-        same bits, and the neurons of ``reactgrad.neat``, which say how far they agree with NumPy's.
+        This is for graphs of scalars and short vectors, and off by default. When a read repeats,
+        neighbours in its plan that compute with floats (and booleans) of at most 8,192 elements, element
+        by element or as a sum of all elements, become a program for one loop that numba has compiled;
+        values and adjoints alike. The loop is the same for all graphs, so an edit compiles nothing, and
+        it calls what NumPy itself would call, so values have the same bits. Versions and the nodes that
+        run are the same, too. Other nodes, nodes after a cutoff, and reads that happen once run as
+        before. The first use in a process imports numba. Ops with compiled loops of their own
+        (``rg.extend``) are computed by these, with any number of elements, whether the read repeats or
+        not: ``rg.norm_cdf``, ``rg.erf`` and ``rg.erfc``, with the same bits, and the neurons of
+        ``reactgrad.neat``, whose documentation says how far they agree with NumPy's.
 
-        ``True`` is 1: the thread that reads. A larger number: so many threads share the elements
-        where this pays, from some 500,000 elements in a row of steps on; the bits stay the same.
+        ``True`` is 1: the reading thread only. With a larger number, so many threads share the elements
+        where this pays, from some 500,000 elements in a row of steps on. The bits stay the same.
 
-        May be set at any time. Forks have it, too; files do not hold it, since it belongs to the
-        machine.
+        May be set at any time. Forks inherit it. Files do not hold it, since it belongs to the machine.
 
         Warns
         -----
         MissingExtraWarning
-            If numba is not there: then it stays off. ``pip install "reactgrad[jit]"``.
+            If numba is not installed; ``jit`` then stays off. ``pip install "reactgrad[jit]"``.
 
         Examples
         --------
@@ -164,12 +162,12 @@ class Settings(Core[Var]):
 
     @jit.setter
     def jit(self, jit: int) -> None:
-        from reactgrad.memory._jit import set_jit  # imported where it is used: few graphs have it
+        from reactgrad.memory._jit import set_jit  # imported late: few graphs use it
 
         set_jit(self, jit)
 
     def no_grad(self) -> GradMode:
-        """``rg.no_grad`` for this graph only: for a ``with`` block or a decorated function.
+        """Do what ``rg.no_grad`` does, for this graph only: in a ``with`` block or a decorated function.
 
         Examples
         --------
@@ -184,7 +182,7 @@ class Settings(Core[Var]):
         return GradMode(False, self)
 
     def enable_grad(self) -> GradMode:
-        """``rg.enable_grad`` for this graph only.
+        """Do what ``rg.enable_grad`` does, for this graph only.
 
         Examples
         --------
@@ -198,10 +196,10 @@ class Settings(Core[Var]):
 
     @property
     def mode(self) -> Var:
-        """Whether the graph is in train mode, as a node: nodes computed from it follow it.
+        """The node that is true in train mode: nodes computed from it follow the mode.
 
-        A graph begins in train mode. The mode belongs to the graph, not to a thread, has nothing to
-        do with ``no_grad``, and comes along to forks and files; it is none of ``inputs``.
+        A graph begins in train mode. The mode belongs to the graph, not to a thread, and has nothing to
+        do with ``no_grad``. Forks and files keep it. It is not among ``inputs``.
 
         Examples
         --------
@@ -219,7 +217,7 @@ class Settings(Core[Var]):
 
     @property
     def training(self) -> bool:
-        """Whether the graph is in train mode; a function that asks runs again when it changes.
+        """True in train mode. A function that reads this runs again when the mode changes.
 
         Examples
         --------
@@ -252,7 +250,7 @@ class Settings(Core[Var]):
     def forget_marks(self) -> None:
         """Erase all marks and cached plans, so that versions alone decide what runs (rule E16).
 
-        Values, versions and what runs stay the same; the next reads only take longer.
+        Values, versions and the nodes that run stay the same; only the next reads take longer.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What Vars and their detached views have in common: reading, and building on them."""
+"""The common part of Vars and their detached views: reading, and building on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CopyError(ReactgradError, ValueError):
 
 
 class Value(Handle, Generic[V]):
-    """What Vars and their detached views have in common: reading, and building on them."""
+    """The common part of Vars and their detached views: reading, and building on them."""
 
     __slots__ = ()
     _graph: Core[V]
@@ -37,35 +37,37 @@ class Value(Handle, Generic[V]):
 
     @property
     def value(self) -> Any:
-        """The value, recomputed where it is stale; read-only, and never changed later.
+        """The value, recomputed if it is stale; read-only, and never changed later.
 
-        The same object until the value changes. Values of shape () are NumPy scalars; Python
-        numbers and results of Python functions are what they are.
+        It is the same object until the value changes. Values of shape () are NumPy scalars. Python
+        numbers and results of Python functions are returned as they are.
 
         Raises
         ------
         UnsetError
             If an input that is needed has no value.
         Exception
-            What a node raised that is needed.
+            The error of a node that is needed.
         """
         graph = self._graph
         slot = self._slot
         handed = graph._handed
-        # Else nobody was given it since it changed; to raise would cost more than to ask.
+        # Without an entry no caller has got the present value. The check is cheaper than a KeyError.
         if slot in handed:
             try:
                 value = handed[slot]
                 if not (
-                    # In this order: a transaction that fails marks before it ends, and what is pending
-                    # is marked before it is so no more. So whatever ends meanwhile is seen by a later
-                    # look.
+                    # The order matters, since other threads may go on meanwhile. A failing transaction
+                    # marks its nodes before it ends, and pending changes are marked before they are
+                    # no longer pending. So whatever ends between two of these checks is seen by a
+                    # later one.
                     graph._noted
                     or graph._pending
                     or graph._mark[slot]
                     or graph._computing
                     or graph._followed
-                    # Without the lock: the same before and after, so it was the value in between, too.
+                    # No lock is held: if the entry is the same before and after these checks, it was
+                    # the value throughout.
                     or value is not handed[slot]
                 ):
                     if type(value) is not Lease:
@@ -73,11 +75,11 @@ class Value(Handle, Generic[V]):
                     value = value()
                     if value is not None:
                         return value
-            except KeyError:  # another thread has replaced it meanwhile
+            except KeyError:  # another thread has removed the entry meanwhile
                 pass
         if graph._may_read:
             graph._may_read(slot)
-        reader = graph._scheduler.reader  # a function that is expected to read this
+        reader = graph._scheduler.reader  # the record of a function that is running, if any
         if reader is not None and not (graph._followed or graph._transient) and reader.notes(slot):
             value = graph._host.data[slot]
             if type(value) in PLAIN:
@@ -91,7 +93,7 @@ class Value(Handle, Generic[V]):
         raise SetError(f"a value cannot be assigned; write {self.name}.set({value!r:.40}).")
 
     def numpy(self) -> Any:
-        """The value as a new, writable NumPy array."""
+        """Return the value as a new, writable NumPy array."""
         return np.array(self._to_host())
 
     def _to_host(self) -> Any:
@@ -101,12 +103,12 @@ class Value(Handle, Generic[V]):
         return value
 
     def item(self) -> Any:
-        """The one element as a Python number.
+        """Return the one element as a Python number.
 
         Raises
         ------
         ShapeError
-            If there is not exactly one.
+            If there is not exactly one element.
         """
         value = np.asarray(self._to_host())
         if value.size != 1:
@@ -157,24 +159,24 @@ class Value(Handle, Generic[V]):
     def shape(self) -> tuple[int, ...]:
         """The shape, without computing; ``None`` for lengths not known before an input is set.
 
-        Of a Python function's result that declares none it is computed.
+        The shape of a Python function's result is computed unless it was declared.
         """
         found = self._graph._host.specs[self._slot]
         return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
 
     def value_shape(self) -> tuple[int, ...]:
-        """The shape of the present value, which is computed."""
+        """Return the shape of the present value, which is computed if needed."""
         shape = np.shape(self._present())
         self._graph._programs.observe(self._slot, shape)
         return shape
 
     def _present(self) -> Any:
-        """The value, to be told its shape by it.
+        """Return the value, for a caller that needs its shape or dtype.
 
         Raises
         ------
         OutdatedRuleError
-            In the middle of a change, if it is not there: nothing runs before that is made.
+            If the value is not there, in the middle of a change: nothing may run before it is made.
         """
         graph, slot = self._graph, self._slot
         midst = graph._programs.reshaping or graph._programs.changing
@@ -187,7 +189,7 @@ class Value(Handle, Generic[V]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype, without computing; of a Python function's result it is computed."""
+        """The dtype, without computing; the dtype of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
         if found is None:
             return np.asarray(self._present()).dtype
@@ -195,12 +197,12 @@ class Value(Handle, Generic[V]):
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         size = 1
         for n in self.shape:
             if n is None:
@@ -215,7 +217,7 @@ class Value(Handle, Generic[V]):
 
     @property
     def device(self) -> str:
-        """Where the value lives, such as ``"cpu"``; of a Python function's result it is computed."""
+        """The device of the value, such as ``"cpu"``; that of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
         if found is None:
             found = read_value(self._present(), self.name)[0]
@@ -227,7 +229,7 @@ class Value(Handle, Generic[V]):
         return self._graph
 
     def _literal(self) -> int | float | complex | None:
-        """The Python number that a constant holds, if it holds one."""
+        """Return the Python number that a constant holds, ``None`` if it holds none."""
         host = self._graph._host
         found = host.specs[self._slot]
         if host.ops[self._slot] is CONST and found is not None and found.weak is not None:
@@ -236,7 +238,8 @@ class Value(Handle, Generic[V]):
 
     # --- building ----------------------------------------------------------------------------
 
-    # The functions themselves, which take the node first: each call counts where models are built.
+    # These are the functions themselves, with the node as their first argument: a method around each
+    # would add a call to every node that is built.
     __add__ = ops.add
     __sub__ = ops.subtract
     __mul__ = ops.multiply
@@ -326,65 +329,65 @@ class Value(Handle, Generic[V]):
 
     @property
     def T(self) -> Any:
-        """The value with its axes reversed."""
+        """The transpose: the axes are reversed."""
         return ops.transpose(self)
 
     def transpose(self, *axes: Any) -> Any:
-        """The value with its axes in another order; see ``rg.transpose``."""
+        """Return the value with its axes in another order; see ``rg.transpose``."""
         return ops.transpose(self, None if axes in ((), (None,)) else _spread(axes))
 
     def reshape(self, *shape: Any) -> Any:
-        """The elements in another shape; see ``rg.reshape``."""
+        """Return the elements in another shape; see ``rg.reshape``."""
         return ops.reshape(self, _spread(shape))
 
     def ravel(self) -> Any:
-        """The elements along one axis."""
+        """Return the elements along one axis."""
         return ops.reshape(self, (-1,))
 
     flatten = ravel
 
     def squeeze(self, axis: Any = None) -> Any:
-        """Without axes of length 1; see ``rg.squeeze``."""
+        """Return the value without axes of length 1; see ``rg.squeeze``."""
         return ops.squeeze(self, axis)
 
     def astype(self, dtype: Any) -> Any:
-        """Converted to another dtype; see ``rg.astype``."""
+        """Return the value converted to another dtype; see ``rg.astype``."""
         return ops.astype(self, dtype)
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Sum over axes; see ``rg.sum``."""
+        """Return the sum over axes; see ``rg.sum``."""
         return ops.sum(self, axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Mean over axes; see ``rg.mean``."""
+        """Return the mean over axes; see ``rg.mean``."""
         return ops.mean(self, axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Largest element over axes; see ``rg.max``."""
+        """Return the largest element over axes; see ``rg.max``."""
         return ops.max(self, axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Smallest element over axes; see ``rg.min``."""
+        """Return the smallest element over axes; see ``rg.min``."""
         return ops.min(self, axis, keepdims=keepdims)
 
     def clip(self, min: Any = None, max: Any = None) -> Any:
-        """Limited to an interval; see ``rg.clip``."""
+        """Return the elements limited to an interval; see ``rg.clip``."""
         return ops.clip(self, min, max)
 
     def dot(self, other: Any) -> Any:
-        """Matrix product; see ``rg.matmul``."""
+        """Return the matrix product; see ``rg.matmul``."""
         return _numpy_protocols.dot(self, other)
 
     def snapshot(self) -> Any:
-        """A constant with the present value."""
+        """Return a constant with the present value."""
         refuse_tuple(self._graph, self._slot, "snapshot")
         return new_leaf(self._graph, CONST, self.value, None, None, None, None)
 
     def detach_node(self) -> V:
-        """A node of its own that has the same value and passes no gradient.
+        """Return a node of its own with the same value that passes no gradient.
 
-        What ``detach`` says of one edge, this says of a node: to be seen in drawings, to be given
-        another operand by an edit and stop gradients there, too. Its value is a view.
+        ``detach`` blocks the gradient on one edge; this is a node that blocks it. It shows in drawings,
+        and still stops gradients after an edit gives it another operand. Its value is a view.
 
         Examples
         --------
@@ -398,20 +401,19 @@ class Value(Handle, Generic[V]):
         return detach_node(self)
 
     def scale_grad(self, factor: float) -> V:
-        """A node with the same value whose gradient counts `factor` times.
+        """Return a node with the same value and ``factor`` times its gradient.
 
-        A node, not a mark on this one: other uses of this node keep their whole gradient. Its value
-        is a view.
+        Other uses of this node keep their whole gradient. The value of the new node is a view.
 
         Parameters
         ----------
         factor : float
-            -1.0 reverses the gradient. For one that changes use ``register_hook``.
+            -1.0 reverses the gradient. For a factor that changes use ``register_hook``.
 
         Raises
         ------
         DTypeError
-            If `factor` is no finite number.
+            If ``factor`` is no finite number.
 
         Examples
         --------
@@ -460,7 +462,7 @@ class Value(Handle, Generic[V]):
 
 
 def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments of ``reshape(2, 3)`` or ``reshape((2, 3))`` as one tuple."""
+    """Return the arguments of ``reshape(2, 3)`` or ``reshape((2, 3))`` as one tuple."""
     if len(numbers) == 1 and (numbers[0] is None or isinstance(numbers[0], tuple | list)):
         return () if numbers[0] is None else tuple(numbers[0])
     return tuple(numbers)

@@ -1,4 +1,4 @@
-"""The user's handle to a node."""
+"""``Var``, the user's handle to a node."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ from reactgrad.values._brief import told
 
 @lists_verbs
 class Var(Value["Var"]):
-    """A node of a graph: its value, its versions, and what can be built on it.
+    """A node of a graph: its value, its versions, and the operators that build on it.
 
-    Vars are made by ``Graph.input``, ``param`` and ``const``, and by ops on other Vars. A node has
-    one Var: ``is`` and dict keys work; ``==`` compares element by element. Holding the Var keeps
-    the node alive.
+    Vars are made by ``Graph.input``, ``param`` and ``const``, and by ops on other Vars. A node has one
+    Var, so ``is`` and dict keys work; ``==`` compares element by element. A Var keeps its node alive.
 
     Examples
     --------
@@ -61,7 +60,7 @@ class Var(Value["Var"]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise DTypeError("Vars are made by g.input(...), g.param(...), g.const(...), or by ops.")
 
-    # --- verbs: functions of a Var, which stand, with their docstrings, where their subject is -------
+    # --- verbs: functions of a Var; their docstrings stand beside the code, in the folder of each ------
 
     # setting
     set = set_value
@@ -70,7 +69,7 @@ class Var(Value["Var"]):
     pin = pin
     unpin = unpin
 
-    # hearing of changes
+    # observing
     observe = observe
 
     # gradients
@@ -88,12 +87,12 @@ class Var(Value["Var"]):
 
     @property
     def pinned(self) -> bool:
-        """Whether the value was given by ``pin``."""
+        """True while the value is one that ``pin`` has given."""
         return self._slot in self._graph._host.pins
 
     @property
     def cutoff(self) -> Any:
-        """When a recomputed or set value counts as unchanged; may be set at any time."""
+        """The rule by which a recomputed or set value counts as unchanged; may be set at any time."""
         return self._graph._host.cutoffs.get(self._slot)
 
     @cutoff.setter
@@ -104,16 +103,16 @@ class Var(Value["Var"]):
             graph._scheduler.check_idle()
             scheduler, slot = graph._scheduler, self._slot
             if slot in scheduler.dropped and read is not None and not scheduler.is_stale(slot):
-                refresh(graph, (slot,))  # to have its value there, which the cutoff compares with
+                refresh(graph, (slot,))  # the cutoff needs the released value to compare with
             note_cutoff(graph, self._slot)
             set_cutoff(graph, self._slot, read)
             announce(graph)
 
-    # --- what is known -------------------------------------------------------------------------
+    # --- facts of the node ----------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The name: the one that was set, unique in the graph, or one like ``tanh_3``."""
+        """The name that was set, unique in the graph, or a made one like ``tanh_3``."""
         return self._graph._host.name(self._slot)
 
     @name.setter
@@ -123,14 +122,14 @@ class Var(Value["Var"]):
 
     @property
     def value_version(self) -> int:
-        """How often the value was replaced; 0 before the first time."""
+        """The number of times that the value was replaced; 0 before the first time."""
         with self._graph._lock:
             self._graph._scheduler.attend()
             return self._graph._scheduler.version(self._slot)
 
     @property
     def parent_versions(self) -> tuple[int, ...]:
-        """The versions of the parents that the value was computed from; 0 before the first time."""
+        """The versions of the parents that the value was computed from; zeros before the first time."""
         scheduler = self._graph._scheduler
         with self._graph._lock:
             scheduler.attend()
@@ -141,7 +140,7 @@ class Var(Value["Var"]):
 
     @property
     def is_stale(self) -> bool:
-        """Whether a read would find the value out of date; runs nothing."""
+        """True if a read would find the value out of date. Runs nothing."""
         with self._graph._lock:
             return self._graph._scheduler.is_stale(self._slot)
 
@@ -159,10 +158,10 @@ class Var(Value["Var"]):
 
     @property
     def parents(self) -> VarList[Var]:
-        """The operands, in order; a node that is used twice stands here twice.
+        """The operands, in order; a node that is used twice is listed twice.
 
-        For a Python function, behind its arguments, what it read while it ran; in place of a read
-        that was refused, what had led round the cycle.
+        For a Python function they are followed by the nodes that it read while it ran. In place of a
+        read that was refused stand the nodes on the way round the cycle.
         """
         graph = self._graph
         with graph._lock:
@@ -187,7 +186,7 @@ class Var(Value["Var"]):
     # --- gradients -----------------------------------------------------------------------------
 
     def detach(self) -> DetachedVar[Var]:
-        """The node as seen by ops that gradients shall not pass: same value, no new node.
+        """Return a view of the node for ops that gradients must not pass: same value, no new node.
 
         Examples
         --------
@@ -201,18 +200,19 @@ class Var(Value["Var"]):
         view = ref() if ref is not None else None
         if view is None:
             view = DetachedVar.__new__(DetachedVar)
+            # Attributes are set directly: `DetachedVar.__init__` refuses, as users must not call it.
             view._graph, view._slot, view.base = self._graph, self._slot, self
             self._detached = weakref.ref(view)
         return view
 
     @property
     def frozen(self) -> bool:
-        """Whether this is a param that was frozen."""
+        """True for a param that was frozen."""
         return self._slot in self._graph._host.frozen
 
     @property
     def requires_grad(self) -> bool:
-        """Whether an unfrozen param is reachable over edges that gradients pass."""
+        """True if an unfrozen param is reachable over edges that gradients pass."""
         with self._graph._lock:
             return bool(wanted_leaves(self._graph, self._slot))
 
@@ -226,7 +226,7 @@ class Var(Value["Var"]):
 
     @property
     def grad(self) -> Any:
-        """What backward left here: read-only, ``None`` before; see ``backward``."""
+        """The gradient that ``backward`` has left here, read-only; ``None`` before. See ``backward``."""
         return self._graph._host.grads.get(self._slot)
 
     @grad.setter
@@ -242,7 +242,7 @@ class Var(Value["Var"]):
             self._graph._host.grads.pop(self._slot, None)
 
     def retain_grad(self) -> None:
-        """Let every backward that passes this node leave its gradient in ``.grad``."""
+        """Make every backward that passes this node leave its gradient in ``.grad``."""
         with self._graph._lock:
             refuse_tuple(self._graph, self._slot, "retain_grad")
             self._graph._host.retained.add(self._slot)
@@ -251,7 +251,7 @@ class Var(Value["Var"]):
         try:
             return self._programs
         except AttributeError:
-            # In a fork the gradients that the node's twin had are there already.
+            # A node of a fork begins with the programs that its twin had.
             self._programs: dict[Any, Any] = self._graph._host.twin_programs.get(self._slot, {})
             return self._programs
 
@@ -292,7 +292,7 @@ class Var(Value["Var"]):
         raise DTypeError("a Var cannot be pickled; pickle v.numpy().")
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from reactgrad.viz import html
 
         return html(self)

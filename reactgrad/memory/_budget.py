@@ -1,19 +1,19 @@
-"""A limit for the memory of values: which of them are released when it is reached (rule E17).
+"""A limit for the memory of values, and the choice of values to release when it is reached (rule E17).
 
-A graph with a budget has it as its memory policy, ``host.policy``: it makes room before an
-allocation, counts after a store, and looks again when a read has ended. A graph without one asks
-nobody.
+A graph with a budget has it as its memory policy, ``host.policy``. The budget makes room before an
+allocation, counts bytes after a store, and makes room again when a read has ended. In a graph
+without one, ``policy`` is ``None`` and none of this runs.
 
-What is released is, first, what no later step of the read under way needs. Among such values it is
-the one that costs least to compute again for the memory and the time that it has been lying there:
-cost / (bytes * staleness), where the cost includes that of released neighbours, which a release here
-makes dearer. That keeps the values that remain evenly spread over a deep graph, so that no rebuild
-is long (Kirisame et al., "Dynamic Tensor Rematerialization", 2021; without neighbours it is the rule
-of Cao and Irani, "GreedyDual-Size", 1997). Costs are estimated from shapes, not measured: the same
-program releases the same values each time.
+Values that no later step of the read under way needs are released first. Among them, the one is
+released that costs least to compute again for the memory and the time that it has been unused:
+cost / (bytes * staleness). The cost includes that of released neighbours, so each release makes
+its neighbours more expensive. That spreads the values that remain evenly over a deep graph, so that
+no rebuild is long (Kirisame et al., "Dynamic Tensor Rematerialization", 2021; without neighbours it
+is the rule of Cao and Irani, "GreedyDual-Size", 1997). Costs are estimated from shapes, not
+measured, so that a program releases the same values each time.
 
-A plan whose storage does not fit as a whole cannot be bound as a whole: ``NoRoomError`` makes the
-scheduler run it node by node, each of which makes room for itself.
+If the storage of a plan does not fit as a whole, the plan cannot be bound as a whole. ``NoRoomError``
+then makes the scheduler run it node by node, and each node makes room for itself.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ from reactgrad.values._lending import Lease
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
 
-# A look at all values frees at least this part of the budget, so that many small ones are not looked
-# at again for each of them.
+# One release frees at least this part of the budget. Otherwise many small values would each cost a
+# walk over all values.
 _LEAST_PART = 32
-# What a step costs besides reading and writing memory, in bytes that could have been moved.
+# The overhead of a step besides moving memory, as the number of bytes that could be moved in that time.
 _STEP = 16_384
-# How much dearer than an op on the same arrays a Python function is taken to be.
+# The assumed cost of a Python function, relative to an op on the same arrays.
 _FUNCTION = 16
 
-# How much a value is needed: useless (it will be replaced), idle, read by a later step of the run
-# under way, asked for by it.
+# The need of a value, from low to high: none (it is stale and will be replaced), idle, read by a
+# later step of the run under way, a target of it.
 _USELESS, _IDLE, _AHEAD, _ASKED = range(4)
 
 
 class NoRoomError(Exception):
-    """The storage of a plan does not fit into the budget as a whole; never reaches callers."""
+    """The storage of a plan does not fit into the budget as a whole. Never reaches callers."""
 
 
 class Uses:
-    """When values were last used.
+    """The times of last use of values, by a logical clock.
 
     Attributes
     ----------
     clock
-        Grows with every step and read.
+        A counter that grows with every step and read.
     at
-        By slot: the clock when its value was last used.
+        By slot: the clock when the value was last used.
     """
 
     __slots__ = ("at", "clock")
@@ -77,10 +77,10 @@ class Uses:
 
 
 class Handed(dict[int, Any]):
-    """What callers were given, where memory is counted: looking it up counts as a use.
+    """The values that callers were given, in a graph with a budget: a look-up counts as a use.
 
-    Reads of clean values look here without asking the host. Copies stay only as long as a caller
-    holds them.
+    A read of a clean value takes it from this table without a call of the host, so the table itself
+    must note the use. It holds copies only weakly: they live as long as a caller holds them.
     """
 
     __slots__ = ("_uses",)
@@ -102,34 +102,34 @@ class Handed(dict[int, Any]):
 
 
 class Budget:
-    """The policy that keeps the memory of values within a limit."""
+    """The memory policy that keeps the values of a graph within a limit."""
 
     def __init__(self, host: Rows, limit: int) -> None:
-        """Begin to count."""
+        """Count all values, and take over the table of values that callers were given."""
         self.host = host
         self.limit = limit
-        self.evicted = 0  # values
+        self.evicted = 0  # the number of values released so far
         self.evicted_bytes = 0
         self._uses = Uses()
-        self._costs: dict[int, int] = {}  # by slot: estimated before
+        self._costs: dict[int, int] = {}  # by slot: estimates that still hold
         self._gaps = Gaps(self._neighbours, self._cost)
         for slot in host.scheduler.dropped:
             self._gaps.add(slot)
-        self._computed: set[int] = set()  # slots whose value takes memory and was not given
-        self._unsized: set[int] = set()  # slots being computed whose size shows only afterwards
-        self._asked: Collection[int] = ()  # what the read under way is for
-        # What it runs; looked up when something has to go.
+        self._computed: set[int] = set()  # slots with a computed value that takes memory
+        self._unsized: set[int] = set()  # slots being computed whose size is known only afterwards
+        self._asked: Collection[int] = ()  # targets of the read under way
+        # Nodes that the read under way runs. None until something must be released: finding them
+        # takes a walk.
         self._ahead: set[int] | None = None
-        self._needed = (
-            0  # bytes that were needed at once at most, where that was more than the limit
-        )
+        # The most bytes that were needed at once, if more than the limit; else 0.
+        self._needed = 0
         self._warned = False
         self.recovered()
         host.spares.clear()
         self._hand_over(Handed(self._uses, host.handed))
 
     def end(self) -> None:
-        """Leave the values to themselves."""
+        """Stop limiting: give the graph a plain table of handed-out values again."""
         self._hand_over(dict(self.host.handed))
 
     def close(self) -> None:
@@ -137,16 +137,16 @@ class Budget:
         del self.host, self._gaps
 
     def _hand_over(self, handed: dict[int, Any]) -> None:
-        """Keep what callers were given in another table."""
+        """Replace the table of values that callers were given, wherever it is aliased."""
         host = self.host
         graph = host._graph()
         assert graph is not None
         host.handed = graph._handed = handed
-        graph._scheduler.plans.unbind()  # steps that compare with the old value know the former table
+        graph._scheduler.plans.unbind()  # bound steps with a cutoff refer to the former table
         host.unbind()
 
     def change_limit(self, limit: int) -> None:
-        """Keep to another limit from now on."""
+        """Change the limit, and release values until it is kept."""
         self.limit = limit
         self._needed = 0
         self._warned = False
@@ -155,18 +155,29 @@ class Budget:
     # --- before an allocation --------------------------------------------------------------------
 
     def allocate(self, slot: int, size: int, *, running: bool) -> None:
-        """Make room for the value of a node."""
+        """Make room for the value of a node.
+
+        Raises
+        ------
+        NoRoomError
+            If the node is bound as a part of a plan, and its value does not fit.
+        """
         if self._by_itself(slot):
             self.make_room(size)
-        elif (
-            not running
-        ):  # else in the middle of a plan nothing can go: room is made when it has ended
+        # While a plan runs nothing can be released: room is made when it has ended.
+        elif not running:
             self._settle()
             if self.ledger.bytes + size > self.limit:
                 raise NoRoomError
 
     def bind(self, slot: int) -> None:
-        """Note that a node is about to run, and make room for those before it."""
+        """Note that a node is about to run, and make room after nodes that ran before it.
+
+        Raises
+        ------
+        NoRoomError
+            If the node is bound as a part of a plan, and the size of its value is not known.
+        """
         host = self.host
         if self._by_itself(slot):
             uses = self._uses
@@ -185,50 +196,50 @@ class Budget:
             raise NoRoomError
 
     def _by_itself(self, slot: int) -> bool:
-        """Whether the node is being computed now, not bound together with others."""
+        """Return whether the node is being computed now, not bound as a part of a plan."""
         computing = self.host.scheduler.computing
         return bool(computing) and computing[-1] == slot
 
     # --- after a store ---------------------------------------------------------------------------
 
     def allocated(self, slot: int) -> None:
-        """Count the memory that a node was given."""
+        """Count the memory that was allocated for a node."""
         self._dirty.add(slot)
         self._settle()
 
     def stored(self, slot: int) -> None:
-        """Count the value of a node again before the next decision."""
+        """Note that the value of a node must be counted again before the next decision."""
         self._dirty.add(slot)
 
     def moved(self, slot: int) -> None:
-        """As ``stored``; what it and its consumers cost is estimated again."""
+        """Do what ``stored`` does, and forget the estimated costs of the node and of its consumers."""
         self._dirty.add(slot)
         self._costs.pop(slot, None)
         for child in self.host.scheduler.topology.children[slot]:
             self._costs.pop(child, None)
 
     def given(self, slot: int) -> None:
-        """Make room after a caller has given a node its value."""
+        """Make room after a caller has set the value of a node."""
         self._dirty.add(slot)
         self.make_room()
 
     def recovered(self) -> None:
-        """Count every value when it is asked next how many bytes there are."""
+        """Start counting from nothing: every value is counted before the next decision."""
         self.ledger, self._dirty = Ledger(), set(range(len(self.host.data)))
 
     def released(self, slots: Iterable[int]) -> None:
-        """Let neighbours cost what it takes to compute these again."""
+        """Add values that were released to the costs of their neighbours."""
         for slot in slots:
             self._gaps.add(slot)
 
     def removed(self, slot: int) -> None:
-        """Forget a node that is gone."""
+        """Forget a node that was removed."""
         self._uses.at.pop(slot, None)
         self._costs.pop(slot, None)
         self._gaps.discard(slot)
 
     def _settle(self) -> None:
-        """Bring the ledger up to date."""
+        """Count the values that have changed since the last call."""
         if self._dirty:
             ledger, leaf, computed = self.ledger, self.host.scheduler.leaf, self._computed
             ledger.update(self._dirty, self.host.data)
@@ -242,11 +253,11 @@ class Budget:
     # --- around a run ----------------------------------------------------------------------------
 
     def read_within(self, slots: tuple[int, ...], read: Callable[[], Run]) -> Run:
-        """Return what a read of these nodes returns that keeps within the limit."""
+        """Call ``read``, which reads these nodes, within the limit. Return its run."""
         try:
             return self._read_within(slots, read)
         except BaseException as error:
-            # An interrupt may have come while a value was counted.
+            # An interrupt may have come between a change of a value and its count.
             if not isinstance(error, Exception):
                 self.recovered()
             raise
@@ -275,12 +286,12 @@ class Budget:
         return run
 
     def _look_back(self) -> None:
-        """Count what a run has used and changed, and make room for the next one."""
+        """Note the uses of the run that has ended, and make room for the next one."""
         host, uses = self.host, self._uses
         uses.clock += 1
         run, parents = host.scheduler.last_run, host.scheduler.topology.parents
         for slot in (*run.ran, *run.rebuilt):
-            if host.ops[slot] is not None:  # not dropped meanwhile
+            if host.ops[slot] is not None:  # the node may have been released meanwhile
                 for one in (slot, *parents[slot]):
                     uses.at[one] = uses.clock
                 self._gaps.discard(slot)
@@ -288,16 +299,18 @@ class Budget:
                     self._dirty.add(slot)
         graph = host._graph()
         if graph is not None and not host.scheduler.computing:
-            tidy(graph)  # what nobody can reach any more goes first
+            tidy(graph)  # nodes that nothing can reach are released before any value is
             self.make_room(spare_asked=True)
 
     # --- making room ---------------------------------------------------------------------------
 
     def make_room(self, size: int = 0, *, spare_asked: bool = False) -> None:
-        """Release values until `size` more bytes fit into the budget, or nothing may go any more."""
-        if self.host.scheduler.computing[-1:] == [
-            UNKNOWN
-        ]:  # inside of a plan that is bound as a whole
+        """Release values until ``size`` more bytes fit, or no more values may be released.
+
+        With ``spare_asked``, keep the targets of the read.
+        """
+        # A plan that is bound as a whole is running: its steps hold the arrays of all its nodes.
+        if self.host.scheduler.computing[-1:] == [UNKNOWN]:
             return
         self._settle()
         ledger = self.ledger
@@ -309,6 +322,7 @@ class Budget:
             self._ahead = topology.ancestors(self._asked, lambda slot: mark[slot])
         busy = self._busy()
         before, goal = ledger.bytes, max(excess, self.limit // _LEAST_PART)
+        # A heap with lazy updates: an entry whose cost has grown is put back when it comes first.
         queue: list[tuple[int, float, int]] = []
         for slot in self._computed:
             members = self._members(slot, busy)
@@ -321,7 +335,7 @@ class Budget:
                 break
             members = self._members(slot, busy)
             worth = (*self._worth(slot, members), slot)
-            if queue and worth > queue[0]:  # neighbours were released since
+            if queue and worth > queue[0]:  # dearer since its neighbours were released: try later
                 heappush(queue, worth)
                 continue
             present = ledger.bytes
@@ -333,7 +347,7 @@ class Budget:
             self._needed = max(self._needed, ledger.bytes + size)
 
     def _busy(self) -> set[int]:
-        """The nodes being computed, and what they read."""
+        """Return the nodes that are being computed, and their operands."""
         parents = self.host.scheduler.topology.parents
         computing = [slot for slot in self.host.scheduler.computing if slot != UNKNOWN]
         return {*computing, *chain.from_iterable(parents[slot] for slot in computing)}
@@ -349,10 +363,10 @@ class Budget:
         )
 
     def _members(self, slot: int, busy: set[int]) -> list[int]:
-        """A value and all its views, which go together; none if one of them must stay."""
+        """Return a value with all its views, which are released together; ``[]`` if one must stay."""
         topology, view_of = self.host.scheduler.topology, self.host._view_of
         if slot in view_of and self.host.data[topology.parents[slot][0]] is not MISSING:
-            return []  # a member of its parent's
+            return []  # belongs to the members of its parent
         members = [slot]
         for one in members:
             if self._must_stay(one, busy):
@@ -365,11 +379,12 @@ class Budget:
         return [] if self._seen_outside(slot) else members
 
     def _seen_outside(self, slot: int) -> bool:
-        """Whether a caller still looks at the memory of a value, so that it would not be freed."""
+        """Return whether a caller holds the memory of a value, so that a release would not free it."""
         if any(lease() is not None for lease in self.host._leases.get(slot, ())):
             return True
         found = self.host.specs[slot]
-        # Results of functions are handed out as they are; a fork may count as a caller of them.
+        # Results of functions are handed out without a copy, so only the reference count tells. A
+        # fork that shares the value may count as a caller.
         if (
             found is not None
             or not self.host.owns(slot)
@@ -380,7 +395,7 @@ class Budget:
         return _references(self.host.data, slot) > _OWN_REFERENCES + handed
 
     def _worth(self, slot: int, members: Sequence[int]) -> tuple[int, float]:
-        """How much a value is needed, and what keeping it is worth."""
+        """Return how much a value is needed, and the value of keeping it: the order of release."""
         mark, children = self.host.scheduler.staleness.mark, self.host.scheduler.topology.children
         ahead, awaited = self._ahead or (), self.host.scheduler.awaited
         if any(member in self._asked for member in members):
@@ -401,7 +416,7 @@ class Budget:
         return need, cost / (max(1, self.ledger.bytes_of(slot)) * staleness)
 
     def _cost(self, slot: int) -> int:
-        """What one step costs, in bytes read and written."""
+        """Return the estimated cost of computing a node, in bytes read and written."""
         known = self._costs.get(slot)
         if known is not None:
             return known
@@ -409,7 +424,7 @@ class Budget:
         moved = sum(map(self._size, parents), self._size(slot))
         if not isinstance(op, Op):
             moved *= _FUNCTION
-        elif op.name == "matmul":  # reads its operands again for every row and column
+        elif op.name == "matmul":  # each operand is read again for every row or column of the other
             found = self.host.specs[parents[0]]
             moved *= 1 if found is None or not found.shape else found.shape[-1] or 1
         cost = self._costs[slot] = _STEP + moved
@@ -426,7 +441,7 @@ class Budget:
     # --- checks ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise ``InvariantError`` if other bytes were counted than there are."""
+        """Raise ``InvariantError`` if the bytes counted differ from the bytes there are."""
         self._settle()
         afresh = Ledger()
         afresh.update(range(len(self.host.data)), self.host.data)
@@ -438,7 +453,7 @@ class Budget:
 
 
 def set_limit(graph: Core, limit: Any) -> None:
-    """Give a graph a memory budget, another one, or none; see ``Graph.max_bytes``."""
+    """Set, change or remove the memory budget of a graph; see ``Graph.max_bytes``."""
     host = graph._host
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise DTypeError(
@@ -459,16 +474,16 @@ def set_limit(graph: Core, limit: Any) -> None:
 
 
 def _references(values: Column[Any], slot: int) -> int:
-    """References to an array and to the one whose memory it shows."""
+    """Return the number of references to an array and to the array whose memory it shows."""
     value = values[slot]
     memory = memory_of(value)
     return sys.getrefcount(value) + (sys.getrefcount(memory) if memory is not value else 0)
 
 
 def _references_of_a_value() -> int:
-    """References to an array that only the graph holds."""
+    """Return the number of references to an array that only the graph holds."""
     return _references([np.empty(0).view()], 0)
 
 
-# Measured, since it differs between versions of Python.
+# Measured, since it differs between versions of Python. `_references` must be called in the same way.
 _OWN_REFERENCES = _references_of_a_value()

@@ -1,4 +1,4 @@
-"""The host of a graph's scheduler: its rows, and which values pass in a run."""
+"""The host of a graph's scheduler: its rows, and the choice of runs that drop transient values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NOTHING_AROUND = nullcontext()
 
 
 class Host(Rows):
-    """The rows of a graph, as its scheduler asks them."""
+    """The rows of a graph with all questions that its scheduler asks."""
 
     def living(self, slots: Sequence[int]) -> Callable[[], tuple[Any, ...]]:
-        """A call that gives the Vars of those of these nodes that are there by then."""
+        """Return a function that returns the Vars of those nodes that still exist when it is called."""
         serial, ref = self.scheduler.topology.serial, self._graph
         serials = {slot: serial[slot] for slot in slots}
 
@@ -31,16 +31,17 @@ class Host(Rows):
     def around(
         self, slots: Sequence[int], targets: Sequence[int]
     ) -> AbstractContextManager[Course | None]:
-        """What a run of these nodes is inside of: where it meets transient values, these go."""
-        if (
-            self.policy is not None and self.away
-        ):  # any run may release, and compute again, what reads it
+        """Return the context of a run: one that drops transient values, if the run meets any."""
+        # With a budget any run may release, and compute again, a node that reads a packed value.
+        if self.policy is not None and self.away:
             return sparing(self, slots, targets)
         if not self.transient or not meets_transient(self, slots, targets):
             return _NOTHING_AROUND
         return sparing(self, slots, targets)
 
     def costs(self, slots: Sequence[int]) -> list[float | None] | None:
-        """As in the base class; ``None`` where values may be let go between any two nodes."""
-        # A policy lets values go between any two nodes, so they run one after the other.
+        """Return what the base class returns, but ``None`` if values may be dropped between two nodes.
+
+        ``None`` makes the nodes run one after the other, since dropping needs an order.
+        """
         return None if self.transient or self.policy is not None else super().costs(slots)

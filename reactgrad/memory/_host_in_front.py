@@ -1,4 +1,4 @@
-"""A host in front of another one, which sees each node run: in place for the length of one run."""
+"""A host in front of another one, which sees each node run; in place for the length of one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from reactgrad.scheduler import Host, Scheduler, Step
 
 
 class Through(ABC):
-    """Passes on all that it does not do itself; see ``reactgrad_scheduler.Host``."""
+    """A host that passes all questions on to the one behind it, except those that it overrides.
+
+    See ``reactgrad_scheduler.Host`` for the questions.
+    """
 
     def __init__(self, behind: Host) -> None:
         self._behind = behind
@@ -27,20 +30,20 @@ class Through(ABC):
         return [self.bind(slot) for slot in slots], any(map(self._behind.lends, slots))
 
     def costs(self, slots: Sequence[int]) -> None:
-        """None: it sees one node after the other."""
+        """Return ``None``: nodes run one after the other, so no costs are needed to share them out."""
         return
 
     @abstractmethod
     def run(self, slot: int, step: Step | None) -> object:
-        """Call `step`, which computes the value of `slot`; ``None``: it is a view."""
+        """Call ``step``, which computes the value of a node; ``None`` if the node is a view."""
 
 
 @contextmanager
 def in_front(scheduler: Scheduler, host: Through) -> Iterator[None]:
-    """Let the scheduler work with this host.
+    """Let the scheduler use this host for a block.
 
-    Plans hold steps that were bound without it: none is used meanwhile, and each node is bound
-    where it runs.
+    Plans hold steps that were bound without it, so none of them is used in the block, and each node
+    is bound when it runs.
     """
     former, scheduler.host = scheduler.host, cast("Host", host)
     try:

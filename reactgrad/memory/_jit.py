@@ -1,4 +1,4 @@
-"""Switching the register machine of a graph on and off."""
+"""The register machine of a graph, switched on and off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def set_jit(graph: Core, jit: Any) -> None:
-    """Run small kernels in a row as one call from now on, or each by itself; see ``Graph.jit``."""
+    """Compute small kernels in a row by one compiled call from now on, or not; see ``Graph.jit``."""
     if not isinstance(jit, int) or jit < 0:
         raise DTypeError(
             f"jit={jit!r:.60}: True, False, or how many threads may share the elements."

@@ -1,26 +1,26 @@
-"""Released values that hang together, and what it would cost to compute them again."""
+"""The cost of computing released values again, summed over values that depend on each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-# Entries of the forest, for each value that is released now, before it is planted anew.
+# The forest is built anew when it has this many entries for each value that is released now.
 _MOST_ENTRIES = 4
 
 
 class Gaps:
-    """Sets of neighbours, as a union-find forest with a sum at each root.
+    """Released values in sets of neighbours: a union-find forest with the sum of costs at each root.
 
-    A value that comes back takes its cost out of its set but does not part it, so that a set may
-    reach further than its values do (Kirisame et al., 2021, take the same liberty); planting the
-    forest anew now and then sets that right, and lets go of old entries.
+    A value that comes back subtracts its cost from its set but does not split the set, so a set may
+    reach further than its values do (Kirisame et al., 2021, accept the same). Building the forest
+    anew now and then corrects that, and drops old entries.
 
     Parameters
     ----------
     neighbours
-        The slots of parents and children.
+        Returns the slots of a node's parents and children.
     cost
-        What it costs to compute a node.
+        Returns the cost of computing a node.
     """
 
     __slots__ = ("_above", "_cost", "_entry", "_neighbours", "_own", "_sum")
@@ -31,12 +31,12 @@ class Gaps:
         self._neighbours = neighbours
         self._cost = cost
         self._entry: dict[int, int] = {}  # by slot
-        self._own: dict[int, int] = {}  # by slot: what it added to a sum
-        self._above: list[int] = []  # by entry; a root is its own
-        self._sum: list[int] = []  # by entry, right at roots
+        self._own: dict[int, int] = {}  # by slot: the cost that it added to a sum
+        self._above: list[int] = []  # by entry: the entry above it; a root has itself
+        self._sum: list[int] = []  # by entry: the cost of its set; valid at roots only
 
     def add(self, slot: int) -> None:
-        """A value was released."""
+        """Add a value that was released."""
         if slot in self._entry:
             return
         if len(self._above) > _MOST_ENTRIES * len(self._entry) + 64:
@@ -51,22 +51,23 @@ class Gaps:
 
     def _plant(self, slot: int) -> None:
         root = len(self._above)
-        # Also where an interrupt came in between the last time: both are as long as each other afterwards.
+        # An interrupt between these two lines leaves one list longer. Assigning to the tail from
+        # `root` on makes them equal again the next time.
         self._sum[root:] = [self._own[slot]]
         self._above[root:] = [root]
-        self._entry[slot] = root
+        self._entry[slot] = root  # a value released again has a new entry; the old one stays unused
         for other in self._roots(slot):
             self._above[other] = root
             self._sum[root] += self._sum[other]
 
     def discard(self, slot: int) -> None:
-        """A value is there again, or its node is gone."""
+        """Take out a value that is there again, or whose node is gone."""
         entry = self._entry.pop(slot, None)
         if entry is not None:
             self._sum[self._root(entry)] -= self._own.pop(slot)
 
     def around(self, slot: int) -> int:
-        """What the sets beside a value cost together."""
+        """Return the cost of all sets that a value is a neighbour of, without its own set."""
         return sum(map(self._sum.__getitem__, self._roots(slot)))
 
     def _roots(self, slot: int) -> set[int]:
@@ -76,6 +77,7 @@ class Gaps:
         }
 
     def _root(self, entry: int) -> int:
+        # Path halving: each entry on the way moves up to its grandparent.
         above = self._above
         while above[entry] != entry:
             above[entry] = entry = above[above[entry]]

@@ -1,13 +1,13 @@
-"""Runs of nodes whose values go soon, when they are seen again: bound once, in scratch memory.
+"""Repeated runs of transient nodes: their steps are bound once, and their values lie in scratch memory.
 
-A run that let go of values has shown where they go, come back and are computed again. A ``Script``
-does the same with steps that stay bound. The values lie in scratch: arrays that several nodes use one
-after the other and nobody else ever sees; a result lies where an operand lay that goes right after,
-if its kernel may write there. What is brought back or computed again for a node, and what
-goes after it, is part of the step of that node.
+A run that dropped transient values has recorded when each of them was dropped, brought back or
+computed again. A ``Script`` does the same with steps that stay bound. The values lie in scratch:
+arrays that several nodes use in turn and that no caller sees. A result lies in the array of an
+operand that is dropped right after, if its kernel may write there. Work for a node (bringing back or
+computing again its operands, and dropping values after it) is a part of the step of that node.
 
-Invariant: the values that a script lets go are ``MISSING`` in the table before, while and after it is
-followed to its end; ``rescue`` puts those into the table that are there when it stops before.
+Invariant: values that a script drops are ``MISSING`` in the table of values before, during and after
+a complete run of the script. If a run stops early, ``rescue`` enters those that are there.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from reactgrad.values._columns import MISSING
 if TYPE_CHECKING:
     from reactgrad.core._rows import Rows
 
-# Scratch of more bytes than this is given back after each run: on such arrays binding costs little.
+# Scratch of more bytes than this is freed after each run: on arrays so large binding is cheap.
 MAX_SCRATCH = 1 << 25
 
-# What can happen to the value of a node in a run.
+# The events that can happen to the value of a node in a run.
 RAN, AGAIN, BACK, GONE = "ran", "computed again", "brought back", "let go"
 
 Event = tuple[str, int]
 
 
 def _gone_after(events: Sequence[Event], at: int) -> Iterator[int]:
-    """The values that go right after this event."""
+    """Return the slots of the values that are dropped right after this event."""
     return (slot for _, slot in takewhile(lambda event: event[0] == GONE, events[at + 1 :]))
 
 
 def _alike(one: Spec | None, other: Spec) -> bool:
-    """Whether values of these specs fill memory in the same way."""
+    """Return whether values of these specs fill memory in the same way."""
     return one is not None and _layout(one) == _layout(other)
 
 
@@ -50,7 +50,7 @@ def _layout(found: Spec) -> tuple[Any, ...]:
 
 
 class _Memory:
-    """An array that values use one after the other, and how many show it now."""
+    """An array that values use in turn, with the number of values that lie in it now."""
 
     __slots__ = ("array", "free", "users")
 
@@ -58,39 +58,39 @@ class _Memory:
         self.array, self.free, self.users = array, free, 0
 
     def leave(self) -> None:
-        """One value less shows it."""
+        """Note that a value leaves the array. Without a value left, the array is free again."""
         self.users -= 1
         if not self.users:
             self.free.append(self)
 
 
 class _Act(NamedTuple):
-    """An event with the arrays that it takes, as long as scratch stays where it is."""
+    """An event with the arrays that it uses; valid as long as scratch stays where it is."""
 
     what: str
     slot: int
-    out: Any  # where the value lies, if in scratch
-    shows: Any  # the array of the operand of which it is a view
-    operands: dict[int, Any]  # those that lie in scratch
-    packs: bool = False  # whether the value is put away anew
-    over: int | None = None  # the operand where the value is written, which goes
+    out: Any  # the array of the value, if it lies in scratch
+    shows: Any  # the array of the operand, if the value is a view of it
+    operands: dict[int, Any]  # arrays of the operands that lie in scratch
+    packs: bool = False  # True if the value is new, so that `pack` must take it
+    over: int | None = None  # the operand that the value is written over
 
 
 class Repeat:
-    """What repeats a run; see ``reactgrad_scheduler.Script``.
+    """A script that repeats a run; see ``reactgrad_scheduler.Script``.
 
     Parameters
     ----------
     host
-        Owner of the values.
+        The owner of the values.
     slots
         The nodes that ran, in this order.
     events
-        What happened to values, in this order.
+        The events of values, in this order.
     stayed
-        Nodes whose values would have gone, had nobody held or observed them.
+        Nodes whose values were kept only because they were held or observed.
     back
-        Released nodes whose values were there again in the end.
+        Released nodes that had their values again at the end.
     """
 
     def __init__(
@@ -111,7 +111,8 @@ class Repeat:
         ]
         ran = frozenset(slots)
         self._away = frozenset(slot for what, slot in events if what == BACK) - ran
-        # The events of each node's turn: it runs after what is done for it.
+        # One list of events for each node that ran: events before its run belong to its turn, and
+        # so do the drops right after it.
         self._turns: list[list[Event]] = [[] for _ in slots]
         turn, over = 0, False
         for event in events:
@@ -120,17 +121,17 @@ class Repeat:
             self._turns[turn].append(event)
         self._acts: list[list[_Act]] = []
         self._steps: list[Step | None] = []
-        self._users: dict[int, set[int]] = {}  # turns, by what they use outside of scratch
+        self._users: dict[int, set[int]] = {}  # turns, by the slots that they use
         self._large = False
-        self._taken = Counter[Spec]()  # how many arrays of scratch it uses
-        self._scratches: object = None
+        self._taken = Counter[Spec]()  # the number of scratch arrays in use, by spec
+        self._scratches: object = None  # the scratch that the steps are bound to, by identity
 
     def apart(self, slots: Set[int]) -> bool:
-        """Whether the values that go are none of these."""
+        """Return whether none of these slots is one whose value the script drops."""
         return self._gone.isdisjoint(slots)
 
     def possible(self) -> bool:
-        """Whether scratch can hold the values that go: all that read or show them are array ops."""
+        """Return whether scratch can hold the values: only array ops may read or show them."""
         host, gone = self._host, self._gone
         topology = host.scheduler.topology
         for what, slot in (event for turn in self._turns for event in turn):
@@ -146,13 +147,13 @@ class Repeat:
                     return False
                 if not isinstance(host.ops[slot], Op) or slot in host.cutoffs:
                     return False
-        # Scratch of values that may be many is there beside what is computed to stay; one by one, they
-        # leave their memory to that.
+        # Values of lasting nodes may be many at once, and their scratch exists beside what is
+        # computed to stay. Without scratch, each leaves its memory to other values when dropped.
         lasting = any(host.transient[slot].lasting for slot in gone)
         return not lasting or self._scratch() <= MAX_SCRATCH
 
     def _scratch(self) -> int:
-        """About how many bytes the values that go need, each of which lies where none else does then."""
+        """Return about how many bytes of scratch are needed, with arrays used again once free."""
         host, free, used = self._host, Counter[Spec](), 0
         for what, slot in (event for turn in self._turns for event in turn):
             found = host.specs[slot]
@@ -168,6 +169,7 @@ class Repeat:
     # --- as the scheduler knows it -------------------------------------------------------------
 
     def fits(self) -> bool:
+        # True if values would be dropped now exactly as in the recorded run.
         host, gone = self._host, self._gone
         graph, handles = host._graph(), host.handles
         held = [handles[slot] for slot in self._segments]
@@ -187,11 +189,11 @@ class Repeat:
         if since is None or not self._acts or self._scratches is not self._host.spares.scratches:
             self._bind_all()
         else:
-            while since < len(moves):  # which may grow on the way
+            while since < len(moves):  # binding a step may add to `moves`
                 moved, since = moves[since:], len(moves)
                 turns = {turn for slot in moved for turn in self._users.get(slot, ())}
                 if any(act.shows is not None for turn in turns for act in self._acts[turn]):
-                    self._bind_all()  # of which it is a view may have moved
+                    self._bind_all()  # the array that a view shows may have moved
                     break
                 for turn in sorted(turns):
                     self._steps[turn] = self._step(self._acts[turn])
@@ -200,6 +202,8 @@ class Repeat:
         return [step for step, _ in found], [own[turn] for _, turn in found]
 
     def rescue(self, index: int) -> None:
+        # Steps before `index` have run, the one at `index` in part. Enter into the tables the values
+        # that scratch holds now, so that the run can go on node by node.
         host, scheduler = self._host, self._host.scheduler
         there: dict[int, _Act] = {}
         ran: set[int] = set()
@@ -212,9 +216,9 @@ class Repeat:
                 if act.what == RAN:
                     ran.add(act.slot)
         for act in self._acts[index]:
-            if act.over is not None:  # perhaps in part
+            if act.over is not None:  # overwritten, perhaps only in part
                 there.pop(act.over, None)
-        # Bound to new storage; what has not run holds nothing.
+        # Values computed again were bound to new storage. Where the step has not run, it is empty.
         for at, acts in enumerate(self._acts):
             again = [act.slot for act in acts if act.what == AGAIN and act.slot in self.back]
             if at < index:
@@ -235,7 +239,7 @@ class Repeat:
             host.lying.add(slot)
             host.moved(slot)
         scheduler.drop(released)
-        if there:  # which lie in the table now
+        if there:  # their scratch arrays now belong to the table: no other run may use them
             host.spares.close_scratch()
         self._forget()
 
@@ -254,7 +258,8 @@ class Repeat:
         spares = self._host.spares
         self._large = self._scratch() > MAX_SCRATCH
         self._bind_in_scratch()
-        if not self._large and spares.scratch_bytes > MAX_SCRATCH:  # with that of other runs
+        # The limit holds for the scratch of all runs together: if it is passed, start afresh.
+        if not self._large and spares.scratch_bytes > MAX_SCRATCH:
             spares.close_scratch()
             self._bind_in_scratch()
 
@@ -266,7 +271,7 @@ class Repeat:
         free: dict[Any, list[_Memory]] = defaultdict(list)
         memory: dict[int, _Memory | None] = {}
         arrays: dict[int, Any] = {}
-        fresh: set[int] = set()  # computed, and not put away since
+        fresh: set[int] = set()  # values that were computed and that `pack` has not taken yet
         users: defaultdict[int, set[int]] = defaultdict(set)
         parents = self._host.scheduler.topology.parents
         for turn, events in enumerate(self._turns):
@@ -304,12 +309,13 @@ class Repeat:
         memory: dict[int, _Memory | None],
         free: dict[Any, list[_Memory]],
     ) -> tuple[Any, int | None]:
-        """Find a place for a value, also where an operand lies that is `dying`.
+        """Find an array for a value; the array of an operand in ``dying`` may be written over.
 
-        Returns the array of which it is a view, and the operand that it is written over.
+        Return the array that the value is a view of, if any, and the operand that it is written over,
+        if any.
         """
         host, found = self._host, self._host.specs[slot]
-        assert found is not None  # see ``possible``
+        assert found is not None  # `possible` has checked it
         op, device = host.ops[slot], device_of_kind(found.kind)
         if what != BACK and op.view is not None and device.views:
             parent = host.scheduler.topology.parents[slot][0]
@@ -341,7 +347,7 @@ class Repeat:
         return None, None
 
     def _lend(self, found: Spec, number: int) -> Any:
-        """Memory of this run alone where it is much, else what all such runs use."""
+        """Return an array of this run alone if its scratch is large, else one that runs share."""
         if self._large:
             array = device_of_kind(found.kind).empty(found.storage, found.dtype)
             self._host.footprint.add(array)
@@ -349,7 +355,7 @@ class Repeat:
         return self._host.spares.scratch(found, number)
 
     def _step(self, acts: Sequence[_Act]) -> Step | None:
-        """One step that does all of these."""
+        """Return one step that performs all these events; ``None`` if there is nothing to call."""
         calls = [call for act in acts if (call := self._call(act)) is not None]
         if len(calls) < 2:
             return calls[0] if calls else None
@@ -371,14 +377,14 @@ class Repeat:
             return self._host.bind(act.slot)
         return self._host.bind_at(act.slot, act.out, act.operands)
 
-    # --- values that lie somewhere else --------------------------------------------------------
+    # --- values outside of scratch ---------------------------------------------------------------
 
     def _put_away(self, slot: int, array: Any) -> None:
         host, found = self._host, self._host.specs[slot]
         assert found is not None
         mine = own_copy(found, array)
         try:
-            # The run that has computed it is not written down yet.
+            # The version that the value will have: the run has not been recorded yet.
             version = host.scheduler.version(slot) + 1
             shaped = device_of_kind(found.kind).reshape(
                 mine, storage_shape(found) if found.shape else ()

@@ -1,10 +1,11 @@
-"""Runs of a graph with transient nodes: their values go as soon as the run does not read them again.
+"""Runs of a graph with transient nodes: their values are dropped once no later node reads them.
 
-Which values are still read is counted before the run, from the nodes that it will run. A value that
-was just computed stays for nodes of its own order only: what gradients read of it (or gradients of
-gradients, of what gradients compute) is brought back for them, so that the memory of both is never
-needed at once. What was brought back stays for all nodes of the run that read it. Where a node turns
-out to read something else, a value may be brought back twice.
+The reads that are still to come are counted before the run, from the nodes that it will run. A value
+that was just computed stays for nodes of its own order only. Gradients that read it (or gradients of
+gradients, which read what gradients compute) have it computed again or brought back, so that the
+memory of both orders is never needed at once. A value that was brought back stays for all nodes of
+the run that read it. If a node turns out to read other nodes than expected, a value may be brought
+back twice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def meets_transient(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> bool:
-    """Whether a run of these nodes for these targets computes or reads transient values."""
+    """Return whether a run of these nodes for these targets computes or reads transient values."""
     transient, scheduler = host.transient, host.scheduler
     if not transient:
         return False
@@ -40,7 +41,7 @@ def meets_transient(host: Rows, slots: Sequence[int], targets: Sequence[int]) ->
         for parent in parents[slot] if runs else ():
             if parent in transient:
                 return True
-            if parent in dropped and parent not in known:  # released by a budget: computed again
+            if parent in dropped and parent not in known:  # a budget released it: it runs again
                 known.add(parent)
                 stack.append(parent)
     return False
@@ -48,10 +49,11 @@ def meets_transient(host: Rows, slots: Sequence[int], targets: Sequence[int]) ->
 
 @contextmanager
 def sparing(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> Iterator[Course]:
-    """Let go of transient values in the course of a run, and at its end.
+    """Drop transient values during a run and at its end.
 
-    The first error that let a value stay which this run has computed or read is the ``refusal``;
-    everything runs. Others stay too if they must, and are tried again by the next such run.
+    An error of ``pack`` keeps the value in place, and everything else runs. If this run has computed
+    or read such a value, the first error becomes ``host.refusal``, which the read raises. Other
+    values that must stay are tried again by the next such run.
     """
     front = _Sparing(host, slots, targets)
     with in_front(host.scheduler, front):
@@ -62,33 +64,33 @@ def sparing(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> Iterato
 
 
 def take_refusal(host: Rows, failure: Exception | None) -> Exception | None:
-    """What the read is to raise that has just ended: its failure, or what let a value stay."""
+    """Return the error that the read just ended must raise: its own failure, or the refusal."""
     refusal, host.refusal = host.refusal, None
     return failure or refusal
 
 
 class _Sparing(Through):
-    """A host that counts who still reads what, for one run."""
+    """A host that counts, for one run, the reads of each transient value that are still to come."""
 
     def __init__(self, host: Rows, ahead: Sequence[int], targets: Sequence[int]) -> None:
         super().__init__(host.scheduler.host)
         self._host, self._scheduler = host, host.scheduler
         self._targets = frozenset(targets)
         self._soon: Counter[int] = Counter()  # reads to come, by nodes of the same order
-        self._later: Counter[int] = Counter()  # by nodes of higher order, and to compute again
-        self._loose: set[int] = set()  # whose reads may all have been made
-        self._back: set[int] = set()  # computed again, or brought back
-        self._stuck: set[int] = set()  # that could not be released
+        self._later: Counter[int] = Counter()  # reads by nodes of higher order, or when rebuilt
+        self._loose: set[int] = set()  # values whose reads may all have been made
+        self._back: set[int] = set()  # values computed again, or brought back
+        self._stuck: set[int] = set()  # values that could not be released
         self._lay, self._dropped = host.lying.copy(), host.scheduler.dropped.copy()
         self._events: list[Event] = []
-        self._met = set(targets)  # what this run has computed, read or was asked for
+        self._met = set(targets)  # nodes that this run has computed, read or was asked for
         self._ahead = set(ahead)
         self._in_turn = iter(ahead)
         for slot in ahead:
             for operand in self._read(slot):
                 self._count(slot, operand)[operand] += 1
-        # What they read later is computed again from what it was computed from; and so is what was
-        # released before.
+        # A value of `_later` is computed again when it is read, from its own operands, which count
+        # as read once more. The same holds for values that were released before the run.
         transient, dropped = self._host.transient, self._scheduler.dropped
         stack = [slot for slot in self._later if transient[slot].recomputed]
         if dropped:
@@ -106,28 +108,28 @@ class _Sparing(Through):
         self._loose.update([slot for slot in self._lay if transient[slot].lasting])
 
     def _read(self, slot: int) -> list[int]:
-        """The transient operands of a node."""
+        """Return the transient operands of a node."""
         transient = self._host.transient
         return [one for one in dict.fromkeys(self._scheduler.operands(slot)) if one in transient]
 
     def _count(self, slot: int, operand: int) -> Counter[int]:
-        """Where it counts that a node reads an operand."""
+        """Return the counter for the reads of an operand by a node."""
         owners = self._host.owners  # later programs differentiate what earlier ones compute
         soon = owners.get(slot, 0) <= owners.get(operand, 0)
         return self._soon if soon else self._count_again(operand)
 
     def _count_again(self, operand: int) -> Counter[int]:
-        """Where it counts that an operand is read when others were."""
+        """Return the counter for reads of an operand by nodes that are computed again."""
         return self._soon if self._host.transient[operand].lasting else self._later
 
     def script(self, run: Run) -> Script | None:
-        """What repeats this run, if values go again as they did, from where and to where they were."""
+        """Return a script that repeats this run, if values would be dropped in the same way again."""
         host = self._host
         dropped = self._scheduler.dropped
         if self._stuck or not dropped <= self._dropped:
             return None
         if [slot for what, slot in self._events if what == RAN] != run.ran:
-            return None  # code of the user has read something else on the way
+            return None  # a user's function has read other nodes on the way
         stayed = [
             slot
             for slot in host.lying & self._met
@@ -174,10 +176,10 @@ class _Sparing(Through):
                 self._host.away.pop(slot, None)
             self._host.lying.add(slot)
             self._loose.add(slot)
-        # Not while values are computed again, nor inside of a node: others wait for theirs.
+        # Not during a rebuild nor inside of a node: a node around it still waits for its operands.
         if not again and len(self._scheduler.computing) == 1:
             loose, self._loose = self._loose, {slot} & self._loose
-            # Views before what they show.
+            # Views go before the values whose memory they show, hence from high ranks to low.
             rank = self._scheduler.topology.rank
             for one in sorted(loose - {slot}, key=rank.__getitem__, reverse=True):
                 if not self._awaited(one):
@@ -185,9 +187,9 @@ class _Sparing(Through):
         return outcome
 
     def _pass_over(self, slot: int) -> None:
-        """Those whose turn was before this one's and that turned out to be clean do not run.
+        """Note that nodes planned before this one did not run, since they turned out to be clean.
 
-        They read nothing, but for those without a value: these are computed again where they are read.
+        They read nothing, unless they have no value: then they are computed again when read.
         """
         mark, dropped = self._scheduler.staleness.mark, self._scheduler.dropped
         for passed in self._in_turn:
@@ -202,7 +204,7 @@ class _Sparing(Through):
                         self._count_again(operand)[operand] += 1
 
     def _strike(self, slot: int, read: Sequence[int]) -> None:
-        """A node reads its operands no more."""
+        """Note that a node has made its reads."""
         self._ahead.remove(slot)
         for operand in read:
             self._count(slot, operand)[operand] -= 1
@@ -215,7 +217,7 @@ class _Sparing(Through):
         )
 
     def _is_shown(self, slot: int) -> bool:
-        """Whether a value that stays until it has been read lies in the memory of this one."""
+        """Return whether a lasting value that is still there lies in the memory of this one."""
         host = self._host
         transient, lying, view_of = host.transient, host.lying, host._view_of
         if not transient[slot].lasting or not view_of:
@@ -224,7 +226,7 @@ class _Sparing(Through):
         return any(one in view_of and one in lying and transient[one].lasting for one in children)
 
     def end(self) -> None:
-        """The run is over: what was asked for stays until the next one."""
+        """Drop what the run can drop now that it is over; its targets stay until the next run."""
         for slot in list(self._host.lying):
             self._let_go(slot)
 

@@ -1,4 +1,4 @@
-"""A value in a few characters, for a label: never long, never slow, never an error."""
+"""A value as a short text for a label, made in short time and without raising."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ELEMENTS = 4
 
 
 def told(value: Any) -> str:
-    """``repr(value)``; of a value whose own raises, as that of integers of many digits does, its type.
+    """Return ``repr(value)``, or a text with the type if that raises, as for very large integers.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def told(value: Any) -> str:
 
 
 class _Objects(Repr):
-    """Short texts of objects, and of those inside of them, none of which raises."""
+    """Short texts of objects and of their elements. An element whose ``repr`` raises shows its type."""
 
     def repr1(self, x: Any, level: int) -> str:
         try:
@@ -43,13 +43,13 @@ _objects.maxother = _objects.maxstring = _objects.maxlong = MOST_LETTERS
 
 
 def brief(value: Any) -> str:
-    """A value as one short line.
+    """Return a value as one short line.
 
     Parameters
     ----------
     value : object
-        Of an array the first elements, in the order of memory C; of other objects a cut ``repr``,
-        or the type if that raises.
+        An array is shown by its first elements in C order; other objects by a shortened ``repr``, or
+        by their type if that raises.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The columns in which definitions and values of nodes stand, and the memory that these lie in."""
+"""The columns of definitions and values of nodes, and the memory in which values lie."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from reactgrad.values._transient import Transient
 if TYPE_CHECKING:
     from reactgrad.values._policy import Policy
 
-MISSING = object()  # the place of a value that was never computed, or was released
+MISSING = object()  # in place of a value that was never computed, or was released
 
-UNBOUND = object()  # the place of the step of a node that has to be bound again
+UNBOUND = object()  # in place of a step that must be bound again
 
-NEW = object()  # that of a node that never was: nobody knows where its value or its operands' lie
+# In place of a step that was never bound: no other step refers to memory of its node.
+NEW = object()
 
 
 class Literal(NamedTuple):
-    """How a kernel takes a Python number."""
+    """The form in which a kernel takes a Python number."""
 
     dtype: Any
     elementwise: bool
@@ -48,7 +49,7 @@ _FLOAT64 = np.dtype(np.float64)
 class Columns:
     """The columns and tables of values; knows where they lie, not who sees them."""
 
-    policy: Policy | None = None  # which values stay, where memory has a limit
+    policy: Policy | None = None  # decides which values stay, if memory has a limit
 
     def __init__(self) -> None:
         self.scheduler: Scheduler
@@ -57,34 +58,34 @@ class Columns:
         self.specs: Column[Spec | None] = []
         self.data: Column[Any] = []
         self.cutoffs: dict[int, Cutoff] = {}
-        # Versions at which nodes lost their cutoff: it may have kept values that no run gives again.
+        # The version at which a node lost its cutoff: that value may be an old one that the cutoff
+        # kept, which no run would give again.
         self.former_cutoffs: dict[int, int] = {}
-        self.handed: dict[int, Any] = {}  # what callers were given of the present value, or a lease
+        self.handed: dict[int, Any] = {}  # the present value as callers got it, or a lease on that
         self._leases: dict[int, list[Callable[[], Any]]] = {}
-        self._view_of: dict[int, Any] = {}  # the parent's buffer that a view was taken of
-        # In a graph that was forked: slots whose memory only this store looks at.
+        self._view_of: dict[int, Any] = {}  # for a view: the buffer that it shows
+        # In a graph that was forked, or a fork: slots whose memory only this graph sees. Else None.
         self._own: set[int] | None = None
         self.footprint = Footprint()
         self.spares = Spares(self.footprint)
-        # Bound, until storage they use moves; ``None`` for views, else ``UNBOUND`` or ``NEW``.
+        # Bound steps, valid until memory that they use moves; `None` for views; `UNBOUND` or `NEW`.
         self._steps: Column[Any] = []
-        self.patterns: dict[int, Spec] = {}  # what was declared for inputs
-        # Python numbers as kernels take them; for a float64 always the same array, see ``_stays``.
+        self.patterns: dict[int, Spec] = {}  # declared shapes of inputs
+        # Python numbers as kernels take them; for a float64 always the same array, see ``stays``.
         self._literals: dict[int, dict[Literal, Any]] = {}
-        # Nodes whose values stay only while a run reads them; those whose values are there; what
-        # became of the values of others.
+        # Nodes whose values stay only while a run reads them; those of them that have their value
+        # now; where values are that were packed.
         self.transient: dict[int, Transient] = {}
         self.lying: set[int] = set()
         self.away: dict[int, Any] = {}
-        self.refused: set[int] = set()  # nodes whose values could not be put away
-        # The first error that let one stay which the run under way has computed or read.
+        self.refused: set[int] = set()  # nodes for whose value `pack` has raised
+        # The first such error about a value that the run under way has computed or read.
         self.refusal: Exception | None = None
-        self.together: dict[
-            int, Together
-        ] = {}  # leaves that were set together, by the first handle
+        # Groups of leaves that were set together, by the id of the first handle.
+        self.together: dict[int, Together] = {}
 
     def extend(self, rows: int) -> None:
-        """Add rows, each with what a new node has that is not told otherwise."""
+        """Add rows with the defaults of a new node."""
         self.ops.extend([None] * rows)
         self.attrs.extend([()] * rows)
         self.specs.extend([None] * rows)
@@ -108,7 +109,7 @@ class Columns:
             self.policy.removed(slot)
 
     def discard(self, slot: int) -> None:
-        """Forget a value; callers keep what they were given."""
+        """Drop a value; callers keep what they were given."""
         if self.together:
             self.part(slot)
         self.data[slot] = MISSING
@@ -123,47 +124,47 @@ class Columns:
             self.policy.stored(slot)
 
     def bound(self, slot: int) -> tuple[Step | None, list[Any]]:
-        """The step of a node, and where the values lie that it reads."""
+        """Return the step of a node, with the memory of the values that it reads."""
         parents = self.scheduler.topology.parents[slot]
         return self._steps[slot], [self.data[parent] for parent in parents]
 
     def bind_again(self, slot: int, bound: tuple[Step | None, list[Any]]) -> None:
-        """Let a node have a step again if what it reads lies where it lay then."""
+        """Give a node its former step again, if the values that it reads lie where they lay then."""
         step, read = bound
         data, parents = self.data, self.scheduler.topology.parents[slot]
         if step is not NEW and all(data[at] is one for at, one in zip(parents, read, strict=True)):
             self._steps[slot] = step
 
     def _nothing_bound(self) -> bool:
-        """Whether no step was bound since this graph was forked."""
+        """Return whether no step was bound since this graph was forked."""
         steps = self._steps
         return isinstance(steps, Overlay) and not steps.written
 
     def _root(self, slot: int) -> int:
-        """The node in whose buffer the value of `slot` lies."""
+        """Return the node in whose buffer the value of ``slot`` lies."""
         parents = self.scheduler.topology.parents
         while slot in self._view_of:
             slot = parents[slot][0]
         return slot
 
     def part(self, slot: int) -> None:
-        """This leaf is not any more what it was when it was set together with others."""
+        """Forget the groups of leaves set together that this leaf belongs to, since it has changed."""
         together = self.together
         for first in [first for first, one in together.items() if slot in one.members]:
             del together[first]
 
     def owns(self, slot: int) -> bool:
-        """Whether no fork may look at the memory of a value."""
+        """Return whether no fork can see the memory of a value."""
         return self._own is None or slot in self._own
 
     def moved(self, slot: int) -> None:
-        """The value of `slot` lives elsewhere now, or is computed otherwise: bind anew."""
+        """Note that the node has other memory or another kernel, so that steps must be bound again."""
         if self.together:
             self.part(slot)
-        if not self._nothing_bound():
+        if not self._nothing_bound():  # in a fresh fork there is no step to unbind
             steps = self._steps
             steps[slot] = UNBOUND
-            # Copied: another thread of the run may add a child.
+            # A copy of the set: another thread of the run may add a child meanwhile.
             for child in [*self.scheduler.topology.children[slot]]:
                 steps[child] = UNBOUND
         self.scheduler.moved(slot)
@@ -171,13 +172,16 @@ class Columns:
             self.policy.moved(slot)
 
     def unbind(self) -> None:
-        """All nodes are to be bound anew: their kernels may be others."""
+        """Make all nodes be bound again: their kernels may be others now."""
         steps = self._steps
         for slot in [slot for slot, step in enumerate(steps) if step is not NEW]:
             steps[slot] = UNBOUND
 
     def view_in(self, slot: int, buffer: Any) -> Any:
-        """The value of a node as a view of its operand's that lies there, if its layout allows one."""
+        """Return the node's value as a view of its operand's, which lies in ``buffer``.
+
+        Return ``None`` if the layout allows no view.
+        """
         op, found = self.ops[slot], self.specs[slot]
         operand = self.specs[self.scheduler.topology.parents[slot][0]]
         assert found is not None
@@ -187,39 +191,46 @@ class Columns:
         return view if view is None or found.shape else view.reshape(1)
 
     def _new_memory(self, found: Spec) -> Any:
-        """An array for values of this spec, which nobody sees."""
+        """Return an array for values of this spec that no caller sees."""
         buffer = self.spares.take(found) if self.spares.bytes else None
         if buffer is None:
             buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
-            if getattr(buffer, "nbytes", 0) >= FEWEST_BYTES:  # not all libraries tell
+            if getattr(buffer, "nbytes", 0) >= FEWEST_BYTES:  # some libraries have no `nbytes`
                 self.footprint.add(buffer)
         return buffer
 
     def _renumber(self, slot: int, old: Any, new: Any) -> None:
-        """A leaf holds another Python number (or object): steps look it up, or have its array."""
+        """Follow a leaf that now holds another Python number or object.
+
+        Steps that look the number up need nothing. Steps that hold its array see the new number there,
+        or must be bound again.
+        """
         known = self._literals.get(slot)
         if not known:
             return
         for key, array in list(known.items()):
             if stays(old, key.dtype, key.kind):
-                if type(new) is float:
+                if type(new) is float:  # in place: bound steps see the new number there
                     array[...] = new
                     continue
-                self.moved(slot)  # for steps that have the array
+                self.moved(slot)  # steps hold this array
             del known[key]
 
     def _forget_literals(self, slot: int) -> None:
         if self._literals.pop(slot, None):
-            self.moved(slot)  # steps may have them
+            self.moved(slot)  # steps may hold one of these arrays
 
 
 def stays(number: Any, dtype: Any, kind: str) -> bool:
-    """Whether a leaf's literal is one array that is written in place: no float is refused by it."""
+    """Return whether a leaf's literal is one array that is written in place.
+
+    Only for float64 on the host: it takes every float.
+    """
     return type(number) is float and dtype is _FLOAT64 and kind == "cpu"
 
 
 def shaped(buffer: Any, found: Spec) -> Any:
-    """A buffer in the shape of the value."""
+    """Return a buffer in the shape of the value; buffers of scalars have one element."""
     if found.shape or found.weak is not None:
         return buffer
     return (
@@ -230,7 +241,7 @@ def shaped(buffer: Any, found: Spec) -> Any:
 
 
 def frozen_copy(array: Any) -> Any:
-    """A read-only copy that nobody can make writable."""
+    """Return a read-only copy that callers cannot make writable, since they get only a view."""
     copy = np.array(array)
     copy.flags.writeable = False
     return copy.view()

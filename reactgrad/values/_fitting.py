@@ -1,4 +1,4 @@
-"""What fits a leaf: patterns of shape and dtype, and values in the leaf's dtype."""
+"""Values that fit a leaf: declared patterns of shape and dtype, and casts to the leaf's dtype."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from reactgrad.backend import Spec, read_value, spec
 
 
 def not_float(what: str, found: object) -> DTypeError:
+    """Return the error for a param that was given a value of another kind than float."""
     return DTypeError(
         f"{what} was given {found}: params are arrays of floats, since only those have gradients. "
         "Write 3.0 instead of 3, or dtype='float64'; use g.input for integers."
@@ -19,6 +20,13 @@ def not_float(what: str, found: object) -> DTypeError:
 
 
 def read_pattern(what: str, shape: Any, dtype: Any) -> Spec:
+    """Return the spec that a leaf was declared with; ``None`` for a length that may vary.
+
+    Raises
+    ------
+    ShapeError
+        If ``shape`` holds anything but lengths and ``None``.
+    """
     lengths = shape if isinstance(shape, tuple | list) else (shape,)
     for n in lengths:
         if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
@@ -31,6 +39,7 @@ def read_pattern(what: str, shape: Any, dtype: Any) -> Spec:
 
 
 def check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
+    """Raise ``ShapeError`` unless the spec of a value fits the pattern of its leaf."""
     if (
         found is None
         or len(found.shape) != len(pattern.shape)
@@ -43,14 +52,14 @@ def check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
 
 
 def _castable(found: Spec, value: Any) -> Any:
-    """What decides whether a value may be cast: Python numbers may take any width of their kind."""
+    """Return a dtype to check a cast with: a Python number may become any width of its kind."""
     if found.weak is float and math.isfinite(value):
         return np.dtype(np.float16)
     return np.dtype(np.int8) if found.weak is int else found.dtype
 
 
 def read_as(what: str, value: Any, dtype: Any) -> tuple[Spec | None, Any]:
-    """The first value of a leaf, in the dtype that was asked for; ``None``: in its own."""
+    """Return spec and value of a leaf's first value, cast to ``dtype`` unless that is ``None``."""
     found, value = read_value(value, what)
     if dtype is None:
         return found, value
@@ -63,7 +72,13 @@ def read_as(what: str, value: Any, dtype: Any) -> tuple[Spec | None, Any]:
 
 
 def cast(what: str, value: Any, dtype: Any) -> Any:
-    """A numeric value as an array of this dtype; only precision may be lost."""
+    """Return a numeric value as an array of this dtype. Only precision may be lost.
+
+    Raises
+    ------
+    DTypeError
+        If the numbers do not fit, or their kind would be lost.
+    """
     array = np.asarray(value)
     whole = array.dtype.kind in "iub" or array.dtype.kind == "O"
     try:

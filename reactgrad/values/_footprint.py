@@ -1,7 +1,7 @@
-"""How much memory the large arrays of a graph take, and took at most.
+"""The memory that large arrays of a graph take, now and at its peak.
 
-Each is counted once, when the graph gets it, and again when it is gone, whoever held it last: values, those
-that callers still look at, and spare ones. Steps cost nothing.
+Each array is counted once, when the graph gets it, and again when it is freed, whatever held it last:
+a value, a caller, or the spare arrays. Steps that run do no work for this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 
 class _Piece(weakref.ref[Any]):
-    """An array, and its size when it is gone."""
+    """A weak reference to an array that remembers the size of the array."""
 
     __slots__ = ("size",)
 
@@ -22,19 +22,20 @@ class _Piece(weakref.ref[Any]):
 
 
 class Footprint:
-    """Large arrays of the host that a graph has made or adopted, as long as they are there.
+    """The large arrays of the host that a graph has made or adopted, as long as they live.
 
     Attributes
     ----------
     bytes, peak : int
-        Of all of them when the last one came, and at most so far.
+        Their size together when the last one was added, and the largest size so far.
     """
 
     __slots__ = ("_gone", "_on_death", "_pieces", "bytes", "peak")
 
     def __init__(self) -> None:
         self._pieces: dict[int, _Piece] = {}
-        # Arrays may go in any thread, and at any moment: looked after when the next one comes.
+        # Arrays may be freed in any thread and at any moment, so the callback only appends, which is
+        # atomic. The next `add` does the work.
         self._gone: deque[_Piece] = deque()
         self._on_death = self._gone.append
         self.bytes = self.peak = 0
@@ -44,7 +45,7 @@ class Footprint:
         if type(array) is not np.ndarray or array.nbytes < FEWEST_BYTES:
             return
         gone = self._gone
-        while gone:
+        while gone:  # subtract what was freed since the last call, so that the peak is right
             piece = gone.popleft()
             self.bytes -= piece.size
             del self._pieces[id(piece)]
@@ -55,9 +56,9 @@ class Footprint:
         self.reached(self.bytes)
 
     def reached(self, count: int) -> None:
-        """So many bytes are taken together now, as somebody found who counted."""
+        """Raise the peak to this number of bytes, counted elsewhere, if it is higher."""
         self.peak = max(self.peak, count)
 
 
-# Smaller values come from memory that the process keeps anyway, and cost more to look after than they take.
+# Smaller arrays come from memory that the process keeps anyway; to track them costs more than they take.
 FEWEST_BYTES = 1 << 16

@@ -1,8 +1,8 @@
 """Steps that call a Python function on values as they lie in the table.
 
-Such steps are as short as the functions that many models are made of: each number of operands has
-code of its own, ``function(data[a0], data[a1])``, since to gather operands first would cost as much as
-the call. All of it is made of one template.
+Many models are made of functions that take less time than gathering their operands would. So each
+number of operands gets code of its own, ``function(data[a0], data[a1])``. All of it is made from one
+template.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from reactgrad.scheduler import UNCHANGED, Column, Step
 if TYPE_CHECKING:
     from reactgrad.nodes._lifted import Lifted
 
-# More operands are gathered.
+# With more operands than this they are gathered by an `itemgetter`.
 _MOST = 32
 
-# Types of results that need no second look, and that can be compared with each other.
+# Types of results that need no check, and that `==` compares safely.
 PLAIN = frozenset((int, float, bool, str, type(None)))
 
 _NAMES = {
@@ -72,24 +72,24 @@ def direct_step(
     missing: Any,
     handed: dict[int, Any] | None,
 ) -> Step:
-    """The step of a node that calls a function.
+    """Return the step of a node that calls a function.
 
     Parameters
     ----------
     data, slot, operands
-        The table of values, and where in it the result and the operands lie.
+        The table of values, with the places of the result and of the operands in it.
     missing
-        What stands there for a value that is not there.
+        The object that stands in the table for an absent value.
     handed
-        Where the node's cutoff is ``equal``: what callers were given, of which a value that is replaced
-        is taken away. Else ``None``.
+        If the node's cutoff is ``equal``: the table of values that callers were given, from which a
+        replaced value is removed. Else ``None``.
     """
     return _binder(min(len(operands), _MOST + 1))(data, slot, operands, op, missing, handed)
 
 
 @cache
 def _binder(count: int) -> Callable[..., Step]:
-    """What binds steps with so many operands."""
+    """Return the function that binds steps with this number of operands."""
     names, each, values = "gather", ["gather"], "*gather(data),"
     if count <= _MOST:
         each = [f"a{i}" for i in range(count)]
@@ -99,7 +99,8 @@ def _binder(count: int) -> Callable[..., Step]:
     source = _TEMPLATE.format(names=names, values=values, defaults=defaults)
     if count > _MOST:
         source = source.replace("gather = operands", "gather = itemgetter(*operands)")
-    # As a file of this package, with lines that tracebacks can show.
+    # A file name inside of this package hides the frame like the package's own; `linecache` gives
+    # tracebacks the lines.
     file = os.path.join(os.path.dirname(os.path.dirname(__file__)), f"<step with {count} operands>")
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     made = dict(_NAMES)

@@ -1,8 +1,8 @@
-"""Which steps of a plan are computed together: large arrays of one shape, block by block.
+"""Groups of steps of a plan that are computed together: large arrays of one shape, block by block.
 
-Steps need not be neighbours. One may move up to an earlier one of its shape if all that it reads is
-there by then: from steps that it is computed together with, each block in its turn, or from before
-the first of these.
+The steps of a group need not be neighbours. A step may join an earlier one of its shape if all that it
+reads is there by then: either it comes from steps of the group, block by block, or from steps before
+the first of the group.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class _Group:
     """Steps that can be computed together, in the order of the plan."""
 
     def __init__(self, began: int) -> None:
-        self.began = began  # position of the first
+        self.began = began  # position of the first step in the plan
         self.steps: dict[int, Blockwise] = {}  # by slot
         self.positions: list[int] = []
 
     def takes(self, sources: list[tuple[int, int]], position: dict[int, int]) -> bool:
-        """Whether a step with these sources can be computed with them."""
+        """Return whether a step with these sources can be computed together with the group."""
         for source, root in sources:
             member = self.steps.get(root)
             if member is not None:
-                # A view has other places than its parent; a reduction is there at the end only.
+                # A view shifts places between blocks; a reduction has its value only at the end.
                 if source != root or type(member) is Reduction:
                     return False
             elif position.get(root, -1) > self.began:
@@ -42,21 +42,21 @@ class _Group:
 def fuse(
     slots: Sequence[int], steps: list[Step], sources: Sources, stopped: Callable[[], bool]
 ) -> list[Step]:
-    """Steps to be called in place of these, one for one.
+    """Return steps to be called in place of these, one for one.
 
     Parameters
     ----------
     slots, steps
         A whole plan.
     sources
-        For a slot what its step reads: each parent, with the slot in whose memory its value lies.
+        Returns what the step of a slot reads: each parent, with the slot in whose memory its value lies.
     stopped
-        Whether the run was cancelled.
+        Returns whether the run was cancelled.
 
     Returns
     -------
     list of callable
-        `steps` itself if there is nothing to be computed together.
+        ``steps`` itself if nothing can be computed together.
     """
     if _KINDS.isdisjoint(map(type, steps)):
         return steps
@@ -82,16 +82,17 @@ def fuse(
 
 
 def replaced(fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
-    """Put what some steps are now into what ``fuse`` made of them; ``False``: fuse them again.
+    """Exchange steps that were bound anew in a result of ``fuse``. Return whether that was possible.
 
-    Which ones are computed together depends on their kinds and shapes; what they read is the same.
+    Grouping depends on kinds and shapes of steps only, so it stays while these are the same. If not,
+    the caller must fuse again.
     """
     for at in places:
         call, step = fused[at], steps[at]
         if type(call) is Turn:
             if not call.becomes(step):
                 return False
-        elif fused is steps:  # none was computed by blocks
+        elif fused is steps:  # nothing was grouped
             if type(step) in _KINDS:
                 return False
         elif _shape(call) != _shape(step):
@@ -102,5 +103,5 @@ def replaced(fused: list[Step], steps: list[Step], places: Collection[int]) -> b
 
 
 def _shape(step: Step) -> tuple[object, ...] | None:
-    """What decides with which others a step may be computed."""
+    """Return the kind and shape by which a step is grouped; ``None`` if it never is."""
     return (type(step), step.shape) if isinstance(step, Elementwise | Reduction) else None

@@ -1,4 +1,4 @@
-"""How the values of leaves are replaced: by a copy into place, by the array that was given, together."""
+"""New values of leaves: copied into the leaf's buffer, adopted as they are, or put in place."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _FLOATS = (float, np.float64)
 
 _FLOAT_SPEC = spec((), _FLOAT64)
 
-# Values that are put in the place of one of their kind as they are, with the spec of such a leaf.
+# Types of values that replace one of the same type without a check, with the spec of such a leaf.
 _PLAIN = {int: weak_spec(int), float: weak_spec(float), str: None}
 
 
 class LeafWrites(Lending):
-    """How the values of leaves are replaced."""
+    """The storey of the storage that replaces values of leaves."""
 
     def remember(self, handles: Mapping[Any, Any], slots: Sequence[int]) -> None:
-        """Expect these leaves, which were just set plainly, to be set together again.
+        """Remember these leaves, which were just set plainly, since they may be set together again.
 
-        Leaves whose values are Python numbers have no memory to copy into; they are set one by one.
+        Nothing is remembered if a leaf holds a Python number, which has no memory to copy into.
         """
         if any(isinstance(handle, str) for handle in handles) or len(set(slots)) < len(slots):
             return
@@ -47,7 +47,7 @@ class LeafWrites(Lending):
 
     @staticmethod
     def _fits(buffer: Any, found: Spec) -> bool:
-        """Whether a value of this spec can be copied into `buffer`."""
+        """Return whether a value of this spec can be copied into ``buffer``."""
         if found.kind == "cpu":
             return (
                 type(buffer) is np.ndarray
@@ -63,7 +63,7 @@ class LeafWrites(Lending):
         )
 
     def plain_writes(self, slots: Sequence[int], values: Iterable[Any]) -> bool:
-        """Whether all of these are ``plain_write``; that is asked only of those that are not arrays both."""
+        """Return whether ``plain_write`` holds for each of these; arrays are checked without a call."""
         data, specs, ops, cutoffs = self.data, self.specs, self.ops, self.cutoffs
         for slot, value in zip(slots, values):
             if type(value) is np.ndarray is type(data[slot]):
@@ -81,7 +81,7 @@ class LeafWrites(Lending):
         return True
 
     def plain_write(self, slot: int, value: Any) -> bool:
-        """Whether `value` only has to be copied into the buffer of this leaf, or put in its place."""
+        """Return whether the value needs no check: a copy into the leaf's buffer, or a place, will do."""
         buffer = self.data[slot]
         op = self.ops[slot]
         if (op is not INPUT and op is not PARAM) or slot in self.cutoffs:
@@ -100,25 +100,25 @@ class LeafWrites(Lending):
         return type(value) in _FLOATS and found is _FLOAT_SPEC
 
     def write_plainly(self, slot: int, value: Any) -> None:
-        """Replace the value of a leaf by one that is ``plain_write``."""
+        """Replace the value of a leaf by one for which ``plain_write`` is true."""
         buffer = self.data[slot]
         if type(buffer) is np.ndarray:
             self.overwrite((slot,))
             buffer = self.data[slot]
         if type(buffer) is np.ndarray:
             buffer[...] = value
-        elif buffer is MISSING:  # a caller still looks at the former one
+        elif buffer is MISSING:  # the buffer was left to a caller, who still holds its view
             self.write_leaf(slot, self.specs[slot], value, adopt=False)
-        else:  # a number has no memory that somebody could look at
+        else:  # numbers are immutable: callers need no protection
             self.handed.pop(slot, None)
             self.data[slot] = value
             if slot in self._literals:
                 self._renumber(slot, buffer, value)
 
     def recover(self, slot: int, former: Any) -> None:
-        """A plain write of a leaf was interrupted: it has its new value, or its former one.
+        """Repair a leaf whose plain write was interrupted: it gets its new value or ``former``.
 
-        In memory of its own: who holds the other keeps it as it is.
+        The value goes into memory of its own, since callers may hold the old memory.
         """
         self.handed.pop(slot, None)
         self._literals.pop(slot, None)
@@ -156,7 +156,7 @@ class LeafWrites(Lending):
             self.policy.given(slot)
 
     def adopt(self, slot: int, found: Spec, value: Any) -> bool:
-        """Let the array that was given be the memory of a leaf; ``False``: it has to be copied."""
+        """Make the given array the memory of a leaf. Return ``False`` if it must be copied instead."""
         if found.kind != "cpu" or type(value) is not np.ndarray or value.dtype != found.dtype:
             return False
         flags = value.flags
@@ -167,7 +167,7 @@ class LeafWrites(Lending):
         self.handed.pop(slot, None)
         if self._own is not None:
             self._own.add(slot)
-        # It stays its giver's: never written, left to them at the next set.
+        # The array belongs to the caller who gave it: it is never written, and the next set leaves it.
         self._leases[slot] = [_always_held]
         if found is not self.specs[slot]:
             self.specs[slot] = found
@@ -179,5 +179,5 @@ class LeafWrites(Lending):
 
 
 def _always_held() -> bool:
-    """The lease of an array that was adopted."""
+    """Return ``True``: in place of a lease, it says that a caller holds the memory for ever."""
     return True

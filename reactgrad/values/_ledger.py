@@ -1,4 +1,4 @@
-"""Which memory the values of nodes keep alive, each piece counted once."""
+"""The memory that the values of nodes keep alive, each piece counted once."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from reactgrad.scheduler import Column
 
 
 def memory_of(value: Any) -> Any:
-    """The array in whose memory `value` lies: itself, or what it is a view of; else ``None``."""
+    """Return the array in whose memory a value lies, the value itself or its base; else ``None``."""
     if not isinstance(value, np.ndarray | np.generic) and owner(value) is None:
         return None
     holder = value
     while True:
         base = getattr(holder, "base", None)
-        if isinstance(base, memoryview):  # what callers of large values get
+        if isinstance(base, memoryview):  # large values are handed out by way of one
             base = base.obj
         if not isinstance(base, type(value)):
             return holder
-        holder = base
+        holder = base  # NumPy's views of views may name another view as their base
 
 
 def size_of(memory: Any) -> int:
-    """Bytes of an array, of which the array API standard says only how many elements it has."""
+    """Return the bytes of an array. The array API standard has no ``nbytes``, so it may be computed."""
     size = getattr(memory, "nbytes", None)
     if size is None:
         size = memory.size * np.dtype(str(memory.dtype).rpartition(".")[2]).itemsize
@@ -36,7 +36,7 @@ def size_of(memory: Any) -> int:
 
 @dataclass(eq=False, slots=True)
 class _Piece:
-    """A piece of memory, and how many values lie there."""
+    """A piece of memory, with the number of values that lie in it."""
 
     at: int  # its id
     bytes: int
@@ -49,7 +49,7 @@ class Ledger:
     Attributes
     ----------
     bytes, peak : int
-        In all of it together now, and at most so far.
+        The size of all pieces together now, and the largest size so far.
     """
 
     __slots__ = ("_by_id", "_by_slot", "bytes", "peak")
@@ -60,13 +60,13 @@ class Ledger:
         self.bytes = self.peak = 0
 
     def __contains__(self, slot: int) -> bool:
-        """Whether the value of a slot takes memory."""
+        """Return whether the value of a slot takes memory."""
         return slot in self._by_slot
 
     def update(self, slots: Iterable[int], values: Column[Any]) -> None:
-        """The values of these slots have changed."""
+        """Count the values of these slots again, which have changed."""
         slots = list(slots)
-        # All old entries go before any new one comes: memory may be used again under its former id.
+        # Old entries are removed before new ones are made: new memory may have the id of an old piece.
         for slot in slots:
             piece = self._by_slot.pop(slot, None)
             if piece is not None:
@@ -80,7 +80,7 @@ class Ledger:
             if memory is not None:
                 size = size_of(memory)
                 piece = self._by_id.get(id(memory))
-                # One of another size is gone, and those that lay there are yet to be told.
+                # With another size it is a freed piece, whose slots are still to be updated.
                 if piece is None or piece.bytes != size:
                     piece = self._by_id[id(memory)] = _Piece(id(memory), size)
                     self.bytes += size
@@ -89,5 +89,5 @@ class Ledger:
         self.peak = max(self.peak, self.bytes)
 
     def bytes_of(self, slot: int) -> int:
-        """The size of the memory in which the value of a slot lies."""
+        """Return the size of the memory in which the value of a slot lies, 0 if it takes none."""
         return self._by_slot[slot].bytes if slot in self._by_slot else 0

@@ -1,4 +1,4 @@
-"""Which values callers and forks may see, and what is done before such memory is written."""
+"""Values that callers and forks may see, and the care taken before their memory is written."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from reactgrad.values._columns import MISSING, Columns, shaped
 
 
 class Lease(weakref.ref[Any]):
-    """A value that a caller may hold, such as a view of a buffer; weak, so that the last look at it frees it."""
+    """A weak reference to a value that a caller may hold, such as a view of a buffer.
+
+    While it lives, the buffer is not written. It is weak so that the caller's last reference frees it.
+    """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, value: Any) -> Lease | None:
-        """A lease on `value`; ``None`` for objects that cannot be referred to weakly."""
+        """Return a lease on ``value``, ``None`` if it cannot be referred to weakly."""
         try:
             return cls(value)
         except TypeError:
@@ -29,7 +32,7 @@ class Lease(weakref.ref[Any]):
 
 
 class Found(NamedTuple):
-    """A value with all that is known of who sees it; ``None``: no entry."""
+    """A value with its entries in the tables of what callers and forks see; ``None``: no entry."""
 
     data: Any
     handed: Any
@@ -42,7 +45,7 @@ class Lending(Columns):
     """Values as callers and forks see them; left to them before they are written."""
 
     def found(self, slot: int) -> Found:
-        """A value with all that ``give_back`` needs when it was forgotten."""
+        """Return a value with all that ``give_back`` needs to restore it after it was forgotten."""
         return Found(
             self.data[slot],
             self.handed.get(slot),
@@ -52,7 +55,7 @@ class Lending(Columns):
         )
 
     def give_back(self, slot: int, before: Found) -> None:
-        """Put a value back where it was; literals and steps are made anew when they are needed."""
+        """Put a value back as ``found`` saw it. Literals and steps are made anew when needed."""
         self.discard(slot)
         self.data[slot] = before.data
         for table, entry in (
@@ -66,7 +69,7 @@ class Lending(Columns):
             self._own.discard(slot)
 
     def _unseen(self, slot: int, going: Set[int]) -> bool:
-        """Whether no caller, fork or view that stays may see the buffer of a computed node."""
+        """Return whether no caller, fork or view that stays may see the buffer of a computed node."""
         found = self.specs[slot]
         if found is None or found.kind != "cpu" or type(self.ops[slot]) is not Op:
             return False
@@ -74,7 +77,7 @@ class Lending(Columns):
             return False
         if any(lease() is not None for lease in self._leases.get(slot, ())):
             return False
-        # A view of a view stays when that goes.
+        # A view may show a view that goes: it then still shows this buffer.
         children = self.scheduler.topology.children
         reached = [slot]
         for one in reached:
@@ -87,13 +90,13 @@ class Lending(Columns):
         return True
 
     def bring_back(self, slot: int) -> None:
-        """Give a clean transient node its value back, if it lies somewhere else."""
+        """Give a clean transient node its value back, if the value was packed."""
         self.transient[slot].bring_back(self, slot)
         if self.data[slot] is not MISSING:
             self.lying.add(slot)
 
     def hand_out(self, slot: int) -> Any:
-        """The present value for callers: read-only, the same object until the next change."""
+        """Return the present value for callers: read-only, the same object until the next change."""
         handed = self.handed.get(slot, MISSING)
         if handed is not MISSING:
             if type(handed) is not Lease:
@@ -114,23 +117,26 @@ class Lending(Columns):
                 self.handed[slot] = value
                 return value
             value = shaped(value, found)
+        # `shared`: the value is a view of the buffer, which must not be written while the view lives.
         value, shared = device_of_kind(found.kind).hand_out(value)
         if shared:
             lease = Lease(value)
             self.handed[slot] = lease
+            # On the buffer's owner: the memory that must not be written may be that of an ancestor.
             self._leases.setdefault(self._root(slot), []).append(lease)
         else:
             self.handed[slot] = value
         return value
 
     def overwrite(self, slots: Collection[int]) -> None:
-        """The values of these nodes are about to be replaced.
+        """Prepare for new values of these nodes: leave buffers to callers and forks that see them.
 
         Parameters
         ----------
         slots
             A set, or a single slot in a tuple.
         """
+        # Walk the smaller of the two: a plan may have many nodes, of which callers saw few.
         handed = self.handed
         if handed:
             if len(slots) <= len(handed):
@@ -155,11 +161,14 @@ class Lending(Columns):
         if leases:
             for slot in _common(slots, leases):
                 if any(lease() is not None for lease in leases[slot]):
-                    self._leave((slot,))  # someone still looks at this memory
+                    self._leave((slot,))  # a caller still holds a view of this memory
                 del leases[slot]
 
     def _leave(self, slots: Sequence[int]) -> None:
-        """Leave the memory of values to others; in this order, lest an interrupt lets a step write it."""
+        """Leave the buffers of these nodes to callers or forks, so that no step writes them again.
+
+        Steps are unbound first: an interrupt between the two must not leave a step that writes there.
+        """
         data = self.data
         if self._nothing_bound() and not self.together:
             self.scheduler.moves.extend(slots)
@@ -170,23 +179,23 @@ class Lending(Columns):
             data[slot] = MISSING
 
     def lent_out(self, slots: Collection[int]) -> bool:
-        """Whether callers or forks may see the memory in which these values lie."""
+        """Return whether callers or forks may see the memory in which these values lie."""
         leases, own = self._leases, self._own
         if own is not None and not own.issuperset(slots):
             return True
         return bool(leases and _common(slots, leases))
 
     def own_view(self, slot: int) -> None:
-        """Give a view memory of its own: its value must outlast its parent's next run.
+        """Give a view, and views of it, memory of their own: they must outlast the parent's next run.
 
-        The same to views of it: where its cutoff lets them be, they stay as they are.
+        A view of the view needs it too: where its cutoff finds no change, it keeps its value.
         """
         below = [slot] if slot in self._view_of else []
         for one in below:
             children = self.scheduler.topology.children[one]
             value = self.data[one]
             below += [child for child in children if self._view_of.get(child, MISSING) is value]
-        for one in reversed(below):
+        for one in reversed(below):  # from below: each still shows its parent's memory when copied
             self._own_view(one)
 
     def _own_view(self, slot: int) -> None:
@@ -195,8 +204,9 @@ class Lending(Columns):
             return
         scheduler = self.scheduler
         value, shown = self.data[slot], self._view_of.pop(slot)
-        # That memory shows something else after a later run of its parent, and as soon as a leaf was set
-        # whose memory it is, over whatever views between.
+        # The memory may show something else by now: after a later run of the parent, or after a set of
+        # the leaf that it belongs to, through any views between. The value is copied only if it still
+        # is the value of this version; else it is computed again.
         scheduler.versions.settle()
         same = scheduler.versions.matches(slot)
         lies = shown is self.data[scheduler.topology.parents[slot][0]]
@@ -209,7 +219,7 @@ class Lending(Columns):
 
 
 def _common(slots: Collection[int], table: Collection[int]) -> list[int]:
-    """The slots that are also keys of `table`, at the cost of the smaller of the two."""
+    """Return the slots that are also keys of ``table``, at the cost of the smaller of the two."""
     if len(slots) <= len(table):
         return [slot for slot in slots if slot in table]
     return [slot for slot in table if slot in slots]

@@ -7,15 +7,15 @@ from typing import Any, Protocol
 
 
 class Policy(Protocol):
-    """A memory policy: asked before an allocation, told after a store, and asked around a run.
+    """A memory policy: asked before an allocation, notified after a store, and wrapped around reads.
 
-    A graph without one has ``None`` in its place, and asks nothing.
+    ``None`` stands for no policy, and costs nothing.
     """
 
     limit: int  # bytes
 
     def allocate(self, slot: int, size: int, *, running: bool) -> None:
-        """Make room for the value of a node, `running` if it replaces one in the middle of a step.
+        """Make room for the value of a node; ``running``: in the middle of a step, for a new buffer.
 
         Raises
         ------
@@ -25,45 +25,45 @@ class Policy(Protocol):
         ...
 
     def allocated(self, slot: int) -> None:
-        """Count the memory that a node was given."""
+        """Count the memory that was allocated for a node."""
         ...
 
     def stored(self, slot: int) -> None:
-        """Count the value of a node again: it is another one, or gone."""
+        """Note that the value of a node was replaced or dropped, so that it is counted again."""
         ...
 
     def moved(self, slot: int) -> None:
-        """As ``stored``; the memory may be of another size, too."""
+        """Do what ``stored`` does; the memory may have another size, too."""
         ...
 
     def given(self, slot: int) -> None:
-        """Make room after a caller has given a node its value."""
+        """Make room after a caller has set the value of a node."""
         ...
 
     def recovered(self) -> None:
-        """Count every value again: an interrupt came while one was written."""
+        """Count every value again: an interrupt may have come between a change and its count."""
         ...
 
     def released(self, slots: Iterable[int]) -> None:
-        """Note that these values were released, and will be computed again when they are needed."""
+        """Note that these values were released; they are computed again when needed."""
         ...
 
     def removed(self, slot: int) -> None:
-        """Forget a node that is gone."""
+        """Forget a node that was removed."""
         ...
 
     def bind(self, slot: int) -> None:
-        """Note that the step of a node is asked for: it is about to run, by itself or in a plan."""
+        """Note that the step of a node is asked for, since it is about to run, alone or in a plan."""
         ...
 
     def read_within(self, slots: tuple[int, ...], read: Callable[[], Any]) -> Any:
-        """Return what a read of these nodes returns that keeps to the policy."""
+        """Call ``read``, which reads these nodes, within the policy. Return its result."""
         ...
 
     def close(self) -> None:
-        """Drop every reference back to the storage, when the graph goes."""
+        """Drop every reference to the storage when the graph is freed."""
         ...
 
     def check(self) -> None:
-        """Raise ``InvariantError`` if what was counted is not what is there."""
+        """Raise ``InvariantError`` if the counts differ from what is there."""
         ...

@@ -1,4 +1,4 @@
-"""What kernels run inside of: infinities and NaNs are values like others, no reason to warn."""
+"""The context in which kernels run: infinities and NaNs are values like others, and warn of nothing."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy as np
 
 
 def _error_state() -> list[tuple[ContextVar[Any], Any]]:
-    """The context variables that ``np.errstate`` sets, and what it sets them to."""
+    """Return the context variables that ``np.errstate`` sets, with their values in such a block."""
     before = copy_context()
     with np.errstate(all="ignore"):
         inside = copy_context()
     return [(one, value) for one, value in inside.items() if before.get(one) is not value]
 
 
-# One, in all releases of NumPy up to now. To make its value costs NumPy ten times as much as to set
-# it, and it is the same at every run.
+# NumPy has used one variable in all releases so far; unpacking fails if that changes. Its value is the
+# same at every run, and to make it costs ten times as much as to set it.
 ((_state, _ignored),) = _error_state()
 
-# As ``np.errstate(all="ignore")``, at a twentieth of its cost: ``before = error_state()``, then in a ``try``
-# ``be_quiet()``, and at its end ``as_before(before)``. An interrupt between any two of them loses nothing.
+# ``np.errstate(all="ignore")`` at a twentieth of its cost: ``before = error_state()``, then inside of a
+# ``try`` ``be_quiet()``, and in its ``finally`` ``as_before(before)``. In this order an interrupt between
+# any two of them still restores the state.
 error_state: Callable[[], Any] = _state.get
 be_quiet: Callable[[], object] = partial(_state.set, _ignored)
 as_before: Callable[[Any], object] = _state.set

@@ -1,7 +1,7 @@
-"""Leaves that are set together again and again: what was found out about each of them is kept.
+"""Leaves that are set together again and again, with the checks of each leaf done once.
 
-The first ``g.set`` of many leaves looks at them one by one. From the second on it is enough that the
-keys are the same handles, and what is given is compared as a whole.
+The first ``g.set`` of many leaves checks them one by one. From the second on it is enough to see that
+the keys are the same handles, and the values are checked all together.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from reactgrad.scheduler import Leaves
 
-# So few leaves are looked at one by one, which is as fast.
+# So few leaves are checked one by one, which is as fast.
 FEW = 16
 
-# Groups of leaves of one graph that are remembered.
+# The number of groups that are remembered for one graph.
 MAX_GROUPS = 16
 
 _shape_of: Callable[[Any], Any] = attrgetter("shape")
@@ -27,7 +27,7 @@ _ARRAY = frozenset((np.ndarray,))
 
 
 class Values(Protocol):
-    """The values of a graph, as groups of leaves know them."""
+    """The storage, as groups of leaves know it."""
 
     data: Any
     specs: Any
@@ -39,23 +39,23 @@ class Values(Protocol):
         ...
 
     def moved(self, slot: int, /) -> None:
-        """The value lies elsewhere now."""
+        """Note that the value lies in other memory now."""
         ...
 
 
 class Together:
-    """Leaves that were set by one ``g.set``, each a plain copy into the buffer of the leaf.
+    """Leaves that one ``g.set`` has set by plain copies into their buffers.
 
-    Invariant: as long as a store has it, the handles live, and the leaves lie in these buffers.
+    Invariant: while a store has it, the handles live, and the leaves lie in these buffers.
 
     Attributes
     ----------
     leaves : Leaves
-        As the scheduler hears of them.
+        The leaves in the form that the scheduler takes.
     members : frozenset
         Their slots.
     buffers : list of numpy.ndarray
-        Theirs.
+        Their buffers.
     """
 
     __slots__ = (
@@ -71,6 +71,7 @@ class Together:
 
     def __init__(self, store: Values, handles: Iterable[object], slots: Sequence[int]) -> None:
         specs: list[Any] = [store.specs[slot] for slot in slots]
+        # By identity, without references: the store drops the group when a handle dies.
         self._keys = list(map(id, handles))
         self.leaves = Leaves(dict.fromkeys(slots))
         self.members = frozenset(slots)
@@ -78,12 +79,12 @@ class Together:
         self._side_by_side: np.ndarray[Any, np.dtype[np.float64]] | None = None
         self._shapes = [found.shape for found in specs]
         self._dtypes = [found.dtype for found in specs]
-        # Only these need no array around them.
+        # Floats can be copied into these as they are, without an array for each.
         double = np.dtype(np.float64)
         self._numbers = all(not one.shape and one.dtype is double for one in specs)
 
     def takes(self, store: Values, handles: Iterable[object], values: Collection[Any]) -> bool:
-        """Whether `values` for `handles` only have to be copied into the buffers, as before."""
+        """Return whether it is enough to copy these values into the buffers of these handles."""
         if list(map(id, handles)) != self._keys:
             return False
         kinds = set(map(type, values))
@@ -98,7 +99,7 @@ class Together:
         return same and self.members.isdisjoint(store.cutoffs) and not store.lent_out(self.members)
 
     def write(self, store: Values, values: Iterable[Any]) -> None:
-        """Copy values that it takes."""
+        """Copy values for which ``takes`` is true into the buffers."""
         if not self._numbers:
             for buffer, value in zip(self.buffers, values, strict=True):
                 buffer[...] = value
@@ -112,17 +113,17 @@ class Together:
             buffer[0] = value
 
     def _lay_side_by_side(self, store: Values) -> None:
-        """Move numbers into one array, unless some lie in such a one with others already."""
+        """Move the numbers into one array, so that one copy writes all; not if some lie in one already."""
         if any(buffer.base is not None for buffer in self.buffers):
             return
-        block = np.concatenate(self.buffers)  # with their values: this may be interrupted
+        block = np.concatenate(self.buffers)  # holds the values: an interrupt below loses none
         buffers = [block[i : i + 1] for i in range(len(block))]
         for slot, buffer in zip(self.leaves.slots, buffers, strict=True):
-            store.moved(slot)  # which forgets the group for now
+            store.moved(slot)  # removes this group from the store; it is entered again below
             store.data[slot] = buffer
         self.buffers, self._side_by_side = buffers, block
         store.together[self._keys[0]] = self
 
     def check(self, store: Values) -> bool:
-        """Whether the invariant holds."""
+        """Return whether the invariant holds."""
         return all(map(is_, self.buffers, [store.data[slot] for slot in self.leaves.slots]))

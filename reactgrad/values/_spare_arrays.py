@@ -1,7 +1,7 @@
-"""Large arrays whose values were let go: the next ones of their shape lie there.
+"""Spare arrays: memory of dropped large values, kept for the next values of their shape.
 
-The system gives large arrays as pages that it clears at the first touch, one by one, and takes them back
-when they are dropped. A run that lets go of values, and a loop whose every step does, would pay for that
+The system gives large arrays as pages, which it clears one by one at the first touch and takes back
+when the array is freed. A run that drops values, or a loop whose every step does, would pay for that
 again and again.
 """
 
@@ -13,22 +13,23 @@ from typing import Any
 from reactgrad.backend import Spec, device_of_kind
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
 
-# What is kept between runs at most.
+# The bytes of spare arrays that are kept between runs at most.
 MOST_BYTES = 1 << 25
 
 Key = tuple[Any, Any]
 
 
 class Spares:
-    """Arrays that hold no value, and that nobody sees; with the scratch of bound runs, see ``_script``.
+    """Arrays without a value that no caller sees, and the scratch of bound runs (see ``memory``).
 
-    While values pass (``begin`` to ``end``) all that are let go are kept, and one that is asked for in vain
-    takes the place of others: held and kept together are never more than was held at once.
+    Between ``begin`` and ``end``, while transient values come and go, all dropped arrays are kept. If
+    none of the wanted shape is there, as many bytes of others are freed, so that values and spares
+    together never take more than values took at once.
 
     Attributes
     ----------
     bytes
-        In all of them.
+        The size of all spare arrays together, scratch included.
     """
 
     __slots__ = ("_arrays", "_footprint", "_met", "_now", "_passing", "_scratch", "bytes")
@@ -36,18 +37,18 @@ class Spares:
     def __init__(self, footprint: Footprint) -> None:
         self._footprint = footprint
         self._arrays: dict[Key, list[Any]] = {}
-        self._met: set[Key] = set()  # shapes that were let go
-        self._now: set[Key] = set()  # those that were since values pass
+        self._met: set[Key] = set()  # shapes of arrays that were dropped
+        self._now: set[Key] = set()  # those dropped since `begin`
         self._passing = False
         self._scratch: dict[Spec, list[Any]] = {}
         self.bytes = 0
 
     def begin(self) -> None:
-        """Values pass from now on."""
+        """Keep all dropped arrays from now on."""
         self._passing = True
 
     def end(self) -> None:
-        """No longer: keep as much as between runs, of shapes that were let go before."""
+        """Free arrays down to what is kept between runs: limited, and of shapes dropped before."""
         self._passing = False
         arrays = [(key, one) for key, some in self._arrays.items() for one in some]
         for key, array in arrays:
@@ -57,10 +58,10 @@ class Spares:
         self._now.clear()
 
     def keep(self, arrays: Sequence[Any]) -> None:
-        """Keep arrays of the host, as far as there is room.
+        """Keep dropped arrays of the host, as far as there is room.
 
-        Between runs only of shapes that were let go before: what is let go once is wanted elsewhere, what
-        is let go again is a loop.
+        Between runs, only shapes that were dropped before are kept: the second drop of a shape shows
+        that it comes from a loop; memory dropped once is wanted elsewhere.
         """
         for array in arrays:
             key, size = (array.shape, array.dtype), array.nbytes
@@ -71,7 +72,7 @@ class Spares:
         (self._now if self._passing else self._met).update([(a.shape, a.dtype) for a in arrays])
 
     def take(self, found: Spec) -> Any:
-        """An array for values of this spec; ``None`` if there is none."""
+        """Return a spare array for values of this spec, ``None`` if there is none."""
         key = found.storage, found.dtype
         if key in self._arrays and found.kind == "cpu":
             array = self._arrays[key][-1]
@@ -91,7 +92,7 @@ class Spares:
             del self._arrays[key]
 
     def clear(self) -> None:
-        """Give all back to the system."""
+        """Give all arrays back to the system."""
         self._arrays.clear()
         self.close_scratch()
         self.bytes = 0
@@ -99,9 +100,9 @@ class Spares:
     # --- scratch ---------------------------------------------------------------------------------
 
     def scratch(self, found: Spec, number: int) -> Any:
-        """The array of this number, for values of this spec, of those that bound runs compute in.
+        """Return the scratch array with this number for values of this spec; make it if needed.
 
-        They are the same for all runs, of which there is one at a time.
+        All bound runs share these arrays: only one of them runs at a time.
         """
         arrays = self._scratch.setdefault(found, [])
         while len(arrays) <= number:
@@ -115,15 +116,15 @@ class Spares:
 
     @property
     def scratches(self) -> dict[Spec, list[Any]]:
-        """All arrays that bound runs compute in; another object when these have become others."""
+        """All scratch arrays. The object is another one after ``close_scratch``, which runs compare."""
         return self._scratch
 
     @property
     def scratch_bytes(self) -> int:
-        """Memory of all of them."""
+        """The size of all scratch arrays together."""
         return sum(found.nbytes * len(arrays) for found, arrays in self._scratch.items())
 
     def close_scratch(self) -> None:
-        """Leave these arrays to who has them; runs that are bound again get others."""
+        """Leave the scratch arrays to their present users; runs that bind again get new ones."""
         self.bytes -= self.scratch_bytes
         self._scratch = {}

@@ -1,4 +1,4 @@
-"""How the values of nodes are computed: the steps that are bound to where these and their operands' lie."""
+"""Steps: the calls that compute values, bound to the memory of their operands and results."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ from reactgrad.values._store import Store
 if TYPE_CHECKING:
     from reactgrad.backend.machine._registers import Registers
 
-# Which operands of a node are Python numbers, and how its kernel takes them.
+# The positions of operands that are Python numbers, each with the form in which its kernel takes it.
 Numbers = tuple[tuple[int, Literal], ...]
 
-# Of so many kinds of nodes that is kept.
+# The number of kinds of nodes for which ``Numbers`` are kept.
 MAX_KINDS = 4096
 
-# What nodes compute that call no Python function of the user's.
+# Kinds of nodes that call no Python function of the user's.
 _OWN = (Op, Leaf, Output)
-# Rough: of a kernel that moves an element, and of one that multiplies two and adds.
+# Rough costs: of an element that a kernel reads or writes, and of a multiplication with its addition.
 _SECONDS_AN_ELEMENT, _SECONDS_A_PRODUCT = 1e-9, 1e-10
 
 
 class Steps(Store):
-    """The values of nodes, and the calls that compute them."""
+    """The values of nodes with the calls that compute them: the top storey of the storage."""
 
     def __init__(self) -> None:
         super().__init__()
         self._numbers: dict[tuple[Op, Spec, tuple[Spec, ...]], Numbers] = {}
-        self.registers: Registers | None = None  # how small kernels in a row run as one, if they do
+        self.registers: Registers | None = None  # the register machine, if `jit` is on
 
     def share_with(self, twin: Steps) -> None:
         super().share_with(twin)
         twin._numbers, twin.registers = self._numbers, self.registers
 
     def lends(self, slot: int) -> bool:
-        """Whether computing this node calls a Python function."""
+        """Return whether computing this node calls a Python function."""
         return not isinstance(self.ops[slot], _OWN)
 
     def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
-        """Steps on large arrays together, and small kernels in a row as one call; see ``Host``."""
+        """Return the steps of a plan, with some of them computed together; see ``Host``."""
         scheduler = self.scheduler
         parents = scheduler.topology.parents
         steps = fuse(
@@ -77,32 +77,35 @@ class Steps(Store):
         return (steps, slots) if self._any_lends(slots) else unrolled(slots, steps)
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
-        """Call these steps in what ``fuse`` has given, if nothing else changes; see ``Host``."""
+        """Exchange steps in a result of ``fuse``. Return whether that was possible; see ``Host``."""
         if not places:
             return True
         if self.registers is not None:
             return False
-        if type(fused) is Unrolled:
+        if type(fused) is Unrolled:  # kernels of several calls stand in the list as these calls
             return replaced(fused.steps, steps, places) and fused.follow(places)
         return replaced(fused, steps, places)
 
     def spoiled(self, slots: Sequence[int]) -> None:
-        """Release what these nodes had, which may be left to callers, or be what was computed ahead."""
+        """Release the former values of these nodes: their steps have begun, and may have spoiled them.
+
+        A caller may hold such memory, or it may hold results that were computed ahead of their turn.
+        """
         version = self.scheduler.version
-        # With a cutoff nothing is done ahead, and the old value is wanted.
+        # A node with a cutoff computes into other memory, and needs its old value to compare.
         self.release([slot for slot in slots if slot not in self.cutoffs and version(slot)])
 
     def give(self, slot: int) -> object:
-        """What the function of this node is called with; see ``Host``."""
+        """Return the arguments for the function of this node; see ``Host``."""
         return [self.hand_out(parent) for parent in self.scheduler.operands(slot)]
 
     def costs(self, slots: Sequence[int]) -> list[float | None] | None:
-        """Seconds that kernels may take; ``None`` for Python functions."""
+        """Return estimated seconds for each kernel; ``None`` for a Python function."""
         return [None if self.lends(slot) else self._cost(slot) for slot in slots]
 
     def _cost(self, slot: int) -> float:
         parents, found = self.scheduler.topology.parents[slot], self.specs[slot]
-        if slot in self._view_of or not parents:  # without any it is pinned
+        if slot in self._view_of or not parents:  # a node without parents is pinned
             return 0.0
         if self.ops[slot].name == "matmul" and found is not None:
             first = self.specs[parents[0]]
@@ -112,7 +115,7 @@ class Steps(Store):
         return moved * _SECONDS_AN_ELEMENT
 
     def bind(self, slot: int) -> Step | None:
-        """A call that computes the value of `slot`; ``None`` where a view does it."""
+        """Return a call that computes the node's value; ``None`` for a view, which needs none."""
         if self.policy is not None:
             self.policy.bind(slot)
         step = self._steps[slot]
@@ -122,8 +125,8 @@ class Steps(Store):
         return step
 
     def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
-        """As ``bind``, of each of these nodes, and whether one of them calls a Python function."""
-        if self.policy is not None:  # what goes is decided between any two of them
+        """Return ``bind`` of each of these nodes, and whether one of them calls a Python function."""
+        if self.policy is not None:  # it may release values between any two nodes
             return [self.bind(slot) for slot in slots], any(map(self.lends, slots))
         self._bind(slots)
         return list(map(self._steps.__getitem__, slots)), self._any_lends(slots)
@@ -133,12 +136,16 @@ class Steps(Store):
         return not all(issubclass(kind, _OWN) for kind in kinds)
 
     def _bind(self, slots: Sequence[int]) -> None:
-        """Bind those of these nodes that are not, parents first, each to where its parents' values lie then."""
+        """Bind those of these nodes that are not bound.
+
+        Parents must come first: a node is bound to the memory that its parents have by then.
+        """
         ops, specs, data, attrs = self.ops, self.specs, self.data, self.attrs
         steps, parents, cutoffs = self._steps, self.scheduler.topology.parents, self.cutoffs
+        # Local names and one look-up for each op and device: this loop binds whole plans.
         binders: dict[tuple[Op, str], Binder] = {}
         for slot in slots:
-            step = steps[slot]  # now: the storage of a parent may have moved
+            step = steps[slot]  # read now: binding a parent may have moved it and unbound this node
             if step is not NEW and step is not UNBOUND:
                 continue
             op, found = ops[slot], specs[slot]
@@ -153,7 +160,8 @@ class Steps(Store):
                 out = self._new_buffer(slot, found, new=step is NEW)
             sources = parents[slot]
             inputs: list[Any] = []
-            as_stored = op.elementwise and type(out) is np.ndarray  # as most kernels take all
+            # Arrays that lie in their own shape need no reshaping; most kernels take them as they are.
+            as_stored = op.elementwise and type(out) is np.ndarray
             for parent in sources:
                 one = data[parent]
                 if type(one) is not np.ndarray:
@@ -170,7 +178,7 @@ class Steps(Store):
                 )
 
     def _bind_apart(self, slot: int, op: Any, found: Spec | None) -> Step:
-        """The step of a node that calls a function, has a cutoff, or of which not all is known."""
+        """Return the step of a node with a function, a cutoff, or a spec that is not known."""
         if found is None or isinstance(op, Leaf):
             return self._bind_unknown(slot, op)
         if slot in self.cutoffs:
@@ -181,7 +189,7 @@ class Steps(Store):
         return self._bind_declared(slot, op, found, out)
 
     def _bind_unknown(self, slot: int, op: Any) -> Step:
-        """The step of a node of which nothing is known before it has run."""
+        """Return the step of a node whose spec is known only once it has run."""
         cutoff = self.cutoffs.get(slot)
         step = self._bind_direct(slot, op, cutoff)
         if step is not None:
@@ -194,7 +202,7 @@ class Steps(Store):
         return step if cutoff is None else self._guarded(slot, step, cutoff)
 
     def _take_output(self, slot: int, index: int) -> Step:
-        """The step of one output of a function that has several."""
+        """Return the step of one output of a function that has several."""
         data, (function,) = self.data, self.scheduler.operands(slot)
 
         def take() -> None:
@@ -203,14 +211,17 @@ class Steps(Store):
         return take
 
     def _bind_guarded(self, slot: int, op: Any, found: Spec) -> Step:
-        """The step of a node with a cutoff: the old value stays in its buffer until both were seen."""
+        """Return the step of a node with a cutoff.
+
+        It computes into other memory, so that the old value is still there for the comparison.
+        """
         scratch = device_of_kind(found.kind).empty(found.storage, found.dtype)
         bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
         step = bind(slot, op, found, scratch)
         return partial(self._keep_or_assign, slot, self.cutoffs[slot], step, scratch)
 
     def bind_at(self, slot: int, out: Any, operands: Mapping[int, Any]) -> Step:
-        """As ``bind``, of an array op whose operands or result lie elsewhere than in the table."""
+        """Return the step of an array op with operands or a result outside of the table of values."""
         found, data = self.specs[slot], self.data
         assert found is not None
         if out is None:
@@ -218,6 +229,7 @@ class Steps(Store):
             if out is MISSING:
                 out = self._new_buffer(slot, found, new=self._steps[slot] is NEW)
         present = [(one, data[one]) for one in operands]
+        # Binding reads the table, so the arrays stand there for a moment, and go even after an error.
         try:
             for one, array in operands.items():
                 data[one] = array
@@ -227,11 +239,11 @@ class Steps(Store):
                 data[one] = value
 
     def _other_buffer(self, slot: int, found: Spec) -> None:
-        """Give a node another buffer while it runs."""
+        """Give a node another buffer in the middle of its step."""
         self._new_buffer(slot, found, new=False, running=True)
 
     def _new_buffer(self, slot: int, found: Spec, *, new: bool, running: bool = False) -> Any:
-        """Memory for the value of a node; `new`: no step knows where that lay before."""
+        """Return new memory for the value of a node; ``new``: no step is bound to former memory."""
         if self.policy is not None:
             self.policy.allocate(slot, found.nbytes, running=running)
         buffer = self.data[slot] = self._new_memory(found)
@@ -242,16 +254,16 @@ class Steps(Store):
         return buffer
 
     def _bind_view(self, slot: int) -> bool:
-        """Let the value of `slot` be a view of its parent's, if its layout allows one."""
+        """Make the node's value a view of its parent's value, if the layout allows. Return whether."""
         buffer = self.data[self.scheduler.topology.parents[slot][0]]
-        if self._view_of.get(slot, MISSING) is buffer:
+        if self._view_of.get(slot, MISSING) is buffer:  # the present view shows this buffer already
             return True
         if self.policy is not None:
             self.policy.stored(slot)
         view = self.view_in(slot, buffer)
         if view is None:
             if self._view_of.pop(slot, None) is not None:
-                self.data[slot] = MISSING  # what it has shown is not its memory
+                self.data[slot] = MISSING  # a former view: its memory belongs to the parent
             return False
         self._view_of[slot] = buffer
         self.data[slot] = view
@@ -260,7 +272,10 @@ class Steps(Store):
         return True
 
     def _bind_direct(self, slot: int, op: Any, cutoff: Cutoff | None) -> Step | None:
-        """The step of a Python function all of whose operands are what callers see anyway."""
+        """Return a short step for a Python function all of whose operands are handed out as they lie.
+
+        Return ``None`` if an operand is an array in a buffer, or the function needs more than a call.
+        """
         if isinstance(op, _OWN) or op.layout is not None or op.outputs is not None:
             return None
         if cutoff is not None and cutoff is not equal:
@@ -274,7 +289,7 @@ class Steps(Store):
         return direct_step(op, data, slot, parents, MISSING, handed)
 
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
-        """A Python function that declared its result, which then lies in a buffer."""
+        """Return the step of a Python function with a declared result, which lies in a buffer."""
 
         def step() -> None:
             device_of_kind(found.kind).assign(
@@ -302,8 +317,8 @@ class Steps(Store):
         out: Any,
         attrs: Attrs,
     ) -> Step:
-        """The step of a kernel of which some operands may be numbers, or not stored in their shape."""
-        # Known, else this node's would not be, either.
+        """Return the step of a kernel; operands may be numbers, or stored in another shape."""
+        # The specs of all parents are known: else the spec of this node would not be.
         specs: Any = tuple(map(self.specs.__getitem__, parents))
         if not op.elementwise:
             inputs, out = list(map(shaped, inputs, specs)), shaped(out, found)
@@ -329,13 +344,13 @@ class Steps(Store):
         out: Any,
         attrs: Attrs,
     ) -> object:
-        """Bind and call a kernel some of whose inputs may hold another Python number at every run."""
+        """Bind and call a kernel at every run, since some inputs may hold another number each time."""
         for i, parent, literal in changing:
             inputs[i] = self._literal(op, parent, literal)
         return binder(inputs, out, attrs)()
 
     def _find_numbers(self, op: Op, found: Spec, specs: tuple[Spec, ...]) -> Numbers:
-        """Which operands of a node with these specs are Python numbers, kept for others like it."""
+        """Return the operands that are Python numbers, for nodes with these specs; remember them."""
         places = [i for i, one in enumerate(specs) if one.weak is not None]
         dtypes = self._loop(op, specs, found) if places else ()
         numbers = tuple([(i, Literal(dtypes[i], op.elementwise, found.kind)) for i in places])
@@ -348,7 +363,7 @@ class Steps(Store):
         return op.loop_dtypes(specs) if op.loop_dtypes else (found.dtype,) * len(specs)
 
     def _literal(self, op: Op, slot: int, key: Literal) -> Any:
-        """A Python number as an array of the dtype in which the kernel computes."""
+        """Return a Python number as an array of the dtype in which the kernel computes."""
         known = self._literals.get(slot)
         if known is None:
             known = self._literals[slot] = {}
@@ -364,10 +379,10 @@ class Steps(Store):
     def _is_const(self, slot: int) -> bool:
         return self.ops[slot] is CONST
 
-    # --- values whose spec is known only when they are there ------------------------------------
+    # --- values whose spec is known only once they are computed ---------------------------------
 
     def _assign(self, slot: int, compute: Callable[[], Any]) -> Step:
-        """A step for a value that is a new object at every run."""
+        """Return a step for a value that is a new object at every run."""
         data = self.data
 
         def step() -> None:
@@ -376,14 +391,14 @@ class Steps(Store):
         return step
 
     def _guarded(self, slot: int, step: Step, cutoff: Cutoff) -> Step:
-        """Such a step, less what a cutoff calls unchanged: then the old value comes back."""
+        """Return such a step for a node with a cutoff: the old value is put back if it is unchanged."""
         data = self.data
 
         def compare() -> object:
             old = data[slot]
             step()
             if old is not MISSING:
-                new, data[slot] = data[slot], old  # which stays if the cutoff raises
+                new, data[slot] = data[slot], old  # the old value stays if the cutoff raises
                 if unchanged(cutoff, old, new):
                     return UNCHANGED
                 data[slot] = new
@@ -400,7 +415,7 @@ class Steps(Store):
         if buffer is not MISSING:
             if cutoff is equal or type(cutoff) is Tolerance:
                 old, new = _plain(buffer, found), _plain(scratch, found)
-            else:  # a function of the user's may keep what it is given
+            else:  # a user's cutoff may keep what it is given, so it gets no buffer
                 old, new = self.hand_out(slot), _plain(own_copy(found, scratch), found)
             if unchanged(cutoff, old, new):
                 return UNCHANGED
@@ -411,7 +426,7 @@ class Steps(Store):
         return None
 
     def _compute_unknown(self, slot: int) -> Any:
-        """The value of an array op on operands whose specs show only now."""
+        """Return the value of an array op whose operands' specs are known only now."""
         op: Op = self.ops[slot]
         attrs = self.attrs[slot]
         specs: list[Spec] = []
@@ -444,19 +459,19 @@ class Steps(Store):
         return _finished(out, result)
 
     def _call(self, slot: int) -> Any:
-        """The result of a Python function."""
+        """Return the result of a Python function."""
         hand_out = self.hand_out
         arguments = [hand_out(parent) for parent in self.scheduler.operands(slot)]
         return self.ops[slot].call(arguments)
 
 
 def _elements(found: Spec | None) -> int:
-    """Of a value, as far as its shape is known."""
+    """Return the number of elements of a value, as far as its shape is known."""
     return 0 if found is None else math.prod([n or 0 for n in found.shape])
 
 
 def _plain(buffer: Any, found: Spec) -> Any:
-    """A buffer as cutoff rules see it."""
+    """Return a buffer in the form that cutoff rules get: read-only, in the value's shape."""
     if found.kind != "cpu":
         return device_of_kind(found.kind).hand_out(shaped(buffer, found))[0]
     if found.shape:
@@ -476,11 +491,11 @@ def _finished(out: Any, found: Spec) -> Any:
 
 
 class NumberError(ReactgradError, OverflowError):
-    """A Python number that does not fit the dtype of the array beside it."""
+    """A Python number does not fit the dtype of the array beside it."""
 
 
 def _as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
-    """A Python number in the dtype in which a kernel computes."""
+    """Return a Python number in the dtype in which a kernel computes."""
     try:
         array = np.array([number] if op.elementwise else number, dtype)
     except OverflowError as error:
@@ -498,7 +513,7 @@ def _overflow(number: Any, dtype: Any) -> NumberError:
 
 
 def declared(found: Spec, value: Any, who: str) -> Any:
-    """`value` checked against the spec that its function declared."""
+    """Return ``value`` as an array. Raise ``ShapeError`` unless it fits the declared spec."""
     seen, array = read_value(value, who)
     fits = seen is not None and seen.shape == found.shape
     if not fits or (seen.weak is None and seen.dtype != found.dtype):  # type: ignore[union-attr]

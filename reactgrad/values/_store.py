@@ -1,12 +1,12 @@
-"""The values of the nodes of one graph: where they lie, and who else sees them.
+"""The values of one graph: sharing with forks, release, and transient values.
 
 A value of known spec lies in a *buffer* that belongs to its node and is written in place at every
-run; views lie in their parent's. Values whose spec is only known when they are there (results of
-Python functions and what is built on them) are new objects at every run.
+run. A view lies in the buffer of its parent. A value whose spec is known only once it is computed
+(a result of a Python function, and what is built on it) is a new object at every run.
 
-Callers never see a buffer that may change (rule E8): small values are handed out as copies, large
-ones as read-only views, and a buffer that such a view still shows is left to the caller and
-replaced before the next write.
+Callers never see a buffer that may change (rule E8). Small values are handed out as copies, large
+ones as read-only views. While a caller holds such a view, its buffer is not written again: it is left
+to the caller, and the node gets another one.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ class Store(LeafWrites):
     Attributes
     ----------
     ops, attrs, specs
-        What each node computes, and what is known of the result; the op of a leaf is ``None``,
-        that of a Python function a ``Lifted``. A spec of ``None``: known when computed.
+        The definition of each node, and the spec of its value. The op of a Python function is a
+        ``Lifted``. A spec of ``None`` is known only once the value is computed.
     data
-        Buffers (at least one-dimensional), or any objects where the spec is ``None`` or weak.
+        Buffers (at least one-dimensional); any objects for a spec that is ``None`` or weak.
     """
 
     def share_with(self, twin: Store) -> None:
-        """Give a fork the same values; whoever writes first moves to memory of its own."""
-        if self._own is None:  # steps write into a column that is frozen from now on
+        """Share all values with a fork. The graph that writes a value first moves it to other memory."""
+        if self._own is None:  # bound steps write into `data` directly, which is frozen from now on
             self.scheduler.plans.unbind()
             self._steps = Blank(len(self.data), NEW)
         self.ops, twin.ops = share(self.ops)
         self.attrs, twin.attrs = share(self.attrs)
         self.specs, twin.specs = share(self.specs)
         self.data, twin.data = share(self.data)
+        # Neither side owns memory now: the first write of a value moves it, and then it is owned.
         self._own, twin._own = set(), set()
         twin._steps = Blank(len(self.data), NEW)
         twin.cutoffs = self.cutoffs.copy()
@@ -62,11 +63,11 @@ class Store(LeafWrites):
         twin.away.update(self.away)
 
     def recomputable(self, slot: int) -> bool:
-        """Whether the value of a clean node would come back the same if it was released."""
+        """Return whether the value of a clean node would come back the same after a release."""
         scheduler, former = self.scheduler, self.former_cutoffs.get(slot)
         return (
             not scheduler.leaf[slot]
-            # Else it is pinned, or asks the world outside.
+            # Without parents it is pinned, or its function reads something outside of the graph.
             and bool(scheduler.topology.parents[slot])
             # A cutoff compares with the old value, however stale it is, and may have kept it.
             and slot not in self.cutoffs
@@ -74,7 +75,7 @@ class Store(LeafWrites):
         )
 
     def forget(self, slot: int) -> None:
-        """Forget a value that will be there again; callers who hold it are handed it again."""
+        """Drop a value that will be there again; callers who hold it will be handed it again."""
         handed = self.handed.get(slot)
         if handed is None and self.specs[slot] is None:
             handed = self.data[slot]
@@ -86,17 +87,18 @@ class Store(LeafWrites):
         self.moved(slot)
 
     def release(self, slots: Sequence[int]) -> None:
-        """Forget the values of computed nodes, which are computed again when they are needed."""
+        """Drop the values of computed nodes, which are computed again when needed."""
         try:
             for slot in slots:
                 self.forget(slot)
             self._drop(slots)
-        except BaseException:  # an interrupt: what has begun to go goes
+        except BaseException:  # an interrupt: whatever was dropped in part is dropped as a whole
             gone = [slot for slot in slots if self.data[slot] is MISSING]
             for slot in gone:
                 self.discard(slot)
                 self.moved(slot)
             self._drop(gone)
+            # Marks may be wrong after an interrupt: versions decide.
             self.scheduler.staleness.doubt_all(())
             raise
         if self.policy is not None:
@@ -106,16 +108,17 @@ class Store(LeafWrites):
         self.scheduler.drop([slot for slot in slots if not self._lies_away(slot)])
 
     def _lies_away(self, slot: int) -> bool:
-        """Whether the present value comes back from somewhere else, and need not be computed again."""
+        """Return whether the present value was packed, so that it need not be computed again."""
         away = self.away.get(slot)
         return away is not None and away.version == self.scheduler.version(slot)
 
     def reclaim(self, slots: Sequence[int]) -> None:
-        """Release the values of computed nodes, and use their memory for others where nobody sees it."""
-        if self.policy is not None:  # what holds no value must not take room from those that do
+        """Drop the values of computed nodes, and keep their memory for others if no caller sees it."""
+        if self.policy is not None:  # spare arrays would take room from values
             self.release(slots)
             return
         going = frozenset(slots)
+        # Before the release, which forgets leases and views.
         alone = [self.data[slot] for slot in slots if self._unseen(slot, going)]
         self.release(slots)
         self.spares.keep(alone)
@@ -125,18 +128,18 @@ class Store(LeafWrites):
         for slot in slots:
             former = self.transient.get(slot)
             if former is not None and former is not how and slot in self.away:
-                former.bring_back(self, slot)  # nobody else knows where it has put the value
+                former.bring_back(self, slot)  # only `former` knows how to unpack the value
                 del self.away[slot]
             self.transient[slot] = how
             if self.data[slot] is not MISSING:
                 self.lying.add(slot)
-        self.scheduler.renew()  # a plan that was found before knows nothing of it
+        self.scheduler.renew()  # plans found before do not drop these values
 
     @contextmanager
     def letting_pass(self, slots: Collection[int], how: Transient) -> Iterator[None]:
-        """Keep the values of these nodes, which are not transient else, as ``let_pass`` does for a block.
+        """Do for a block what ``let_pass`` does; these nodes must not be transient before.
 
-        What runs in it follows plans of its own.
+        Runs in the block have plans of their own.
         """
         data, lying = self.data, self.lying
         self.transient.update(dict.fromkeys(slots, how))
@@ -152,7 +155,7 @@ class Store(LeafWrites):
                 self.transient.pop(slot, None)
 
     def restore(self, slot: int, value: Any) -> None:
-        """Give a clean node its value back, as a copy of `value`, which fits its spec."""
+        """Give a clean node its value back, as a copy of ``value``, which fits its spec."""
         found = self.specs[slot]
         self.data[slot] = frozen_copy(value) if found is None else own_copy(found, value)
         self.footprint.add(self.data[slot])
@@ -160,7 +163,10 @@ class Store(LeafWrites):
 
     @contextmanager
     def aside(self, slot: int) -> Iterator[None]:
-        """Call code of the user for a node: it must not change the graph, nor depends it on what it reads."""
+        """Return a block for user code that runs for a node.
+
+        The code must not change the graph, and the node does not depend on what it reads.
+        """
         scheduler = self.scheduler
         scheduler.computing.append(slot)
         try:
@@ -171,7 +177,7 @@ class Store(LeafWrites):
             scheduler.inner.pop(slot, None)
 
     def check(self) -> None:
-        """Raise ``InvariantError`` if a clean node has neither a value nor is known to be released."""
+        """Raise ``InvariantError`` if a clean node has no value and is not known to be released."""
         scheduler = self.scheduler
         if not all(together.check(self) for together in self.together.values()):
             raise InvariantError(
@@ -192,7 +198,7 @@ class Store(LeafWrites):
             self.policy.check()
 
     def close(self) -> None:
-        """Let go of everything that refers back here, when the graph goes."""
+        """Drop all references back to this object, so that it is freed with the graph."""
         self._steps = []
         if self.policy is not None:
             self.policy.close()

@@ -1,4 +1,4 @@
-"""Nodes whose values stay only as long as a run reads them, and where the values go meanwhile."""
+"""The interface to transient values, which stay only while a run reads them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 
 
 class Transient(ABC):
-    """How the values of some nodes go, and how they come back.
+    """The way in which values of some nodes are dropped and come back.
 
     Attributes
     ----------
     recomputed : bool
-        Whether they come back by running the nodes again (rule E17), for which the values that they
-        are computed from are needed.
+        True if values come back by running their nodes again (rule E17), which needs their operands.
     lasting : bool
-        Whether values stay until all of the run has read them; else only until nodes of their own order
-        have, and come back for gradients.
+        True if values stay until all nodes of the run have read them. False if they stay only until
+        nodes of their own order have, and come back for gradients.
     """
 
     recomputed: bool
@@ -24,16 +23,16 @@ class Transient(ABC):
 
     @abstractmethod
     def let_go(self, host: Any, slot: int) -> bool:
-        """Release the value of a clean node, which no run needs now; ``False`` if it must stay."""
+        """Drop the value of a clean node that no run needs now. Return ``False`` if it must stay."""
 
     @abstractmethod
     def bring_back(self, host: Any, slot: int) -> None:
-        """Give a clean node its value back, if it was not released to be computed again."""
+        """Give a clean node its value back, unless it must be computed again."""
 
     def put_away(self, host: Any, slot: int, array: Any, version: int) -> None:
-        """Keep an array of its own, the value of a node at a version, somewhere else."""
-        raise NotImplementedError  # of nodes that are computed again
+        """Store an array, owned by the callee, as the node's value at this version."""
+        raise NotImplementedError  # not for nodes that are computed again
 
     def fetch(self, host: Any, slot: int) -> Any:
-        """What was put away of a node, as it comes back."""
+        """Return the value that ``put_away`` has stored for a node."""
         raise NotImplementedError

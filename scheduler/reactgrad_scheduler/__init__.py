@@ -1,4 +1,4 @@
-"""The scheduler of reactgrad: what to run and when, for any kind of value.
+"""The scheduler of reactgrad: it decides what to run and when, for any kind of value.
 
 Map, from the bottom up:
 
@@ -6,30 +6,30 @@ Map, from the bottom up:
 - ``overlay``       columns of tables that forks share
 - ``topology``      nodes and edges in flat tables; ``hubs``: nodes with many consumers
 - ``order``         topological ranks under edits; cycles
-- ``run``           the record of what one read did
+- ``run``           the record of one read
 - ``plan``          plans of bound steps; ``hot``: plans that run often; ``latest``, ``plan_cache``: how plans
                     are found again
 - ``versions``      value versions, parent versions, the journal
-- ``staleness``     marks: what a change may have made stale
-- ``failure``       errors of nodes, kept without frames
+- ``staleness``     marks: nodes that a change may have made stale
+- ``failure``       errors of nodes, stored without frames
 - ``host``          the interface of the owner of the values
 - ``lock``          one thread at a time, and the threads that it waits for
 - ``collector``     Python's cyclic collector, paused
-- ``edit``          transactions, and edits that are taken back
+- ``edit``          transactions, and edits that can be taken back
 - ``tables``        all tables of one graph
 - ``standing``      whether a node is clean, stale or failed, by the versions of its parents
 - ``reads``         edges found while nodes run
 - ``changes``       changes of leaves and edges
 - ``executors``     how a plan is run: one node after the other, or in several threads
-- ``runs``          runs of a plan, and what they leave in the tables
-- ``finding``       which nodes a read has to run, found or known
+- ``runs``          runs of a plan, and the tables after them
+- ``finding``       the nodes that a read has to run, found or remembered
 - ``reads_inside``  reads made by nodes that are being computed
-- ``scheduler``     the class of all of it
-- ``watch``         listeners, free while there are none
+- ``scheduler``     the class that joins all of it
+- ``watch``         listeners, at no cost while there are none
 - ``invariants``    a check of all tables against each other
 
-``tables`` to ``scheduler`` are one class each, which inherits from the one before: one object, whose methods
-stand in the file of their subject.
+``tables`` to ``scheduler`` hold one class each, which inherits from the one before. Together they are one
+object, with its methods in the file of their subject.
 """
 
 from reactgrad_scheduler.collector import CollectorPause as CollectorPause

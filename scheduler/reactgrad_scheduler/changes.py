@@ -1,31 +1,27 @@
-"""Changes of leaves and of edges: what becomes stale, what is refused, what is taken back."""
+"""Changes of leaves and edges: nodes become stale, cycles are refused, edits are taken back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler import order
 from reactgrad_scheduler.edit import Former, Link, Noted
 from reactgrad_scheduler.errors import CycleError
 from reactgrad_scheduler.failure import StoredError
+from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves
 
-if TYPE_CHECKING:
-    pass
-from reactgrad_scheduler.reads import Reads
-
 
 class Changes(Reads):
-    """Changes of leaves and of edges, and how they are taken back."""
+    """The storey of the scheduler that changes leaves and edges, and takes such changes back."""
 
     def changed(self, leaf: int) -> None:
-        """The value of this leaf was replaced."""
+        """Note that the value of this leaf was replaced."""
         journal, staleness = self.versions.journal, self.staleness
-        staleness.pending[leaf] = None  # first: whatever interrupts this, no version moves unseen
+        staleness.pending[leaf] = None  # first: after an interrupt, no version moves unseen
         self._journaled[leaf] = 1
         journal.append(leaf)
         if staleness.mark[leaf]:
@@ -34,7 +30,7 @@ class Changes(Reads):
             self.versions.settle()
 
     def changed_together(self, leaves: tuple[int, ...]) -> None:
-        """The values of these leaves were replaced."""
+        """Note that the values of these leaves were replaced."""
         journal, staleness = self.versions.journal, self.staleness
         for leaf in leaves:
             staleness.pending[leaf] = None
@@ -46,12 +42,12 @@ class Changes(Reads):
             self.versions.settle()
 
     def _valued(self, leaf: int) -> None:
-        """A leaf has a value that had none."""
+        """Note that a leaf without a value has one now."""
         self.staleness.put(leaf, CLEAN)
         self.forget_failure(leaf)
 
     def changed_again(self, leaves: Leaves) -> None:
-        """As ``changed``, of leaves with values of which it was told before, all of them alive."""
+        """Do what ``changed`` does for leaves that all live and had values before."""
         journal = self.versions.journal
         self.staleness.pending.update(leaves.slots)
         journal.append(leaves)
@@ -59,23 +55,23 @@ class Changes(Reads):
             self.versions.settle()
 
     def touched(self, leaf: int) -> None:
-        """Someone says that the value of this leaf changed."""
+        """Note that the user declares the value of this leaf changed."""
         self.changed(leaf)
 
     def invalidate(self, slot: int) -> None:
-        """Make a computed node run again at its next read, whatever its parents' versions say."""
+        """Make a computed node run at its next read, whatever the versions of its parents are."""
         self.attend()
         self._force((slot,))
 
     def unset(self, leaf: int) -> None:
-        """A leaf lost its value: a change like any other, and reads that need it raise."""
+        """Note that a leaf lost its value: a change like any other; reads that need it will raise."""
         self.changed(leaf)
         self.attend()
         self.staleness.put(leaf, STALE)
         self.staleness.renew()
 
     def reparent(self, slot: int, operands: tuple[int, ...]) -> None:
-        """Replace the operands of a computed node; it becomes stale.
+        """Replace the operands of a computed node, which becomes stale.
 
         Raises
         ------
@@ -88,30 +84,30 @@ class Changes(Reads):
         self.commit(former)
 
     def link(self, slot: int) -> Link:
-        """What `slot` is computed from."""
+        """Return the present parents of ``slot``."""
         return Link(self.topology.parents[slot], self.dynamic.get(slot))
 
     def rewired(self, slot: int, operands: tuple[int, ...]) -> Link:
-        """What `slot` is computed from if these are its operands; it keeps what it has read."""
+        """Return the parents that ``slot`` would have with these operands; it keeps its reads."""
         return self.link(slot).rewired(operands) if slot in self.dynamic else Link(operands)
 
     def relink(
         self, links: Mapping[int, Link], former: Former, *, reads_yield: bool = False
     ) -> None:
-        """Let nodes be computed from others, all of them or none.
+        """Give nodes other parents, all of them or none.
 
-        Before anything is read follow either ``outdate`` and ``commit``, or ``salted``, or ``restore``, which
-        may be called wherever this was interrupted. Nodes that lose their last consumer stay until then, if
-        the caller holds them.
+        Before the next read the caller must call ``outdate`` and ``commit``, or ``salted``, or
+        ``restore``, which works wherever this was interrupted. Nodes that lose their last consumer stay
+        until then if the caller holds them.
 
         Parameters
         ----------
         links
             Computed nodes with their new parents.
         former
-            Takes in how they were; an empty one.
+            An empty one; the former state is noted in it.
         reads_yield
-            Whether reads that stand in the way, which nodes made while they ran, are forgotten.
+            True to drop reads that nodes made while they ran, if these would close a cycle.
 
         Raises
         ------
@@ -141,7 +137,7 @@ class Changes(Reads):
                 dynamic.pop(slot, None)
 
     def _refused_edge(self, path: Sequence[int], reader: int | None) -> CycleError:
-        """The error for a cycle; `reader`: a node on it that depends on the one before by what it read."""
+        """Return the error for a cycle; ``reader``: a node that depends on the one before by a read."""
         error = self.cycle_error(path)
         if reader is not None and self._mark[reader] in UNSETTLED:
             name = self.host.name(reader)
@@ -152,7 +148,7 @@ class Changes(Reads):
         return error
 
     def outdate(self, former: Former) -> None:
-        """Nodes that ``relink`` has changed become stale, and plans are found anew."""
+        """Make nodes that ``relink`` has changed stale, and forget all plans."""
         former.outdated = True
         for slot in former.rows:
             self.versions.record[slot] = None
@@ -160,23 +156,23 @@ class Changes(Reads):
         self.plans.clear()
 
     def _reader(self, path: Sequence[int], links: Mapping[int, Link]) -> int | None:
-        """A node on a path that has the one before only because it read it."""
+        """Return a node on a path that depends on the one before only by a read, ``None`` if none does."""
         for parent, slot in pairwise(path):
             if parent not in (links.get(slot) or self.link(slot)).operands:
                 return slot
         return None
 
     def commit(self, former: Former, kind: str | None = "edit") -> None:
-        """What ``relink`` has changed stays; `kind` says to listeners what it was."""
+        """Keep the changes of ``relink``; ``kind`` is their kind for listeners."""
         parents = self.topology.parents
         left = [p for slot, old in former.parents.items() for p in old if p not in parents[slot]]
         if left:
             self.release(left)
 
     def restore(self, former: Former) -> None:
-        """Take ``relink`` back; what was not read since is as it was, and was never stale.
+        """Undo ``relink``. Nodes that were not read since are as they were, as if never stale.
 
-        Before ``outdate`` also marks and plans are.
+        Before ``outdate``, marks and plans are as they were, too.
         """
         self.attend()
         versions, leaf = self.versions, self.leaf
@@ -207,9 +203,9 @@ class Changes(Reads):
         self.plans.clear()
 
     def given(self, slot: int) -> None:
-        """The value of a computed node, which has no parents any more, is given from now on.
+        """Note that a computed node, which has no parents any more, has a given value from now on.
 
-        It is clean; ``changed`` follows.
+        It becomes clean; the caller calls ``changed`` next.
         """
         self.versions.record[slot] = ()
         self.versions.forced.discard(slot)
@@ -218,16 +214,16 @@ class Changes(Reads):
 
     @contextmanager
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
-        """Hold the lock for the block; if it raises, give back what was noted in it."""
+        """Hold the lock for the block. If it raises, give back all that was noted in it."""
         with self.lock:
             self.check_idle()
             with self.notes.transaction(give_back):
                 yield
 
     def cutoff_changed(self, slot: int, cuts: bool) -> None:
-        """A recomputed `slot` may be called unchanged from now on, or may not any more.
+        """Note that ``slot`` has a cutoff from now on (``cuts``), or has none any more.
 
-        If it is stale, what is below it is not certain any more to run, or certain again.
+        If it is stale, nodes below it run no longer for certain, or do so again.
         """
         self.attend()
         self.plans.clear()
@@ -245,7 +241,7 @@ class Changes(Reads):
         staleness.renew()
 
     def _doubt(self, slots: Iterable[int]) -> None:
-        """Let versions decide on computed nodes, unless an operand makes sure that they run."""
+        """Mark computed nodes ``MAYBE``, or ``STALE`` if an operand makes them run for certain."""
         mark, cutoffs = self.staleness.mark, self.staleness.cutoffs
         for slot in self.topology.sort(slots):
             operands = self.operands(slot)

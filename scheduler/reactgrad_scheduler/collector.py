@@ -1,4 +1,4 @@
-"""The cyclic garbage collector, paused where very many objects are made that all stay."""
+"""Python's cyclic garbage collector, paused while very many objects are made that all stay."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import gc
 
 
 class CollectorPause:
-    """A block in which the cyclic collector waits.
+    """A block in which the cyclic collector does not run.
 
-    Where 100,000s of objects are made, it would take half of the time to find that none is garbage.
+    While hundreds of thousands of objects are made, it would take half of the time to find no garbage.
     """
 
     __slots__ = ("_collecting",)

@@ -1,8 +1,8 @@
-"""All or nothing: what open transactions have changed, and edits that can be taken back exactly.
+"""Transactions, and edits that can be taken back exactly.
 
-A failed *edit* never was: ``Former`` has the rows of its nodes, and they are put back as they were.
-A failed *transaction* was: others may have been computed from what it changed. Taking it back is a
-change like any other, so that versions only grow (rule E7); ``Notes`` says what to change back.
+A failed *edit* leaves no trace: ``Former`` has the rows of its nodes, and they are put back as they were.
+A failed *transaction* has happened: nodes may have been computed from its changes. Taking it back is a
+change like any other, so that versions only grow (rule E7). ``Notes`` has the former states.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from reactgrad_scheduler import order
 from reactgrad_scheduler.errors import BlockError
 
-# What was noted: by key, the state that the transaction found.
+# By key: the state that the transaction found.
 Noted = dict[Hashable, object]
 
 
 class Notes:
-    """What the open transactions have changed, as they found it; innermost last.
+    """The former states of all that the open transactions have changed; the innermost is last.
 
     Each thing is noted once in a transaction, before its first change there.
 
@@ -28,7 +28,7 @@ class Notes:
     open : list
         The notes of each open transaction.
     giving_back : bool
-        Whether what happens now gives back what a transaction that failed has changed.
+        True while the changes of a failed transaction are taken back.
     """
 
     __slots__ = ("_void", "giving_back", "open")
@@ -36,24 +36,25 @@ class Notes:
     def __init__(self) -> None:
         self.open: list[Noted] = []
         self.giving_back = False
-        self._void: tuple[Noted, ...] = ()  # of those that are open, around which one has ended
+        # Open transactions that must fail at their end: one around them has ended before.
+        self._void: tuple[Noted, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether a transaction is open."""
+        """Return whether a transaction is open."""
         return bool(self.open)
 
     def wants(self, key: Hashable) -> bool:
-        """Whether a transaction is open that has not noted this yet."""
+        """Return whether a transaction is open that has not noted this yet."""
         return bool(self.open) and not self.giving_back and key not in self.open[-1]
 
     def note(self, key: Hashable, before: object) -> None:
-        """Remember how something was that is about to change for the first time."""
+        """Note the former state of a thing that is about to change, if it is the first change."""
         if self.wants(key):
             self.open[-1][key] = before
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """Note nothing in a block: for what belongs to nodes that were just made."""
+        """Note nothing in a block: for changes of nodes that were just made."""
         former, self.open = self.open, []
         try:
             yield
@@ -62,14 +63,14 @@ class Notes:
 
     @contextmanager
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
-        """Keep what the block does if it ends normally; else give back what was noted in it.
+        """Keep the changes of the block if it ends normally, else take back all that was noted in it.
 
-        A transaction inside another one hands its notes to the outer one when it ends.
+        A transaction inside of another one hands its notes to the outer one when it ends.
 
         Raises
         ------
         BlockError
-            At the end, if they end out of order; then neither keeps what it did.
+            At the end, if transactions end out of order; none of them keeps its changes then.
         """
         noted: Noted = {}
         try:
@@ -81,7 +82,7 @@ class Notes:
                 outer = self.open[-2]
                 for key, before in noted.items():
                     outer.setdefault(key, before)
-            del self.open[-1:]  # now it cannot fail any more
+            del self.open[-1:]  # from here on nothing can fail
         except BaseException:
             at = next((i for i, one in enumerate(self.open) if one is noted), len(self.open))
             inside = self.open[at + 1 :]
@@ -90,20 +91,20 @@ class Notes:
                     noted.setdefault(key, before)
                 inner.clear()
             self._void = tuple([one for one in (*self._void, *inside) if one is not noted])
-            self.giving_back = True  # an outer transaction has noted it, or never saw it changed
+            self.giving_back = True  # nothing new to note: outer transactions have their own notes
             try:
                 give_back(noted)
             finally:
                 self.giving_back = False
-                # Last: as long as it is open, nobody reads without the lock.
+                # Last: while it is open, no reader skips the lock.
                 self.open[at : at + 1] = []
             raise
 
 
 class Link(NamedTuple):
-    """What a node is computed from.
+    """The parents of a node.
 
-    ``fixed``: how many of the parents are its operands, where it read the others while it ran.
+    ``fixed`` is the number of them that are operands, if the others were read while the node ran.
     """
 
     parents: tuple[int, ...]
@@ -111,26 +112,26 @@ class Link(NamedTuple):
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """The parents that the node did not find by itself."""
+        """The parents that the node was built on."""
         return self.parents[: self.fixed]
 
     def rewired(self, operands: tuple[int, ...]) -> Link:
-        """Other operands, and the same reads."""
+        """Return a link with other operands and the same reads."""
         if self.fixed is None:
             return Link(operands)
         reads = [parent for parent in self.parents[self.fixed :] if parent not in operands]
         return Link((*operands, *reads), len(operands)) if reads else Link(operands)
 
 
-# What is known of the value of a node: how many of its parents are fixed, its version, its record, whether
-# it is forced, what it raised, whether its value was released.
+# The entries of a node: the number of its operands if it reads others, its version, its record, whether
+# it is forced, its error, whether its value was released.
 Row = tuple[int | None, int, tuple[int, ...] | None, bool, object, bool]
 
 
 class Former(order.Former):
     """Nodes as they were before ``Scheduler.relink``, noted before anything changes.
 
-    ``outdated``: whether they have become stale since (``Scheduler.outdate``).
+    ``outdated`` is true once they have become stale (``Scheduler.outdate``).
     """
 
     __slots__ = ("outdated", "rows")

@@ -1,4 +1,4 @@
-"""Errors of the scheduler; each is also the builtin that a caller would think of catching."""
+"""Errors of the scheduler. Each is also the builtin error that a caller would expect to catch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class CycleError(ReactgradError, ValueError):
     Attributes
     ----------
     path : tuple
-        The nodes of the cycle in the direction of the data, the first one repeated at the end;
-        those that are still there, since an error keeps no node alive.
+        The nodes of the cycle in the direction of the data, with the first one repeated at the end.
+        Nodes that are gone are left out, since an error keeps no node alive.
     """
 
     def __init__(self, message: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
@@ -33,11 +33,11 @@ class BusyError(ReactgradError, RuntimeError):
 
 
 class BlockError(ReactgradError, RuntimeError):
-    """A ``with`` block of a graph ended before one that was opened inside of it, or elsewhere than it began."""
+    """A ``with`` block of a graph ended before a block inside of it, or in another thread or task."""
 
     @classmethod
     def of(cls, what: str) -> BlockError:
-        """The error of a kind of block."""
+        """Return the error for a kind of block."""
         return cls(
             f"{what} ended out of order: of two blocks that are open the one opened last has to end first. Nothing "
             "of both is made. Hold blocks open by nested `with` statements, or by one contextlib.ExitStack; "
@@ -46,24 +46,25 @@ class BlockError(ReactgradError, RuntimeError):
 
 
 class ExecutorError(ReactgradError, ValueError):
-    """A way to run nodes that there is none of."""
+    """An executor that does not exist was asked for."""
 
 
 class Cancelled(ReactgradError, RuntimeError):
-    """A run was stopped by ``cancel`` or its time limit; what had not run is stale."""
+    """A run was stopped by ``cancel`` or its time limit. Nodes that had not run are stale."""
 
 
 class Later(BaseException):
-    """A read has to wait for what another thread is computing, and is to be made again then.
+    """A read has to wait for another thread's computation, and must be made again after it.
 
-    Never seen by callers; no ``Exception``, so that code of the user lets it pass.
+    It never reaches callers. It is no ``Exception``, so that ``except Exception`` in user code does not
+    catch it.
 
     Attributes
     ----------
     void : int
-        Number of the gate through which it came, if all that goes on there is to be made again.
+        Number of the gate through which the thread came, if all work behind it must be made again.
     until : int
-        Number of the gate that must be closed before.
+        Number of the gate that must be closed first.
     """
 
     def __init__(self, void: int, until: int) -> None:

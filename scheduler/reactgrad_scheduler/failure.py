@@ -1,4 +1,4 @@
-"""What a node raised: kept without frames, shown again, and what the engine writes on it."""
+"""Errors of nodes: stored without frames, raised again, and annotated by the engine."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import cast
 
 
 class StoredError:
-    """What a node raised, and what it had seen of its parents (see ``Scheduler.seen``)."""
+    """The error of a node, with what the node had seen of its parents (see ``Scheduler.seen``)."""
 
     __slots__ = ("error", "number", "turn", "versions")
 
     def __init__(self, error: Exception, versions: tuple[int, ...], number: int, turn: int) -> None:
         self.error = error
         self.versions = versions
-        self.number = number  # of this error in its graph: what nodes that see it record
-        self.turn = turn  # of the run in which it was raised
+        self.number = number  # unique in its graph; nodes that see the error record it
+        self.turn = turn  # number of the run in which it was raised
 
     def again(self, turn: int) -> Exception:
-        """A fresh object, for the run with this number: raising it adds no frames to the stored one."""
+        """Return a copy to raise in the run with this number, so that the stored one gets no frames."""
         error = without_frames(self.error)
         _keep_notes(error, lambda note: note != AGAIN)
         if turn != self.turn:
@@ -28,7 +28,7 @@ class StoredError:
 
 
 class Note(str):
-    """A line that the engine, and not the code of the user, added to an exception."""
+    """A line that the engine added to an exception, in contrast to lines of user code."""
 
     __slots__ = ()
 
@@ -40,10 +40,10 @@ AGAIN = Note(
 
 
 def annotate(error: Exception, text: str, passed_on: Iterable[Exception]) -> None:
-    """Write on `error` which node raised it.
+    """Add a note to ``error`` that names the node that raised it.
 
-    Unless the node passes it on as a read gave it to it, what earlier failures wrote on the same
-    object goes: a function may raise one object again and again.
+    Notes of earlier failures are removed first, since a function may raise one object again and again;
+    not if the node passes on an error that a read has raised in it.
     """
     if not any(error is one for one in passed_on):
         _keep_notes(error, lambda note: not isinstance(note, Note))
@@ -57,7 +57,8 @@ def _keep_notes(error: Exception, keep: Callable[[str], bool]) -> None:
 
 
 def without_frames(error: Exception) -> Exception:
-    """A copy of `error`, with its causes, that keeps no frame and so no local variable alive."""
+    """Return a copy of an error and its causes that keeps no frame, and so no local variable, alive."""
+    # Causes may form a graph, even with cycles: first copy each once, then connect the copies.
     twins: dict[int, BaseException] = {}
     stack: list[BaseException] = [error]
     while stack:
@@ -84,7 +85,7 @@ def without_frames(error: Exception) -> Exception:
 
 
 def _bare(error: BaseException) -> BaseException:
-    """One exception copied without its traceback; itself where its class allows no copy."""
+    """Return a copy of one exception without traceback, or itself if its class allows no copy."""
     try:
         twin = _faithful_copy(error)
     except Exception:
@@ -105,7 +106,7 @@ def _faithful_copy(error: BaseException) -> BaseException:
             return twin
     except Exception:
         pass
-    # Past the class's own constructors, which may want anything.
+    # Bypass the constructors of the class, which may need any arguments.
     base = next(b for b in type(error).__mro__ if b.__module__ == "builtins")
     twin = base.__new__(type(error), *error.args)
     twin.args = error.args

@@ -1,27 +1,23 @@
-"""What a read has to run, found by walking the marks or among the plans of before."""
+"""The nodes that a read has to run: found by walking the marks, or known from former plans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.host import Course
 from reactgrad_scheduler.plan import Group, Key, Plan, Transition
 from reactgrad_scheduler.run import Run
-from reactgrad_scheduler.staleness import STALE, UNSETTLED
-
-if TYPE_CHECKING:
-    pass
 from reactgrad_scheduler.runs import Runs
+from reactgrad_scheduler.staleness import STALE, UNSETTLED
 
 _STALE_ONLY, _UNSETTLED = frozenset((STALE,)), frozenset(UNSETTLED)
 
 
 class Finding(Runs):
-    """How the nodes that a read runs are found, and kept as a plan."""
+    """The storey of the scheduler that finds the nodes of a read, and keeps them as a plan."""
 
     def _make(
         self,
@@ -30,7 +26,7 @@ class Finding(Runs):
         transition: Transition | None,
         retry: bool,
     ) -> Run:
-        """Run what is known to be the plan of a read, or what is found to be."""
+        """Run a read by its stored transition, or find its nodes first."""
         if retry:
             return self._retry(targets)
         if transition is None:
@@ -41,7 +37,7 @@ class Finding(Runs):
         return self._replay(targets, transition)
 
     def _retry(self, targets: tuple[int, ...]) -> Run:
-        """Resolve a read for which errors of before do not count."""
+        """Make a read for which former errors do not count."""
         former, self.retried = self.retried, self.error_count
         try:
             self._doubt_errors(targets)
@@ -61,11 +57,11 @@ class Finding(Runs):
             self.versions.settle()
         else:
             repeats = key is not None and self.plans.wants(key)
-            # Nodes that read are slow to find out about.
+            # Nodes that read others are slow to plan: their plan is stored at once.
             recorded = repeats or (key is not None and self.dynamic and self.plans.has_room)
             staleness.trace = {} if recorded else None
         reached = staleness.flush()
-        # Of many that were clean, only those that the change has reached are looked at.
+        # Of a group that was clean, only nodes that the change has reached need a walk.
         found = self.plans.of_group(were_clean, reached) if were_clean else targets
         known = self._known_plan(key[2], targets, found) if key is not None else None
         slots = self.stale_ancestors(found) if known is None else [*known.slots]
@@ -73,14 +69,14 @@ class Finding(Runs):
         if needed is not None:
             self._refuse(needed, targets)
         surely = known.certain if known is not None else self._surely_run(slots)
-        decided = not surely and self._may_run(slots)  # by versions
+        decided = not surely and self._may_run(slots)  # versions decide which of them run
         read_nothing = self.dynamic.keys().isdisjoint(slots)
-        # What the host releases in the course of this run is not wanted back at its end.
+        # Targets without a value now are rebuilt; values that the host drops during the run are not.
         dropped = [target for target in targets if target in self.dropped] if self.dropped else ()
         executor = self.executor
         with self.host.around(slots, targets) if self.crew is None else nullcontext() as course:
             shared = course is None and executor is not None and executor.pays(self, slots)
-            # One node by itself, of which no plan is wanted or can be had, is run sooner than planned.
+            # A single node of which no plan is wanted or possible runs sooner without one.
             alone = len(slots) == 1 and group is None and known is None
             alone = alone and (staleness.trace is None or self._reads_anew(slots[0]))
             if known is not None and not surely and course is None and not shared:
@@ -104,14 +100,14 @@ class Finding(Runs):
             return run
         self.totals.resolved += 1
         trace, staleness.trace = staleness.trace, None
-        # A read does not rebuild its targets; what other nodes need is rebuilt by a checked run.
+        # Rebuilding targets is no part of a plan; a checked run rebuilds for other nodes.
         if key is None or run.failed or rebuilt:
             return run
-        # One that was cancelled, or in which marks were erased, does not show what the read leaves.
+        # After a cancelled run, or erased marks, the marks are not those that the read would leave.
         if any(self._mark[slot] in UNSETTLED for slot in slots):
             return run
-        # What a node reads is decided anew at every run, and what it reads may be cut off. Who replays a
-        # plan sees neither who reads for the first time nor who does not read any more.
+        # A node decides its reads anew at every run, and nodes that it reads may be cut off. A replay
+        # would see neither nodes that read for the first time nor nodes that no longer read.
         read_nothing = read_nothing and self.dynamic.keys().isdisjoint(slots)
         if read_nothing and self.cycles.keys().isdisjoint(slots):
             plan = None
@@ -132,11 +128,11 @@ class Finding(Runs):
         return run
 
     def _reads_anew(self, slot: int) -> bool:
-        """Whether a node that was never computed can have no operands but those that it reads itself."""
+        """Return whether a node that was never computed can have only operands that it will read itself."""
         return not (self.leaf[slot] or self.topology.parents[slot] or self.versions.version[slot])
 
     def _surely_run(self, slots: Sequence[int]) -> bool:
-        """Whether all of these nodes run, whatever the ones before give."""
+        """Return whether all of these nodes run, whatever values nodes before them get."""
         return (
             _STALE_ONLY.issuperset(map(self._mark.__getitem__, slots))
             and self.staleness.cutoffs.isdisjoint(slots)
@@ -144,12 +140,12 @@ class Finding(Runs):
         )
 
     def _may_run(self, slots: Sequence[int]) -> bool:
-        """Whether versions decide, and nothing else, which of these nodes run."""
+        """Return whether versions, and nothing else, decide which of these nodes run."""
         marks = map(self._mark.__getitem__, slots)
         return _UNSETTLED.issuperset(marks) and self.versions.forced.isdisjoint(slots)
 
     def _whole_plan(self, targets: Sequence[int], slots: Sequence[int]) -> Plan | None:
-        """The plan of nodes that surely run, before they ran one by one; ``None``: more than that decides."""
+        """Return the plan of nodes that all run for certain, before a first run; ``None`` if more decides."""
         if not self.plans.enabled or self.computing or self.cancelled:
             return None
         if self.dynamic.keys().isdisjoint(slots):
@@ -158,12 +154,12 @@ class Finding(Runs):
             plan = executors.reading.expect(self, slots)
             if plan is None or not self._surely_run(plan.slots):
                 return None
-        if any(map(self.leaf.__getitem__, plan.slots)):  # those have no value
+        if any(map(self.leaf.__getitem__, plan.slots)):  # a stale leaf has no value: it will raise
             return None
         return plan if self._runs_undisturbed(targets, plan) else None
 
     def _runs_undisturbed(self, targets: Sequence[int], plan: Plan) -> bool:
-        """Whether nothing was raised or released, or is else to be looked at, where these nodes run."""
+        """Return whether no error, refused read or released value touches the nodes of a plan."""
         apart = plan.members.isdisjoint
         return (
             apart(self.errors)
@@ -173,16 +169,16 @@ class Finding(Runs):
         )
 
     def _there(self, targets: Sequence[int], plan: Plan) -> bool:
-        """Whether nothing has to be rebuilt for a read."""
+        """Return whether nothing has to be rebuilt for a read."""
         return self.dropped.isdisjoint(targets) and executors.compared.all_there(self, plan)
 
     def _known_plan(
         self, read: int | Group, targets: Sequence[int], found: Sequence[int]
     ) -> Plan | None:
-        """Of the plans that this read has followed, the one whose nodes are just those that it needs now.
+        """Return the former plan of this read whose nodes are exactly those that it needs now, if any.
 
-        That is so where all of them are stale, or may be, and all that they, and the targets, need
-        besides is clean: no edge is another one since, or the plans were forgotten. `found`: all
+        It is right if all its nodes are stale, or may be, and everything else that they and the targets
+        need is clean: edges have not changed since, or the plans would be forgotten. ``found`` has all
         targets that may not be clean.
         """
         if self.computing or self.cancelled:
@@ -203,7 +199,7 @@ class Finding(Runs):
     def _run_whole(
         self, targets: tuple[int, ...], key: Key | None, repeats: bool, plan: Plan
     ) -> Run:
-        """Run a read all of whose nodes run, as a plan, which is stored if the read `repeats`."""
+        """Run a read all of whose nodes run, as a plan, which is stored if the read ``repeats``."""
         for slot in plan.slots:
             self._journaled[slot] = 1
         kept = key is not None and not plan.readings and self.plans.keep(key[2], plan)
@@ -216,13 +212,13 @@ class Finding(Runs):
         if not kept:
             plan.retire()
         if as_planned:
-            self.versions.names(len(plan))  # which may be let go of at any time
+            self.versions.names(len(plan))  # only the journal may keep it
         return run
 
     def _left_clean(
         self, targets: tuple[int, ...], key: Key | None, repeats: bool, plan: Plan
     ) -> bool:
-        """All nodes of a plan have their values now; whether it was stored, as it is if the read `repeats`."""
+        """Mark all nodes of a plan clean after its run. Return whether it was stored, as if ``repeats``."""
         self.staleness.clean(plan.slots)
         if key is not None and isinstance(key[2], Group):
             key[2].clean_in = self.staleness.state
@@ -238,13 +234,16 @@ class Finding(Runs):
     def _run_known(
         self, targets: tuple[int, ...], key: Key, repeats: bool, plan: Plan, reached: Sequence[int]
     ) -> Run:
-        """Run those nodes of a known plan whose parents' versions moved; `reached`: which were settled before."""
+        """Run those nodes of a known plan whose parents' versions have changed.
+
+        ``reached`` has the nodes that were settled before; all others may be due already.
+        """
         before = plan.members.difference(reached)
         replaced = executors.compared.due(self, before).union(key[1])
         self.plans.keep(key[2], plan)
         try:
             run, straight = executors.compared.run_compared(self, plan, replaced)
-        except BaseException:  # in whatever line around its steps
+        except BaseException:  # an interrupt may come in any line around the steps
             executors.serial.cut_short(self, plan)
             raise
         self.totals.resolved += 1
@@ -257,14 +256,14 @@ class Finding(Runs):
         if run is None:
             run = plan.finished
             self.versions.journal.append(plan)
-            self.versions.names(len(plan))  # which may be let go of at any time
+            self.versions.names(len(plan))  # only the journal may keep it
         else:
             self.totals.add(run)
         self._left_clean(targets, key, repeats, plan)
         return run
 
     def _plan_with_script(self, run: Run, slots: list[int], course: Course) -> Plan | None:
-        """The plan of a run in whose course the host rebuilt and released values."""
+        """Return the plan of a run during which the host rebuilt and released values, if it has a script."""
         whole = len(run.ran) == len(slots) and self.dynamic.keys().isdisjoint(slots)
         script = course(run) if whole else None
         if script is None:
@@ -276,7 +275,7 @@ class Finding(Runs):
         return plan
 
     def _moved(self, trace: dict[int, int]) -> list[tuple[int, int]]:
-        """The marks that differ from what they were when they were traced, and those of what was dropped."""
+        """Return the marks that differ from the traced ones, and the marks of nodes that were dropped."""
         mark = self._mark
         marks = [(s, mark[s]) for s, old in trace.items() if s >= 0 and mark[s] != old]
         return marks + [(~s, mark[~s]) for s in trace if s < 0]
@@ -284,18 +283,18 @@ class Finding(Runs):
     def _store(
         self, key: Key, plan: Plan, targets: tuple[int, ...], marks: Sequence[tuple[int, int]]
     ) -> None:
-        for slot in (*plan.slots, *targets[:1]):  # those of a group are noted with it
+        for slot in (*plan.slots, *targets[:1]):  # members of a group were noted with it
             self._journaled[slot] = 1
         self.plans.put(key, Transition(plan, self.staleness.state, tuple(marks)))
 
     def _rebuild_targets(self, targets: Iterable[int], run: Run) -> bool:
-        """Rebuild those of these nodes that are clean; whether there are any."""
+        """Rebuild those of these nodes that are clean. Return whether there were any."""
         wanted = [t for t in targets if t in self.dropped and not self.staleness.mark[t]]
         if wanted:
             try:
                 executors.serial.rebuild(self, wanted, run)
             except Cancelled:
-                pass  # what was asked for and is still dropped tells
+                pass  # the caller sees that a target is still dropped
             except Exception as error:
                 self.staleness.push(wanted[:1])
                 executors.serial.fail(self, wanted[0], error, run, explained=True)

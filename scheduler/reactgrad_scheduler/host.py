@@ -1,4 +1,4 @@
-"""What the scheduler asks of whoever owns the values; it never looks at a value itself."""
+"""The interface of the owner of the values. The scheduler itself never reads a value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from reactgrad_scheduler.plan import Script, Step
 from reactgrad_scheduler.run import Run
 
-# How a run went that the host has looked at: what repeats it, if anything can.
+# Judges a finished run that the host has observed: returns a script that repeats it, or ``None``.
 Course = Callable[[Run], Script | None]
 
 
@@ -17,116 +17,115 @@ class Host(Protocol):
     """The owner of the values of the nodes."""
 
     def extend(self, rows: int) -> None:
-        """Add free rows to the tables that are kept by slot: the scheduler has added so many to its own."""
+        """Add free rows to the tables that the host keeps by slot; the scheduler has added as many."""
         ...
 
     def bind(self, slot: int) -> Step | None:
-        """A call that computes the value of `slot` in place from those of its parents.
+        """Return a call that computes the value of ``slot`` in place from the values of its parents.
 
-        The step returns ``UNCHANGED`` when a cutoff keeps the old value. ``None``: the value
-        follows its parent's by itself (a view), nothing has to be called.
-        For a leaf without a value the step raises. Where it raises itself while the nodes of a plan are
-        bound together, they are run one by one, each bound when its turn comes.
+        The step returns ``UNCHANGED`` if a cutoff keeps the old value. ``None`` in place of a step: the
+        value is a view of its parent's and follows it, so nothing has to be called. The step of a leaf
+        without a value raises. If ``bind`` itself raises while the nodes of a plan are bound together,
+        they are run one by one, each bound when its turn comes.
         """
         ...
 
     def bind_all(self, slots: Sequence[int]) -> tuple[list[Step | None], bool]:
-        """``bind`` of each of these nodes, parents first, and whether one of them ``lends``."""
+        """Return ``bind`` of each of these nodes, parents first, and whether one of them ``lends``."""
         ...
 
     def fuse(self, slots: list[int], steps: list[Step]) -> tuple[list[Step], list[int]]:
-        """What may be called instead of all these steps, and the first slot that each call computes.
+        """Return calls to make instead of all these steps, and the first slot that each call computes.
 
-        Each is called in its turn. One that stands for one step may do work of later ones, too; it
-        returns only when its node is computed, if all before it have been called, and raises what
-        computing its node raises. One that stands for several steps, which follow each other, raises
-        only where none of them would, such as when it is interrupted. Several in a row that have one
-        slot stand for its step together: who stops the run between them leaves it those that are left.
-        Where a step ``lends``, other threads may come in at any call, and each stands for itself.
+        Each call is made in its turn. A call that stands for one step may also do work of later ones. It
+        returns only when its node is computed, if all calls before it were made, and raises if computing
+        its node raises. A call that stands for several steps, which follow each other, raises only if
+        none of them would, for example when it is interrupted. Several calls in a row with the same slot
+        stand for its step together; code that stops the run between them leaves the rest to be made. If
+        a step ``lends``, other threads may come in at any call, and each call must stand for one step.
         ``Calls`` are laid out once they are made often. To fuse nothing, return ``steps, slots``.
         """
         ...
 
     def replaced(self, fused: list[Step], steps: list[Step], places: Collection[int]) -> bool:
-        """Some of the steps that were fused are others now: call these in what ``fuse`` has given.
+        """Replace some of the fused steps in a result of ``fuse``. Return whether that was possible.
 
         Parameters
         ----------
         fused
-            What ``fuse`` has given; it is changed.
+            The result of ``fuse``, which is changed.
         steps
-            What it was given.
+            The steps that were fused, some of them new.
         places
-            Which of them are others.
+            The positions of the new ones.
 
         Returns
         -------
         bool
-            ``False``: they have to be fused again.
+            ``False`` if the steps must be fused again.
         """
         ...
 
     def spoiled(self, slots: Sequence[int]) -> None:
-        """These nodes were not computed, but fused steps may have been at work on them.
+        """Drop the values of nodes that were not computed, but that fused steps may have worked on.
 
-        What they hold is no value then, not even the old one.
+        Their memory holds no value then, not even the old one.
         """
         ...
 
     def lends(self, slot: int) -> bool:
-        """Whether computing this node runs code of the user, which may wait for other threads."""
+        """Return whether computing this node runs user code, which may wait for other threads."""
         ...
 
     def give(self, slot: int) -> object:
-        """Take out of the tables what code of the user is given that computes this node.
+        """Return the arguments of the user code that computes this node.
 
-        It is kept while that runs in one of several threads, and others work on the tables.
+        They are kept while the code runs in one of several threads and others change the tables.
         """
         ...
 
     def costs(self, slots: Sequence[int]) -> Sequence[float | None] | None:
-        """Seconds that computing each of these nodes may take, judged by what it moves.
+        """Return the estimated seconds of computing each of these nodes, by the memory it moves.
 
-        ``None`` for code of the user; ``None`` instead of all: they must run one after the other.
+        ``None`` stands for user code. ``None`` instead of a sequence: nodes must run one by one.
         """
         ...
 
     def around(
         self, slots: Sequence[int], targets: Sequence[int]
     ) -> AbstractContextManager[Course | None]:
-        """What the run of these nodes, for these targets, is inside of.
+        """Return the context in which these nodes are run for these targets.
 
-        Gives ``None`` where the host has no more to do than to bind steps, so that a plan of these
-        nodes repeats the run; else such a plan needs a script.
-        Not asked while several threads compute: the host does not say what nodes cost where it has
-        more to do.
+        It gives ``None`` if the host only binds steps, so that a plan of these nodes repeats the run.
+        Otherwise such a plan needs a script. It is not called while several threads compute: ``costs``
+        returns ``None`` then, if the host has more to do.
         """
         ...
 
     def overwrite(self, slots: Collection[int]) -> None:
-        """The values of these nodes are about to be replaced: rescue what others still see."""
+        """Prepare for new values of these nodes: move or copy values that others still see."""
         ...
 
     def release(self, slots: Sequence[int]) -> None:
-        """Forget what is stored for these computed nodes, and ``drop`` them."""
+        """Drop the values of these computed nodes, and call ``drop`` for them."""
         ...
 
     def holds(self, slot: int) -> bool:
-        """Whether someone outside the graph can reach this node."""
+        """Return whether code outside of the graph can reach this node."""
         ...
 
     def released(self, slot: int) -> None:
-        """The node is gone; forget all that is kept for its slot."""
+        """Forget all that is kept for the slot of a node that is gone."""
         ...
 
     def explain(self, slot: int) -> str:
-        """Which node failed, on what, built where."""
+        """Return a description of a node that failed: its name, its operands, the line that built it."""
         ...
 
     def name(self, slot: int) -> str:
-        """The name of a node, for messages."""
+        """Return the name of a node, for messages."""
         ...
 
     def living(self, slots: Sequence[int]) -> Callable[[], tuple[object, ...]]:
-        """A call that gives what callers know these nodes as, less those that are gone by then."""
+        """Return a function that returns the handles of those nodes that still exist when it is called."""
         ...

@@ -1,7 +1,8 @@
-"""Plans that are run again and again: their calls are laid out side by side in memory.
+"""Hot plans: the calls of plans that run often are laid out side by side in memory.
 
-What the calls of a long plan need lies wherever it was made, and takes a look into a slower cache each
-time. That is mended for a few plans that run often, since it takes about as long as twenty runs save.
+The data of the calls of a long plan lies wherever it was made, so each call waits for a slower cache. A
+copy in the order of the plan corrects that. It takes about the time that twenty runs save, so it is
+made for a few plans only.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 # A function and its arguments.
 Row = tuple[Callable[..., object], *tuple[Any, ...]]
 
-# After so many runs in which no step had to be bound anew.
+# A plan is laid out after this many runs in which no step had to be bound anew.
 OFTEN: Final = 16
-# So many plans at a time. Who had to make room for another one waits for as many runs more.
+# The number of plans at a time. A plan that made room for another one waits for ``REST`` more runs.
 MOST: Final = 8
 REST: Final = 128
 
@@ -31,7 +32,7 @@ class Calls(list[Callable[[], object]]):
     Attributes
     ----------
     pays
-        Whether there are so many that they do not stay in a fast cache as they are.
+        True if there are so many that they do not stay in a fast cache as they are.
     """
 
     __slots__ = ("pays",)
@@ -39,12 +40,12 @@ class Calls(list[Callable[[], object]]):
     pays: bool
 
     def laid_out(self) -> list[Row]:
-        """The same calls, what they need side by side in their order."""
+        """Return the same calls, with their data side by side in their order."""
         raise NotImplementedError
 
 
 class Hot:
-    """The plans whose calls are laid out; it keeps none of them."""
+    """The plans whose calls are laid out, referred to weakly."""
 
     __slots__ = ("_plans",)
 
@@ -52,7 +53,7 @@ class Hot:
         self._plans: WeakSet[Plan] = WeakSet()
 
     def lay_out(self, plan: Plan, calls: Calls) -> list[Row]:
-        """Lay out the calls by which a plan is about to be run."""
+        """Lay out the calls of a plan that is about to run, and return them."""
         with CollectorPause():
             rows = calls.laid_out()
         self._make_room(plan)
@@ -60,7 +61,7 @@ class Hot:
         return rows
 
     def _make_room(self, plan: Plan) -> None:
-        """Of those that are laid out, the one that has run least since the last time goes."""
+        """If too many plans are laid out, cool the one that has run least since the last time."""
         others = [one for one in self._plans if one.laid_out is not None and one is not plan]
         if len(others) >= MOST:
             least = min(others, key=lambda one: one.heat)

@@ -1,4 +1,4 @@
-"""Everything that must hold between two calls, checked the slow way."""
+"""A check of all invariants that hold between two calls, by recomputing everything."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reactgrad_scheduler.staleness import CLEAN, DROPPED, FAILED, STALE, UNSETTL
 
 
 def check_invariants(scheduler: Scheduler) -> None:
-    """Raise ``InvariantError`` if the tables of `scheduler` contradict each other.
+    """Raise ``InvariantError`` if the tables of ``scheduler`` contradict each other.
 
-    Cost grows with the graph: for tests and for bug reports.
+    The cost grows with the graph: this is for tests and bug reports.
     """
     scheduler.attend()
     topology, versions, staleness = scheduler.topology, scheduler.versions, scheduler.staleness
@@ -34,7 +34,7 @@ def check_invariants(scheduler: Scheduler) -> None:
         "leaf": scheduler.leaf,
     }
     for column, table in columns.items():
-        # An interrupted extension may have left it longer, by rows that no node has.
+        # An interrupt while rows are added may leave columns longer, by rows that no node has.
         require(len(table) >= size, f"column {column!r} has {len(table)} rows, fewer than {size}")
     beyond = range(size, len(topology.serial))
     require(not any(map(topology.serial.__getitem__, beyond)), "a node has a row that is not there")

@@ -1,10 +1,10 @@
-"""The plans that each read followed last, to be found by the marks of their own nodes.
+"""The last plans of each read, found again by the marks of their own nodes.
 
-The plan cache (see ``plan``) knows a read by the state of all marks: one lookup, and also what the read leaves
-is known. But a part of the graph that has nothing to do with a read may be in another state each time, and a
-leaf may be set by many who read different things. What was the plan of a read is so again wherever all of its
-nodes are stale, or may be, and nothing else that its targets need: whoever looks at these marks need not find the
-plan.
+The plan cache (see ``plan``) finds a plan by the state of all marks: one look-up, which also gives the
+marks that the read leaves. But an unrelated part of the graph may be in another state each time, and a
+leaf may be set by programs that read different nodes. A former plan of a read is right again whenever all
+of its nodes are stale, or may be, and all else that its targets need is clean. Checking these marks costs
+less than finding the plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reactgrad_scheduler.plan import Group, Plan
 
-# Bounds: reads that came once, those that have plans, plans of each of them, and nodes in all plans together.
+# Bounds: reads that came once, reads with plans, plans of a read, and nodes in all plans together.
 MAX_SEEN = 4096
 MAX_READS = 65536
 MAX_PLANS_A_READ = 8
@@ -23,9 +23,9 @@ MAX_NODES = 250_000
 
 
 class Latest:
-    """Plans by who was read, the latest first; of reads that were made more than once.
+    """The latest plans of each read that was made more than once, the last one first.
 
-    A read that has plans is forgotten with its targets.
+    A read is forgotten when one of its targets is gone.
     """
 
     __slots__ = ("_nodes", "_plans", "_seen")
@@ -39,11 +39,11 @@ class Latest:
         return (plan for plans in self._plans.values() for plan in plans)
 
     def of(self, read: int | Group) -> Sequence[Plan]:
-        """The plans that this read has followed."""
+        """Return the latest plans of this read, the last one first."""
         return self._plans.get(read, ())
 
     def keep(self, read: int | Group, plan: Plan) -> bool:
-        """This read has followed that plan; whether it may come again, and the plan is kept for that."""
+        """Note that a read has followed a plan. Return whether the plan is kept for the next time."""
         plans = self._plans.pop(read, None)
         if plans is None:
             if hash(read) not in self._seen:
@@ -69,10 +69,10 @@ class Latest:
         return True
 
     def forget(self, read: int | Group) -> None:
-        """Nobody will make this read again."""
+        """Forget the plans of a read that will not be made again."""
         for plan in self._plans.pop(read, ()):
             self._let_go(plan)
 
     def _let_go(self, plan: Plan) -> None:
         self._nodes -= len(plan)
-        plan.unbind()  # the journal may have it for long, and steps hold storage
+        plan.unbind()  # steps hold storage, and the journal may keep the plan for long

@@ -1,28 +1,27 @@
-"""The lock of a graph, lent out while the thread that holds it runs code of the user.
+"""The lock of a graph, which lets other threads in while its holder runs user code.
 
-One thread at a time works on the tables. A Python function that is being computed, or an observer
-that is being called, may wait for other threads that read the same graph (rule E14), and these must
-not wait for it in turn.
-So whoever calls code of the user *opens a gate* first, and closes it afterwards:
+One thread at a time works on the tables. User code (a Python function that is being computed, or an
+observer that is being called) may wait for other threads that read the same graph (rule E14), and these
+threads must not wait for the user code in turn. So a thread *opens a gate* before it calls user code, and
+closes it afterwards:
 
-- Through a gate come in, one at a time, the thread that opened it (the function reads by itself) and
-  threads that it may wait for. What they read counts as read by the function.
-- ``close`` waits until whoever is inside has left, so nothing happens behind the back of the owner.
-- Somebody inside may compute functions, too, and open the next gate.
+- Through a gate come in, one at a time, the thread that opened it (when the function reads by itself), and
+  threads that the function may wait for. Their reads count as reads of the function.
+- ``close`` waits until the thread inside has left, so that nothing changes unnoticed by the owner.
+- A thread inside may compute functions, too, and open the next gate.
 
-Neither threads nor pools know who waits for them. A thread belongs to a function if it has its context
-variables (``asyncio.to_thread``, ``contextvars.copy_context``), or if the function is seen to wait in
-``Thread.join`` for it. It may belong to one if somebody waits for the future that it computes, or if the
-lock is not free for a long time (``GRACE``): then it comes in, too, and what it reads counts as read by
-every function that is under way. One parent too many costs a run and no more, until the function has run
-again; one too few would be an old value. To change the
-graph, or to read what waits for a function, such a thread goes out again until the lock is free; if
-that is not soon (``PATIENCE``), and somebody waits for what it does, it raises instead of waiting for
-ever.
+Neither threads nor pools know which thread waits for them. A thread belongs to a function if it has the
+function's context variables (``asyncio.to_thread``, ``contextvars.copy_context``), or if the function is
+seen to wait in ``Thread.join`` for it. It may belong to a function if some thread waits for the future
+that it computes, or if the lock is not free for a long time (``GRACE``). Then it comes in, too, and its
+reads count as reads of every function under way. One parent too many costs only a run, until the function
+has run again; one too few would mean an old value. To change the graph, or to read a node that waits for a
+function, such a thread goes out again until the lock is free. If that takes long (``PATIENCE``), and some
+thread waits for its result, it raises instead of waiting for ever.
 
-Where several threads compute together, a *crew*, each has a *lane*: the nodes that it computes inside
-of each other, and their gates. Still one thread at a time works on the tables, with its lane in place;
-but whoever opens a gate gives up the lock meanwhile, so that functions and kernels run side by side.
+If several threads compute together, as a *crew*, each has a *lane*: the nodes that it computes inside of
+each other, and their gates. Still one thread at a time works on the tables, with its lane in place. But a
+thread that opens a gate gives up the lock meanwhile, so that functions and kernels run side by side.
 """
 
 from __future__ import annotations
@@ -42,48 +41,48 @@ from weakref import WeakMethod
 
 from reactgrad_scheduler.errors import Later
 
-# Seconds between two looks at what the thread inside is doing: at first, and at most.
+# Seconds between two checks of what the thread inside is doing: at first, and at most.
 FIRST_LOOK, LAST_LOOK = 0.001, 0.05
 
-# Seconds that a thread waits for the lock before it is taken for one that a function waits for.
+# After waiting so many seconds for the lock, a thread is assumed to be one that a function waits for.
 GRACE = 1.0
 
-# Seconds that a thread gives a function to end that may be waiting for it.
+# So many seconds a thread waits for a function to end that may be waiting for the thread.
 PATIENCE = 5.0
 
-# The innermost gate that was open where the code that runs was called.
+# The number of the innermost gate that was open where the running code was called.
 _number: ContextVar[int] = ContextVar("reactgrad_gate", default=0)
 _set_number, _reset_number = _number.set, _number.reset
 _numbers = count(1)
 
 _JOIN = Thread.join.__code__
-_walking = RLock()  # over frames of other threads
+_walking = RLock()  # held while frames of other threads are walked
 
 
 class Gate:
-    """The way in while `owner` runs code of the user.
+    """The way in for other threads while ``owner`` runs user code.
 
     Attributes
     ----------
     owner : int
         The thread that opened it.
     level : int
-        How many nodes were being computed then: the last of them called the code of the user; 0: it
-        is no node that calls it.
+        The number of nodes that were being computed then: the last of them called the user code. 0: no
+        node did.
     sure : bool
-        Whether the code of the user surely waits for who is inside: then a read of what is being
-        computed is a cycle.
+        True if the user code certainly waits for the thread inside. A read of a node that is being
+        computed is then a cycle.
     number : int
-        Of this opening, never given again.
+        The number of this opening, never given again.
     void : int
-        If who is inside has to leave, and nothing it computes counts: the number of the gate that
+        If the thread inside has to leave, and nothing it computes counts: the number of the gate that
         must be closed before it comes back. Else 0.
     lock
-        Held while somebody is inside.
+        Held while a thread is inside.
     inside, depth
-        The thread inside and how many nested calls it has made, or ``None`` and 0.
+        The thread inside and the number of its nested calls, or ``None`` and 0.
     lane
-        Where a crew computes: what was left when the gate was opened. Else ``None``.
+        If a crew computes: the lane that was left when the gate was opened. Else ``None``.
     """
 
     __slots__ = (
@@ -104,19 +103,19 @@ class Gate:
         self.void = self.number = 0
         self.owner = self.level = 0
         self.sure = True
-        # Re-entrant: an interrupted wait may have got it, and waits again.
+        # Re-entrant: an interrupted wait may have acquired it, and then waits again.
         self.lock = RLock()
         self.inside: int | None = None
         self.depth = 0
         self.lane: Lane | None = None
-        self.held: Any = None  # how often the lock was held that was given up for it
+        self.held: Any = None  # the state of the lock that was given up for it
 
 
 class Lane:
     """The nodes that one thread of a crew computes inside of each other, and their gates.
 
-    While its thread works on the tables they are those of the scheduler and of the lock; here they
-    wait meanwhile.
+    While the thread works on the tables, these lists are in place in the scheduler and the lock. At
+    other times they are stored here.
     """
 
     __slots__ = ("awaits", "computing", "gates", "retried")
@@ -125,60 +124,61 @@ class Lane:
         self.computing = computing
         self.gates: list[Gate] = []
         self.retried = retried
-        self.awaits: object = None  # what its thread waits for, if it waits for other lanes
+        self.awaits: object = None  # the request for which its thread waits for other lanes, if any
 
 
 class Lanes(Protocol):
-    """Threads that compute together, as the lock sees them.
+    """The interface of a crew for the lock.
 
     Attributes
     ----------
     lanes : dict
-        By thread. Two threads of one lane never run at the same time.
+        The lane of each thread. Two threads of one lane never run at the same time.
     inside : Lane or None
-        The one that is in place: its thread holds the lock. ``None`` where nobody holds it.
+        The lane in place: its thread holds the lock. ``None`` while no thread of the crew holds it.
     """
 
     lanes: dict[int, Lane]
     inside: Lane | None
 
     def enter(self, lane: Lane) -> None:
-        """Put a lane in place, as the thread that holds the lock."""
+        """Put a lane in place; the calling thread holds the lock."""
         ...
 
     def leave(self) -> Lane:
-        """Take the lane away that is in place; the lock is given up next."""
+        """Take away the lane that is in place, and return it; the caller gives up the lock next."""
         ...
 
     def needed_by(self, target: int | None) -> list[Lane]:
-        """Lanes with nodes under way that `target` needs, as the thread that holds the lock."""
+        """Return the lanes with nodes under way that ``target`` needs; the caller holds the lock."""
         ...
 
     def others(self) -> list[int]:
-        """Nodes under way in lanes that are not in place."""
+        """Return the nodes under way in lanes that are not in place."""
         ...
 
 
 class GraphLock:
-    """A re-entrant lock with gates; used as ``with lock:``.
+    """A re-entrant lock with gates, used as ``with lock:``.
 
     Attributes
     ----------
     acquire, release
-        As of a plain lock, without regard to gates.
+        The methods of a plain lock, without regard to gates.
     gates : list of Gate
-        Of the calls under way, innermost last. Never empty while a crew computes and nobody is inside.
+        The gates of the calls under way, innermost last. Never empty while a crew computes and none of
+        its threads holds the lock.
     crew : Lanes or None
-        Who computes together, if several threads do.
+        The threads that compute together, if there are several.
     raw
         The plain lock. ``Condition(raw)`` waits for a change of the tables.
 
     Parameters
     ----------
     admit
-        Method (kept weakly) that is asked, with the gate held, before another thread than its owner
-        comes in: ``admit(target, level, certain)``, whether the node at `level` may wait for a
-        thread that wants to read `target`; those up to the level `certain` surely do.
+        A method, kept weakly, that is called with the gate held before a thread other than its owner
+        comes in: ``admit(target, level, certain)`` returns whether the node at ``level`` may wait for a
+        thread that wants to read ``target``; nodes up to the level ``certain`` certainly do.
     """
 
     __slots__ = (
@@ -197,7 +197,7 @@ class GraphLock:
         raw: Any = RLock()
         self.raw = raw
         self.acquire, self.release = raw.acquire, raw.release
-        # All calls of one thread at once, as ``threading.Condition`` does.
+        # All nested calls of one thread at once, as in ``threading.Condition``.
         self.give_up, self.take_back = raw._release_save, raw._acquire_restore
         self.crew: Lanes | None = None
         self.gates: list[Gate] = []
@@ -205,6 +205,7 @@ class GraphLock:
         self._admit = WeakMethod(admit)
 
     def __enter__(self) -> None:
+        # A free lock costs one call of C code; everything else is in methods of its own.
         if not self.acquire(False):
             self.visit(None)
         elif self.gates:
@@ -222,9 +223,9 @@ class GraphLock:
     # --- gates -------------------------------------------------------------------------------
 
     def open(self, level: int) -> Gate:
-        """Let in those for whom the code of the user waits that is called next.
+        """Open a gate for threads that the user code called next may wait for.
 
-        By the node at `level`; by nobody who is computed, at 0.
+        ``level`` is that of the node that calls it; 0 if no node does.
         """
         spare = self._spare
         gate = spare.pop() if spare else Gate()
@@ -240,12 +241,12 @@ class GraphLock:
         return gate
 
     def close(self, gate: Gate) -> None:
-        """The code of the user has ended: wait until whoever came in has left.
+        """Close a gate after its user code has ended, once the thread inside has left.
 
         Raises
         ------
         Later
-            If what was computed does not count.
+            If the result of the code does not count.
         """
         interrupted = None
         if not gate.lock.acquire(False):
@@ -256,12 +257,12 @@ class GraphLock:
             assert self.crew is not None
             self.take_back(gate.held)
             self.crew.enter(lane)
-        if self.gates[-1] is not gate:  # an interrupt has left those inside of it open
+        if self.gates[-1] is not gate:  # an interrupt has left gates inside of this one open
             self.abandon(self.gates.index(gate) + 1)
         _reset_number(gate.before)
         self.gates.pop()
         gate.lock.release()
-        if not gate.depth:  # else this thread holds it still: an interrupt came before it had left
+        if not gate.depth:  # else an interrupt came inside, and this thread still holds its lock
             self._spare.append(gate)
         if interrupted is not None:
             raise interrupted
@@ -269,22 +270,22 @@ class GraphLock:
             self.check_void()
 
     def abandon(self, kept: int) -> None:
-        """Forget all gates but the first so many: an interrupt has left them open, or half closed."""
+        """Drop all gates but the first ``kept``: an interrupt has left them open, or half closed."""
         while len(self.gates) > kept:
             gate = self.gates.pop()
             if gate.lane is not None and self.crew is not None:
                 self.take_back(gate.held)
                 self.crew.enter(gate.lane)
-            with suppress(RuntimeError):  # it was reset
+            with suppress(RuntimeError):  # it was reset already
                 _reset_number(gate.before)
 
     def elsewhere(self, level: int, work: Callable[[], None], stop: Callable[[], None]) -> None:
-        """Do `work`, which must not raise, on the fresh stack of a thread of its own.
+        """Do ``work``, which must not raise, in another thread, which has a fresh stack.
 
-        The context variables come along. `stop` is called if the wait for it is interrupted.
+        The context variables are copied. ``stop`` is called if the wait for it is interrupted.
         """
         gate = self.open(level)
-        gate.owner = 0  # who waits here runs no code of the user and does not come in
+        gate.owner = 0  # this thread only waits: it runs no user code, and does not come in
 
         def come_in() -> None:
             me, crew = get_ident(), self.crew
@@ -310,7 +311,7 @@ class GraphLock:
             raise interrupted
 
     def is_held_here(self) -> bool:
-        """Whether the thread that is inside holds the lock itself, and did not come through a gate."""
+        """Return whether the thread inside holds the lock itself, and did not come through a gate."""
         return not self.gates or self.gates[0].owner == get_ident()
 
     # --- coming and going --------------------------------------------------------------------
@@ -318,24 +319,24 @@ class GraphLock:
     def enter_again(self, target: int | None = None) -> None:
         """Enter as the thread that holds the lock, while there are gates."""
         crew = self.crew
-        if crew is not None and crew.inside is None:  # it only got hold of what was given up
+        if crew is not None and crew.inside is None:  # it only got what a lane has given up
             if get_ident() in crew.lanes:
                 self._resume(crew, crew.lanes[get_ident()])
             else:
                 self.release()
                 self.visit(target)
             return
-        if not self._come_back():  # those were left by a thread that was interrupted on its way out
+        if not self._come_back():  # gates left by a thread that was interrupted on its way out
             self.gates.clear()
 
     def _come_back(self) -> bool:
-        """Enter as a thread that is part of what goes on; ``False`` for any other."""
+        """Enter again as a thread that is inside of a gate or owns one. Return ``False`` for others."""
         me = get_ident()
         for gate in reversed(self.gates):
             if gate.inside == me:
                 gate.depth += 1
                 return True
-            if gate.owner == me:  # out of the code of the user
+            if gate.owner == me:  # a read by the user code itself
                 self._take(gate, me)
                 return True
         return False
@@ -345,18 +346,18 @@ class GraphLock:
         gate.inside, gate.depth = me, 1
 
     def _resume(self, crew: Lanes, lane: Lane) -> None:
-        """Come out of the code of the user that this thread of a crew runs; it holds the lock once."""
+        """Enter as a thread of a crew whose user code reads; it holds the lock once."""
         me = get_ident()
         gate = next(gate for gate in reversed(lane.gates) if gate.owner == me)
         if not gate.lock.acquire(blocking=False):
-            self.release()  # who is inside of the gate needs it to leave
+            self.release()  # the thread inside of the gate needs the lock to leave
             gate.lock.acquire()
             self.acquire()
         gate.inside, gate.depth = me, 1
         crew.enter(lane)
 
     def knock(self) -> Gate | None:
-        """The innermost gate, with its lock held, if this thread opened it and nobody is inside."""
+        """Return the innermost gate, with its lock held, if this thread opened it and none is inside."""
         try:
             gate = self.gates[-1]
         except IndexError:
@@ -369,7 +370,7 @@ class GraphLock:
         return None
 
     def leave_gate(self) -> bool:
-        """Undo one enter through a gate; whether this thread holds the lock itself, too."""
+        """Undo one enter through a gate. Return whether this thread holds the lock itself, too."""
         gate = self.gates[-1]
         holder = self.is_held_here()
         gate.depth -= 1
@@ -383,7 +384,7 @@ class GraphLock:
         return holder or self.crew is not None
 
     def visit(self, target: int | None) -> None:
-        """Enter as a thread that does not hold the lock: through a gate, or when it is free."""
+        """Enter as a thread that does not hold the lock: through a gate, or when the lock is free."""
         crew = self.crew
         if crew is not None and get_ident() in crew.lanes:
             self.acquire()
@@ -402,7 +403,7 @@ class GraphLock:
             if gate is None or not gate.lock.acquire(blocking=False):
                 continue
             try:
-                # While a crew computes, its gates are for ``_join``, which holds the lock.
+                # The gates of a crew are for ``_join``, which holds the lock.
                 if gate is self._innermost() and self.crew is None:
                     sure = self._welcome(target, monotonic() - since)
                     if sure is not None:
@@ -414,7 +415,7 @@ class GraphLock:
                     gate.lock.release()
 
     def _is_free(self, timeout: float) -> bool:
-        """Whether the lock was got within so many seconds, and not only from a crew that goes on."""
+        """Return whether the lock was acquired within so many seconds, and no crew has just given it up."""
         if not self.acquire(timeout=timeout):
             return False
         if self.crew is None:
@@ -424,7 +425,7 @@ class GraphLock:
         return False
 
     def _join(self, target: int | None, waited: float) -> bool:
-        """Enter as a thread for which a function of a crew may wait; ``False``: not now."""
+        """Enter as a thread that a function of a crew may wait for. Return ``False`` if not now."""
         awaited, number = is_awaited(), _number.get()
         with self.raw:
             crew = self.crew
@@ -442,7 +443,7 @@ class GraphLock:
             elif awaited or waited > GRACE:
                 needed = crew.needed_by(target)
                 if needed and not (awaited and waited > PATIENCE):
-                    return False  # finished soon, if nobody there waits for this thread
+                    return False  # these end soon, unless one of them waits for this thread
                 lanes, sure = needed or lanes, bool(needed)
             else:
                 return False
@@ -464,7 +465,7 @@ class GraphLock:
             return None
 
     def _welcome(self, target: int | None, waited: float) -> bool | None:
-        """Whether it is sure that this thread belongs here; ``None``: it may not come in now."""
+        """Return whether it is certain that this thread belongs here; ``None``: it may not come in now."""
         admit = self._admit()
         if admit is None:
             return None
@@ -487,12 +488,11 @@ class GraphLock:
         Raises
         ------
         Later
-            If that is for the code that called this thread to do.
+            If the code that called this thread has to wait instead.
         """
         me, end = get_ident(), monotonic() + PATIENCE
-        while self._is_open(
-            later.void
-        ):  # if what goes on there waits for this thread, it must know
+        # If the code behind that gate waits for this thread, the thread must raise, not wait.
+        while self._is_open(later.void):
             if monotonic() > end or any(gate.owner == me for gate in self._all_gates()):
                 raise later
             sleep(FIRST_LOOK)
@@ -500,9 +500,9 @@ class GraphLock:
             sleep(FIRST_LOOK)
 
     def go_outside(self) -> bool:
-        """Wait, as a thread of which it is not certain that it belongs here, until the lock is free.
+        """Wait outside until the lock is free, as a thread that is not certain to belong here.
 
-        ``False``, with nothing changed: it does belong here, or seems to.
+        Return ``False``, with nothing changed, if the thread belongs here, or seems to.
         """
         gate, me = self.gates[-1], get_ident()
         if gate.inside != me or gate.sure:
@@ -531,7 +531,7 @@ class GraphLock:
         return True
 
     def _all_gates(self) -> list[Gate]:
-        """Of the calls under way, in all lanes."""
+        """Return the gates of the calls under way, in all lanes."""
         if self.crew is None:
             return self.gates
         lanes = dict.fromkeys([*self.crew.lanes.values()])
@@ -541,14 +541,14 @@ class GraphLock:
         return any(gate.number == number for gate in self._all_gates())
 
     def levels(self, level: int) -> list[int]:
-        """The levels whose nodes may be reading now, where `level` is the innermost one."""
+        """Return the levels whose nodes may be reading now; ``level`` is the innermost one."""
         last = self.gates[-1] if self.gates else None
         if last is None or last.level < level or last.sure:
             return [level]
         return [gate.level for gate in self.gates if gate.level]
 
     def refuse(self, level: int) -> None:
-        """Raise ``Later`` if it is not certain that the node at `level` waits for who is inside."""
+        """Raise ``Later`` if it is not certain that the node at ``level`` waits for the thread inside."""
         until = next((gate.number for gate in self.gates if gate.level >= level), 0)
         for gate in self.gates:
             if level <= gate.level and not gate.sure:
@@ -556,7 +556,7 @@ class GraphLock:
         self.check_void()
 
     def check_void(self) -> None:
-        """Raise ``Later`` if that was raised in a thread that helped with what has just ended."""
+        """Raise ``Later`` if a thread that helped with what has just ended has raised it."""
         for gate in self.gates:
             if gate.void:
                 raise Later(0 if gate is self.gates[-1] else self.gates[-1].number, gate.void)
@@ -565,24 +565,24 @@ class GraphLock:
 def finish(
     wait: Callable[[], object], stop: Callable[[], None] | None = None
 ) -> BaseException | None:
-    """Wait to the end, whatever signals come in between; what they raised, if they did."""
+    """Wait to the end, whatever signals come meanwhile. Return what their handlers raised first, if any."""
     interrupted: BaseException | None = None
     while True:
         try:
             wait()
             return interrupted
-        except BaseException as error:  # KeyboardInterrupt, or what else a handler raises
+        except BaseException as error:  # KeyboardInterrupt, or another error of a signal handler
             interrupted = interrupted or error
             if stop is not None:
                 stop()
 
 
 def is_joined_by(waiter: int) -> bool:
-    """Whether that thread waits in ``Thread.join`` for the calling one, or for one that waits for it."""
+    """Return whether a thread waits in ``Thread.join`` for the calling one, directly or by others."""
     if sys.version_info >= (3, 12):
         return _is_joined_by(waiter)
-    # Frames get their objects when they are asked for. If the garbage collector runs then, as it does there
-    # until 3.11, other threads may go on meanwhile and leave the very frames that are walked: a crash.
+    # Frame objects are made when they are asked for. Up to Python 3.11 the garbage collector may run then,
+    # so that other threads go on and leave the very frames that are walked, which crashes: pause it.
     with _walking:
         collects = gc.isenabled()
         try:
@@ -608,13 +608,12 @@ def _is_joined_by(waiter: int) -> bool:
 
 
 def is_awaited() -> bool:
-    """Whether somebody waits for a future that the calling thread computes."""
+    """Return whether some thread waits for a future that the calling thread computes."""
     frame: FrameType | None = currentframe()
     while frame is not None:
         item = frame.f_locals.get("self")
-        if (
-            type(item).__module__ == "concurrent.futures.thread"
-        ):  # what a pool calls the function of
+        # The work item of a thread pool.
+        if type(item).__module__ == "concurrent.futures.thread":
             future = vars(item).get("future")
             waiting = getattr(getattr(future, "_condition", None), "_waiters", ())
             return bool(waiting or getattr(future, "_waiters", ()))

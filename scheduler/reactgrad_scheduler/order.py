@@ -1,12 +1,12 @@
 """Topological ranks under edits, and cycles found before they exist.
 
-The algorithm is that of Pearce and Kelly (2007), "A dynamic topological sort algorithm for
-directed acyclic graphs", with two changes. Ranks have gaps (``RANK_GAP``), and the search goes both
-ways at once, edge by edge (as in Bender, Fineman, Gilbert and Tarjan (2016), "A new approach to
-incremental cycle detection and related problems"): whichever side ends first is moved into the gap
-beside the other end. So an edge that agrees with the ranks costs nothing; one from a node that was
-just made to an old one costs what is new, however much depends on the old one; and only where a gap
-is used up are the nodes between both ends reordered.
+The algorithm is that of Pearce and Kelly (2007), "A dynamic topological sort algorithm for directed
+acyclic graphs", with two changes. Ranks have gaps (``RANK_GAP``), and the search goes from both ends at
+once, edge by edge (as in Bender, Fineman, Gilbert and Tarjan (2016), "A new approach to incremental cycle
+detection and related problems"): the side whose search ends first is moved into the gap beside the other
+end. So an edge that agrees with the ranks costs nothing. An edge from a new node to an old one costs only
+what is new, however many nodes depend on the old one. Only if a gap is used up are the nodes between both
+ends reordered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reactgrad_scheduler.topology import RANK_GAP, Consumers, Topology
 
 
 class Former:
-    """Parents and ranks as they were before ``relink``, noted before each changes."""
+    """Parents and ranks as they were before ``relink``; each is noted before it changes."""
 
     __slots__ = ("parents", "ranks")
 
@@ -29,9 +29,9 @@ class Former:
 
 
 def find_path(topology: Topology, start: int, goal: int, below: int | None = None) -> list[int]:
-    """A path of slots along the data from `start` to `goal`, or an empty list.
+    """Return a path of slots along the data from ``start`` to ``goal``; ``[]`` if there is none.
 
-    `below` bounds the search to ranks up to that one, which is exact where ranks are consistent.
+    ``below`` limits the search to ranks up to that one, which is exact where ranks are consistent.
     """
     rank, children = topology.rank, topology.children
     came: dict[int, int] = {start: -1}
@@ -48,7 +48,7 @@ def find_path(topology: Topology, start: int, goal: int, below: int | None = Non
 
 
 def way_back(came: Mapping[int, int], end: int) -> list[int]:
-    """The slots from `end` to where a search began, which came from -1."""
+    """Return the slots from ``end`` back to the start of a search, whose entry in ``came`` is -1."""
     way = [end]
     while came[way[-1]] >= 0:
         way.append(came[way[-1]])
@@ -56,9 +56,9 @@ def way_back(came: Mapping[int, int], end: int) -> list[int]:
 
 
 def cycle_through(topology: Topology, parent: int, child: int) -> list[int]:
-    """The cycle that the edge `parent` → `child` would close, or an empty list.
+    """Return the cycle that the edge ``parent`` → ``child`` would close; ``[]`` if there is none.
 
-    The list starts and ends with `parent`.
+    The list starts and ends with ``parent``.
     """
     if parent == child:
         return [parent, parent]
@@ -70,9 +70,9 @@ def cycle_through(topology: Topology, parent: int, child: int) -> list[int]:
 def admit(
     topology: Topology, parent: int, child: int, former: dict[int, int] | None = None
 ) -> list[int]:
-    """Make ``rank[parent] < rank[child]``; or return the cycle that the edge would close.
+    """Change ranks so that ``rank[parent] < rank[child]``. Return the cycle of the edge, if it closes one.
 
-    `former` takes in the ranks that were changed, as they were.
+    Ranks that are changed are noted in ``former`` as they were.
     """
     rank = topology.rank
     if rank[parent] < rank[child]:
@@ -93,7 +93,7 @@ def admit(
     moved = topology.sort(before or after)
     step = (ceiling - floor) // (len(moved) + 1)
     ranks: Sequence[int] = range(floor + step, ceiling, step) if step else ()
-    if not step:  # no room: what must come before takes the lower of the pooled ranks
+    if not step:  # no room in the gap: both sides are reordered within the ranks that they have
         before = before or topology.ancestors([parent], lambda slot: rank[slot] >= low)
         after = after or topology.descendants([child], lambda slot: rank[slot] <= high)
         moved = topology.sort(before) + topology.sort(after)
@@ -110,38 +110,39 @@ def admit(
 def _part(
     topology: Topology, parent: int, child: int, moved: Iterable[int], former: dict[int, int]
 ) -> None:
-    """Raise what is not above its parents among nodes that have got pooled ranks, and what depends on it.
+    """Raise nodes that are not above their parents after pooled ranks were given out, and nodes below them.
 
-    Nodes between which there was no path may have had one rank: then the pool holds it twice.
+    Nodes without a path between them may have had one rank: the pool then holds it twice.
     """
     rank, children = topology.rank, topology.children
     todo = [(rank[slot], slot) for slot in moved]
     heapify(todo)
     while todo:
         own, slot = heappop(todo)
-        if own != rank[slot]:  # it was raised since
+        if own != rank[slot]:  # an old entry: the node was raised since
             continue
         for other in (*children[slot], child) if slot == parent else children[slot]:
             if rank[other] <= own:
                 former.setdefault(other, rank[other])
                 rank[other] = own + 1
                 heappush(todo, (own + 1, other))
-        if own >= topology.next_serial * RANK_GAP:  # new nodes come above all
+        if own >= topology.next_serial * RANK_GAP:  # new nodes must be above all others
             topology.next_serial += 1
 
 
 def _between(topology: Topology, parent: int, child: int) -> tuple[set[int], set[int]] | None:
-    """What must move for the edge `parent` → `child`, whose ends are ranked the wrong way round.
+    """Return the nodes to move for the edge ``parent`` → ``child``, whose ranks are the wrong way round.
 
-    Either `parent` and its ancestors down to the rank of `child`, or `child` and its descendants up
-    to that of `parent`: whichever are found by fewer steps; the other set is empty. ``None``: there
-    is a path from `child` to `parent`.
+    They are either ``parent`` and its ancestors down to the rank of ``child``, or ``child`` and its
+    descendants up to the rank of ``parent``, whichever search ends first; the other set is empty.
+    ``None``: there is a path from ``child`` to ``parent``.
     """
     rank = topology.rank
     low, high = rank[child], rank[parent]
     before, after = {parent}, {child}
     up = _walk(topology.parents, before, lambda slot: rank[slot] >= low)
     down = _walk(topology.children, after, lambda slot: rank[slot] <= high)
+    # One edge of each search in turn: the cost is at most twice that of the shorter one.
     while True:
         step = next(up, None)
         if step is None:
@@ -160,7 +161,7 @@ def _walk(
     found: set[int],
     accepts: Callable[[int], bool],
 ) -> Iterator[int]:
-    """Complete `found` along these edges, and yield the far end of each edge on the way."""
+    """Complete ``found`` along these edges, and yield the far end of each edge on the way."""
     stack = list(found)
     while stack:
         for other in edges[stack.pop()]:
@@ -171,10 +172,10 @@ def _walk(
 
 
 def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: Former) -> list[int]:
-    """Give these nodes other parents, all of them or none; returns the cycle that forbids it.
+    """Give these nodes other parents, all of them or none. Return the cycle that forbids it, if any.
 
-    Edges that go are gone before the first new one comes, so that an edge may be turned round.
-    `former` takes in what ``restore`` needs, from whatever line on it is called.
+    All old edges are removed before the first new one is added, so that an edge may be turned round. At
+    any moment ``former`` holds what ``restore`` needs, so that an interrupt can be undone.
     """
     parents, children, rank = topology.parents, topology.children, topology.rank
     for slot, new in links.items():
@@ -202,7 +203,7 @@ def relink(topology: Topology, links: Mapping[int, tuple[int, ...]], former: For
 
 
 def restore(topology: Topology, former: Former) -> None:
-    """Take ``relink`` back, exactly; everything changed since then was taken back before."""
+    """Undo ``relink`` exactly. Everything changed since then must have been undone before."""
     for slot, parents in former.parents.items():
         topology.relink(slot, parents)
     for slot, rank in former.ranks.items():
@@ -210,7 +211,7 @@ def restore(topology: Topology, former: Former) -> None:
 
 
 def any_cycle(topology: Topology) -> list[int]:
-    """Some cycle among all nodes as a path, or an empty list (Kahn, 1962)."""
+    """Return some cycle among all nodes as a path; ``[]`` if there is none (Kahn, 1962)."""
     missing = {slot: len(set(topology.parents[slot])) for slot in topology.slots()}
     ready = [slot for slot, count in missing.items() if not count]
     while ready:
@@ -222,7 +223,7 @@ def any_cycle(topology: Topology) -> list[int]:
                 ready.append(child)
     if not missing:
         return []
-    # Walking up inside what is left must come back to a node already seen.
+    # Each node left has a parent that is left, so walking up must come back to a node already seen.
     slot = next(iter(missing))
     walk: dict[int, None] = {}
     while slot not in walk:

@@ -1,17 +1,17 @@
 """Columns of the tables that a graph shares with its forks.
 
-A column of a graph that was never forked is a plain list, at the speed of one. The first fork freezes it: it
-is the *ground* from then on, and the graph and its fork each have an ``Overlay`` on it, a dict of the rows
-that this one has written. So a fork costs what its origin has written since the ground was laid, however
-large the graph is, and it takes the memory of what it writes itself. This is copy-on-write by row, with the
-ground as the one version that all others differ from (compare Baker (1991), "Shallow binding makes
-functional arrays fast", where versions form chains).
+A column of a graph that was never forked is a plain list, as fast as one. The first fork freezes it: from
+then on it is the *ground*, and the graph and its fork each have an ``Overlay`` on it, a dict of the rows
+that this side has written. So a fork costs only the rows that its origin has written since the ground was
+laid, however large the graph is, and it takes the memory of the rows that it writes itself. This is
+copy-on-write by row, with the ground as the one version that all others differ from (compare Baker
+(1991), "Shallow binding makes functional arrays fast", where versions form chains).
 
-Invariant: nobody sees another one's rows in a ground. Where the others are gone, the one that is left writes
-its rows down into it at its next fork, and is empty again; where they are few, as with a fork that is about
-to be replaced by the next one, each is given the rows first that it saw there; where it has written a good
-part of all rows, it gets a ground of its own. So neither a lineage of forks nor a graph that is forked again
-and again piles anything up.
+Invariant: no overlay sees rows of another one in the ground. If all other overlays are gone, the last one
+writes its rows into the ground at its next fork, and is empty again. If there are few others, as with a
+fork that is about to be replaced by the next one, each of them first gets copies of the rows that it saw
+there. If an overlay has written a large part of all rows, it gets a ground of its own. So neither a
+lineage of forks nor a graph that is forked again and again accumulates rows.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
-# A ground is laid anew where an overlay holds more than one row in so many.
+# A ground is laid anew if an overlay holds more than one row in so many.
 WORN = 4
 
-# So many others are given their rows by one that writes down more than so many.
+# Up to ``FEW`` others get copies of rows, if the overlay that writes into the ground has more than ``SOME``.
 FEW, SOME = 4, 32
 
 
 class Column(Protocol[T]):
-    """One thing that every node has, by slot: a list, bytes, or an overlay."""
+    """One property of all nodes, by slot: a list, bytes, or an overlay."""
 
     def __getitem__(self, slot: int, /) -> T: ...
     def __setitem__(self, slot: int, row: T, /) -> None: ...
@@ -47,9 +47,9 @@ class Ground(Generic[T]):
     Attributes
     ----------
     overlays
-        Some that lie on it, or have lain: all of them, where they are few.
+        Overlays that lie on it, or have lain on it: all of them while they are few, else some.
     lock
-        Held by who writes it; the graphs of others may be at work in their threads meanwhile.
+        Held by the thread that writes it: threads of other graphs on it may be working meanwhile.
     """
 
     __slots__ = ("lock", "overlays", "rows")
@@ -65,21 +65,21 @@ def _references(holder: Overlay[T]) -> int:
 
 
 class Overlay(dict[int, T]):
-    """A column of which this is what one graph has written; the rest lies in a ground.
+    """A column of which this dict holds the rows that one graph has written; others lie in a ground.
 
-    To be used as the list of all rows, but for ``in``, which asks what was written.
+    It works like the list of all rows, except ``in``, which tests whether a row was written here.
 
     Parameters
     ----------
     ground
-        What holds the other rows.
+        The holder of the other rows.
     size
-        How many rows there are; those behind the ground are all written.
+        The number of rows; those beyond the ground are all written here.
     """
 
     __slots__ = ("__missing__", "__weakref__", "_size", "ground")
 
-    # The method of the ground itself: what is not written is found without a line of Python.
+    # The bound method of the ground's list: a row that was not written is found without Python code.
     __missing__: Callable[[int], T]
 
     def __init__(self, ground: Ground[T], size: int) -> None:
@@ -91,7 +91,7 @@ class Overlay(dict[int, T]):
             ground.overlays = [ref for ref in ground.overlays if ref() is not None]
         if len(ground.overlays) <= FEW:
             ground.overlays.append(weakref.ref(self))
-        # At once, so that no interrupt leaves it on two grounds.
+        # In one assignment, so that no interrupt leaves it between two grounds.
         self.ground, self.__missing__ = ground, ground.rows.__getitem__
 
     def __len__(self) -> int:
@@ -101,17 +101,17 @@ class Overlay(dict[int, T]):
         return (self[slot] for slot in range(self._size))
 
     def extend(self, rows: list[T]) -> None:
-        """Add rows."""
+        """Add rows at the end."""
         size, self._size = self._size, self._size + len(rows)
         self.update(zip(range(size, self._size), rows, strict=True))
 
     @property
     def written(self) -> int:
-        """How many rows lie here and not in the ground."""
+        """The number of rows that lie here and not in the ground."""
         return super().__len__()
 
     def fork(self) -> Overlay[T]:
-        """Another one with the same rows."""
+        """Return another overlay with the same rows."""
         with self.ground.lock:
             others = _references(self) - _ALONE
             if others > 0 and self.written * WORN > len(self.ground.rows):
@@ -128,7 +128,7 @@ class Overlay(dict[int, T]):
         return twin
 
     def _write_down(self, rows: list[T], ground: Ground[T] | None = None) -> None:
-        """Write all rows that lie here into these, which lie in the ground or become another one."""
+        """Write all rows that lie here into ``rows``: those of the ground, or of a new ``ground``."""
         rows.extend([self[slot] for slot in range(len(rows), self._size)])
         for slot, row in self.items():
             rows[slot] = row
@@ -137,23 +137,23 @@ class Overlay(dict[int, T]):
         self.clear()  # last: an interrupt loses no row
 
     def _others(self) -> list[Overlay[T]]:
-        """Those that lie on the same ground, as far as that knows them."""
+        """Return the other overlays on the same ground, as far as the ground knows them."""
         there = [overlay for ref in self.ground.overlays if (overlay := ref()) is not None]
         return [one for one in there if one is not self and one.ground is self.ground]
 
     def keep(self, slots: Iterable[int]) -> None:
-        """Have these rows, which others are about to replace in the ground; those that it has stay."""
+        """Copy these rows of the ground, which are about to change there; rows written here stay."""
         rows = self.ground.rows
         for slot in slots:
             if slot < len(rows):
                 row: Any = rows[slot]
-                if type(row) is dict:  # written in place by who has it
+                if type(row) is dict:  # its owner writes it in place
                     row = cast("dict[Any, Any]", row).copy()
                 self.setdefault(slot, row)
 
 
 class Blank(Overlay[T]):
-    """So many rows, all the same until they are written."""
+    """A column of rows that are all the same until they are written."""
 
     __slots__ = ()
 
@@ -166,17 +166,17 @@ class Blank(Overlay[T]):
 
 
 def share(column: Column[T]) -> tuple[Overlay[T], Overlay[T]]:
-    """What a column becomes when its graph is forked: that of the graph and that of its fork.
+    """Return the two columns that a column becomes at a fork: the graph's, and the fork's.
 
     Parameters
     ----------
     column
-        A list, bytes, or what this function has returned.
+        A list, bytes, or a column that this function has returned.
     """
     if not isinstance(column, Overlay):
         column = Overlay(Ground(cast("list[T]", column)), len(column))
     return column, column.fork()
 
 
-# Of a ground on which one overlay lies. Measured, since it differs between versions of Python.
+# The reference count of a ground with one overlay. Measured, since it differs between versions of Python.
 _ALONE = _references(Overlay(Ground(list[int]()), 0))

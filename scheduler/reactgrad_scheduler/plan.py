@@ -1,10 +1,10 @@
-"""Plans, and the cache that finds the plan of a read without walking the graph.
+"""Plans, and the transitions by which the plan of a read is found without walking the graph.
 
-A read is a *transition*: from a state of the marks, with a set of changed leaves, to the targets
-read. Marks do not depend on what the kernels compute, so the same transition always plans the
-same nodes and ends in the same marks. The cache maps (state, changed leaves, targets) to the plan
-and to the marks that differ afterwards, usually none: a loop that sets and reads the same nodes
-comes back to the state it started from.
+A read is a *transition*: from a state of the marks, with a set of changed leaves, to targets that are
+read. Marks do not depend on what kernels compute, so the same transition always plans the same nodes and
+ends in the same marks. The cache maps (state, changed leaves, targets) to the plan and to the marks that
+differ afterwards, usually none: a loop that sets and reads the same nodes comes back to the state that it
+started from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Step = Callable[[], object]
 
 
 class Group:
-    """Nodes that are read together, as long as all of them live; told apart by identity."""
+    """Nodes that are read together, as long as all of them live; compared by identity."""
 
     __slots__ = ("clean_in", "slots")
 
@@ -28,64 +28,64 @@ class Group:
         self.clean_in: int | None = None  # a state of the marks in which all of them are clean
 
 
-# A state of the marks, the changed leaves, and who is read: the serial of a node, or several nodes.
+# A state of the marks; the changed leaves; the read: the serial of a node, or a group.
 Key = tuple[int, tuple[int, ...], int | Group]
 
-# A node of a plan in which versions decide: its slot; whose change makes it run, its parents' or its own
-# that came before (the first apart: mostly that is enough to look at); the slot again if whoever runs it
-# is to announce that its value is overwritten; and its step.
+# A node of a plan in which versions decide: its slot; the nodes whose change makes it run, its parents and
+# itself, if it was due before (the first one apart: checking that is mostly enough); its slot again if the
+# host must be told that its value is overwritten; and its step.
 Row = tuple[int, int, tuple[int, ...], tuple[int, ...], Step]
 
-# What a step returns when its node's cutoff calls the new value unchanged.
+# The result of a step whose node's cutoff finds the new value unchanged.
 UNCHANGED = object()
 
 
 class Script(Protocol):
-    """What the host does besides the steps of a plan, as it did when the plan was found.
+    """The work of the host besides the steps of a plan, as it was when the plan was found.
 
     Attributes
     ----------
     back
-        Nodes whose values were released when it began, and are there when it ends. All others are
-        released as they were.
+        Nodes whose values were released when the run began, and are there when it ends. All other
+        released nodes stay so.
     """
 
     @property
     def back(self) -> Set[int]: ...
 
     def fits(self) -> bool:
-        """Whether all is as it was then that marks do not show."""
+        """Return whether everything that marks do not show is as it was then."""
         ...
 
     def bind(self, moves: Sequence[int], since: int | None) -> tuple[list[Step], list[int]]:
-        """The steps and the slots that they compute.
+        """Return the steps, and the slots that they compute.
 
         Parameters
         ----------
         moves
             The log of slots whose storage moved.
         since
-            How much of it the steps know; ``None``: bind all of them.
+            The length of the part of the log that the steps follow already; ``None``: bind all steps.
         """
         ...
 
     def rescue(self, index: int) -> None:
-        """The run stops at the node at `index`: put what is there where the tables expect it."""
+        """Put values where the tables expect them, since the run stops at the node at ``index``."""
         ...
 
     def ended(self) -> bool:
-        """The run has ended as planned; whether its steps may stay bound."""
+        """Note that the run has ended as planned. Return whether its steps may stay bound."""
         ...
 
 
 class Plan:
-    """The nodes that one read runs, in topological order; immutable but for its bound steps.
+    """The nodes that one read runs, in topological order; immutable except for its bound steps.
 
-    ``certain``: every node runs, whatever the kernels give, because each has a parent that
-    surely changed and none has a cutoff. Such a plan runs without looking at versions.
+    If it is ``certain``, every node runs, whatever the kernels give: each has a parent that certainly
+    changed, and none has a cutoff. Such a plan runs without comparing versions.
 
-    What nodes of a certain plan are expected to read while they run is in ``readings``; what is only
-    run where a node reads it, directly before that node, is a plan of its own there.
+    ``readings`` has the nodes that nodes of a certain plan are expected to read while they run. Nodes
+    that run only because a node reads them are a plan of their own there, run when it reads them.
     """
 
     __slots__ = (
@@ -127,42 +127,42 @@ class Plan:
     ) -> None:
         self.slots = slots
         self.certain = certain
-        self.members: frozenset[int] = members  # the same slots, for looking up
-        self.turns = turns  # those that have a turn of their own, if not all have
+        self.members: frozenset[int] = members  # the same slots, as a set
+        self.turns = turns  # nodes with a turn of their own, if not all have one
         self.readings: dict[int, Reading] = {} if readings is None else readings
-        self.expected = expected  # where there are readings
+        self.expected = expected  # set if there are readings
         self.steps: list[Step] | None = None
-        # What is called to run them all: the same steps, or others, or fewer, that do the same together.
+        # The calls that run all nodes: the steps, or other or fewer calls that do the same together.
         self.fused: list[Step] | None = None
         self.laid_out: list[tuple[Any, ...]] | None = (
             None  # the same calls, side by side; see ``hot``
         )
-        self.heat = 0  # how often it was run since a step was bound anew
+        self.heat = 0  # the number of runs since a step was bound anew
         self.step_slots: list[int] = []  # the slot that each step computes
-        # Where the step of each slot is; known when one was bound anew.
+        # The position of each slot's step; made when one is first bound anew.
         self.places: dict[int, int] | None = None
-        self.call_slots: list[int] = []  # the first slot of each of `fused`
-        self.repeats = False  # whether it is stored, so that fusing its steps pays
-        self.lends = False  # whether a step runs code of the user; known with the steps
+        self.call_slots: list[int] = []  # the first slot of each call in `fused`
+        self.repeats = False  # True once it is stored, so that fusing its steps pays
+        self.lends = False  # True if a step runs user code; known once steps are bound
         self.script: Script | None = None
         self._sources: frozenset[int] | None = None
-        self.rows: list[Row] | None = None  # where versions decide; made of the steps when replayed
-        self.tasks: Any = None  # for several threads
-        self.shared: bool | None = None  # whether several threads run it, where that was asked for
-        self.promised = 0.0  # seconds up to which it is not asked again
-        self.moves_seen = 0  # how much of the log of moved storage the steps know
-        # What a run of all its nodes records.
+        self.rows: list[Row] | None = None  # where versions decide; made from the steps on replay
+        self.tasks: Any = None  # its parts, for several threads
+        self.shared: bool | None = None  # whether several threads run it; None: not decided yet
+        self.promised = 0.0  # if it takes no more seconds than this, that is not decided anew
+        self.moves_seen = 0  # the length of the log of moved storage that the steps follow
+        # The record of a run of all its nodes.
         self.finished = Run() if finished is None else finished
 
     @classmethod
     def of(cls, slots: Sequence[int], serial: Column[int], *, certain: bool) -> Plan:
-        """A plan of these nodes, which is still to be bound."""
+        """Return a plan of these nodes, not bound yet."""
         run = Run(list(slots))
         run.seal(serial)
         return cls(tuple(slots), certain, frozenset(slots), finished=run)
 
     def retire(self) -> None:
-        """It will not be run again: keep what the journal, which may have it for long, needs."""
+        """Drop all that only a run needs; the journal may keep the plan itself for long."""
         self.steps = self.fused = self.rows = self.tasks = None
         self.cool()
         self.step_slots = []
@@ -174,26 +174,26 @@ class Plan:
         return len(self.slots)
 
     def sources(self, parents: Column[tuple[int, ...]]) -> frozenset[int]:
-        """What these nodes read of others; `parents`: of each slot."""
+        """Return the other nodes that these nodes read; ``parents``: the column of parents."""
         if self._sources is None:
             read = {parent for slot in self.slots for parent in parents[slot]}
             self._sources = frozenset(read - self.members)
         return self._sources
 
     def rest(self, begin: int) -> Sequence[int]:
-        """The nodes from this position on whose turn it is then."""
+        """Return the nodes from this position on that have a turn of their own then."""
         if not self.turns:
             return self.slots[begin:]
         later = self.members.difference(self.slots[:begin])
         return [slot for slot in self.turns if slot in later]
 
     def cool(self) -> None:
-        """Its calls are no more those that are laid out."""
+        """Drop the laid-out calls, since the calls are others now."""
         self.laid_out = None
         self.heat = 0
 
     def unbind(self) -> None:
-        """Let go of the bound steps."""
+        """Drop the bound steps."""
         self.steps = self.fused = self.rows = None
         self.cool()
         for reading in self.readings.values():
@@ -202,14 +202,14 @@ class Plan:
 
 
 class Expected:
-    """How far a plan whose nodes read others is expected to be where.
+    """The positions of nodes in a plan whose nodes read others.
 
     Attributes
     ----------
     order
-        The position of every node of the plan, with all that is run where it is read.
+        The position of every node of the plan, including nodes that run when they are read.
     left
-        Nodes outside of it that the read leaves stale.
+        Nodes outside of the plan that the read leaves stale.
     """
 
     __slots__ = ("left", "order")
@@ -220,20 +220,20 @@ class Expected:
 
 
 class Reading:
-    """What a node is expected to read while it runs.
+    """The reads that a node is expected to make while it runs.
 
     Attributes
     ----------
     slots
-        In the order in which it asks for them, without its operands.
+        The nodes that it reads, in order, without its operands.
     operands
-        What it was built on.
+        The nodes that it was built on.
     begin
-        The position of the first node that is run because this one reads it, or of this one.
+        The position of the first node that runs because this one reads it, or of this one.
     pulls
-        What it reads first of all, in order.
+        Reads of nodes that are stale then, in order.
     ready
-        Those of all of these that have their value when it begins.
+        Nodes among all of these that have their value when it begins.
     """
 
     __slots__ = ("begin", "operands", "pulls", "ready", "slots")
@@ -254,7 +254,7 @@ class Reading:
 
 
 class Pull:
-    """A node that was stale when it was read, and what a read of it runs, up to position `end`."""
+    """The read of a stale node, with the plan that it runs, which ends before position ``end``."""
 
     __slots__ = ("end", "plan", "target")
 
@@ -265,11 +265,11 @@ class Pull:
 
 
 class Transition:
-    """A plan, and what the read does to the marks."""
+    """A plan, with its effect on the marks."""
 
     __slots__ = ("marks", "plan", "state")
 
     def __init__(self, plan: Plan, state: int, marks: tuple[tuple[int, int], ...]) -> None:
         self.plan = plan
-        self.state = state  # the state afterwards
-        self.marks = marks  # (slot, mark afterwards) where it differs from before
+        self.state = state  # the state after the read
+        self.marks = marks  # (slot, mark after the read) where it differs from before

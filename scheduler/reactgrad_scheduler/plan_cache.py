@@ -1,4 +1,4 @@
-"""Plans by what a read begins with: kept when a read repeats, found again in one look."""
+"""The plan cache: it finds the plan of a repeated read by one look-up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from random import Random
 from reactgrad_scheduler.latest import Latest
 from reactgrad_scheduler.plan import Group, Key, Plan, Transition
 
-# Bounds of the cache: number of plans, of the nodes in all of them together, and of keys that came
-# once.
+# Bounds of the cache: the number of plans, of keys that came once, and of the nodes in all plans.
 MAX_PLANS = 65536
 MAX_SEEN = 4096
 MAX_PLANNED_NODES = 4_000_000
@@ -19,17 +18,17 @@ _random = Random(0)
 
 
 class PlanCache:
-    """Transitions by key, oldest first; the second sight of a key fills it.
+    """Transitions by key, the oldest first. A transition is stored when its key comes for the second time.
 
-    A read that happens once (a new expression, an unusual set of changes) leaves only its key, but where
-    nodes read others, and as long as there is much room.
+    A read that happens once (a new expression, an unusual set of changes) leaves only its key. Plans of
+    nodes that read others are stored at once, as long as there is much room.
 
     Attributes
     ----------
     get
-        ``get(key)``: the transition of `key`, if it was stored.
+        ``get(key)``: the transition of ``key``, or ``None``.
     known
-        ``known(slots)``: the group of these nodes, if they were read together before.
+        ``known(slots)``: the group of these nodes, or ``None`` if they were not read together before.
     """
 
     __slots__ = (
@@ -50,13 +49,13 @@ class PlanCache:
         self._transitions: dict[Key, Transition] = {}
         self.get: Callable[[Key], Transition | None] = self._transitions.get
         self._seen: set[int] = set()  # hashes of keys that came once
-        self._keys_of: dict[int | Group, set[Key]] = {}  # of what was stored, by who is read
+        self._keys_of: dict[int | Group, set[Key]] = {}  # keys of stored transitions, by their read
         self._groups: dict[tuple[int, ...], Group] = {}
         self.known: Callable[[tuple[int, ...]], Group | None] = self._groups.get
-        # By member: most are in one group, and all members of it that are share its tuple.
+        # By member. Most nodes are in one group only, and all members of a group share its 1-tuple.
         self._groups_of: dict[int, tuple[Group] | set[Group]] = {}
         self._members = 0  # of all groups
-        # From the first on that is kept until something changes that only a state tells.
+        # None before the first plan is kept, and after changes that marks do not show.
         self.kept: Latest | None = None
         self.nodes = 0
         self.enabled = True
@@ -66,24 +65,26 @@ class PlanCache:
 
     @property
     def has_room(self) -> bool:
-        """Whether there is room for plans of which nobody knows yet whether they pay."""
+        """True if there is room for plans that may not pay."""
         return self.enabled and self.nodes < MAX_PLANNED_NODES // 16
 
     def wants(self, key: Key) -> bool:
-        """Whether `key` comes for the second time, so that storing its transition pays."""
+        """Return whether ``key`` comes for the second time, so that storing its transition pays."""
         if not self.enabled:
             return False
-        mark = hash(key)  # of two keys with one hash a plan is stored too early
+        mark = hash(key)  # if two keys have one hash, a plan is stored too early: no harm
         if mark in self._seen:
             self._seen.remove(mark)
             return True
-        if len(self._seen) >= MAX_SEEN:  # by lot: of more keys in turn some come again in time
+
+        # Half is dropped at random: of more keys in turn than fit, some then repeat in time.
+        if len(self._seen) >= MAX_SEEN:
             self._seen = set(_random.sample([*self._seen], MAX_SEEN // 2))
         self._seen.add(mark)
         return False
 
     def group(self, slots: tuple[int, ...]) -> Group:
-        """Make a group of nodes, so that plans of reads of all of them are found at once."""
+        """Make a group of nodes, so that plans for reads of all of them are found by one look-up."""
         group = Group(slots)
         if len(self._groups) >= MAX_PLANS or self._members > MAX_PLANNED_NODES:
             self.clear()
@@ -97,18 +98,18 @@ class PlanCache:
                 others.add(group)
             elif others is not alone:
                 groups_of[slot] = {*others, group}
-        # Last: an interrupt leaves none that is found and does not know all of its members.
+        # Last: after an interrupt, no group may be found that not all of its members refer to.
         self._groups[slots] = group
         self._members += len(slots)
         return group
 
     def of_group(self, group: Group, slots: Iterable[int]) -> list[int]:
-        """Those of these nodes that are read in this group."""
+        """Return those of these nodes that belong to this group."""
         groups_of = self._groups_of
         return [slot for slot in slots if group in groups_of.get(slot, ())]
 
     def put(self, key: Key, transition: Transition) -> None:
-        """Store, in place of what was stored before, dropping the oldest ones beyond the bounds."""
+        """Store a transition, in place of a former one, and drop the oldest beyond the bounds."""
         self._discard(key)
         transition.plan.repeats = True
         self.nodes += len(transition.plan)
@@ -120,11 +121,11 @@ class PlanCache:
             self._discard(next(iter(self._transitions)))
 
     def latest(self, read: int | Group) -> Sequence[Plan]:
-        """Plans that this read has followed, whatever the state was, the latest first."""
+        """Return plans that this read has followed, whatever the state was, the last one first."""
         return self.kept.of(read) if self.kept is not None and self.enabled else ()
 
     def keep(self, read: int | Group, plan: Plan) -> bool:
-        """A read has followed this plan; whether that is kept as one of its ``latest``."""
+        """Note that a read has followed a plan. Return whether the plan is kept among its ``latest``."""
         if not self.enabled:
             return False
         if self.kept is None:
@@ -132,7 +133,7 @@ class PlanCache:
         return self.kept.keep(read, plan)
 
     def forget_target(self, slot: int, serial: int) -> None:
-        """Drop the plans and groups of a node that is going away: plans keep nothing alive."""
+        """Drop the plans and groups of a node that is about to be removed: plans keep no node alive."""
         groups = self._groups_of.pop(slot, ())
         for group in groups:
             if self._groups.pop(group.slots, None) is not None:
@@ -150,11 +151,11 @@ class PlanCache:
                 self.kept.forget(read)
 
     def unbind(self, slots: Set[int] | None = None) -> None:
-        """Let go of bound steps, of all plans or of those with one of these slots, and of the latest plans.
+        """Drop bound steps of all plans, or of those with one of these slots, and all latest plans.
 
-        Steps hold on to the storage that they use.
+        Steps keep the storage that they use alive.
         """
-        kept, self.kept = self.kept, None  # not to be looked through at every call
+        kept, self.kept = self.kept, None  # dropped as a whole, so that the next call is cheap
         stored = [transition.plan for transition in self._transitions.values()]
         for plan in (*stored, *(kept or ())):
             bound = plan.steps is not None or plan.readings
@@ -176,7 +177,7 @@ class PlanCache:
             self.enabled, self.get = former
 
     def clear(self) -> None:
-        """Forget all plans."""
+        """Drop all plans."""
         self._transitions.clear()
         self._seen.clear()
         self._keys_of.clear()

@@ -1,29 +1,26 @@
-"""Edges found while nodes run: each node depends on what its function has read."""
+"""Edges found while nodes run: a node depends on each node that its function has read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from reactgrad_scheduler.order import admit, cycle_through, way_back
 from reactgrad_scheduler.staleness import FAILED, UNSETTLED
-
-if TYPE_CHECKING:
-    pass
 from reactgrad_scheduler.standing import Standing
 
 
 class Reads(Standing):
-    """Edges that nodes get by reading others while they run, and the reads that are refused."""
+    """The storey of the scheduler that adds edges for reads inside of nodes, and refuses some reads."""
 
     def depend(self, slot: int) -> None:
-        """The node being computed reads `slot` (or a thread for it), and depends on it from now on.
+        """Note that the node being computed, or a thread for it, reads ``slot`` and so depends on it.
 
         Raises
         ------
         CycleError
-            If `slot` itself is being computed.
+            If ``slot`` itself is being computed.
         """
         self.attend()
         if slot in self.computing:
@@ -36,19 +33,19 @@ class Reads(Standing):
             self.crew.depend(slot)
 
     def break_read(self, error: BaseException) -> None:
-        """A read of the node being computed was stopped by this: whatever it makes of that is no value of it."""
+        """Note that a read of the node being computed was stopped: its result must not be stored."""
         self.attend()
         for level in self.lock.levels(len(self.computing)):
             self.broken[self.computing[level - 1]] = error
 
     def raise_broken(self, slot: int) -> None:
-        """Raise what stopped a read of `slot`, which has been computed, if anything did."""
+        """Raise the error that stopped a read of ``slot``, which has been computed, if there is one."""
         error = self.broken.pop(slot, None)
         if error is not None:
             raise error
 
     def adopt_reads(self, slot: int) -> None:
-        """Make what a node read in the run that just ended its parents, behind the fixed ones."""
+        """Make the reads of a node's last run its parents, after the operands."""
         reads = self.reads.pop(slot, None)
         count = self.dynamic.get(slot)
         if reads is None and count is None:
@@ -61,7 +58,7 @@ class Reads(Standing):
         try:
             self._relink_reads(slot, len(fixed), former, parents)
         except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupt: the tables must not contradict
+            if not isinstance(error, Exception):  # an interrupt: complete the edges first
                 self.versions.record[slot] = None
                 self._relink_reads(slot, len(fixed), former, parents)
             raise
@@ -69,7 +66,7 @@ class Reads(Standing):
     def _relink_reads(
         self, slot: int, fixed: int, former: tuple[int, ...], parents: tuple[int, ...]
     ) -> None:
-        """Give a node its reads for parents, behind the fixed ones; doing it again does no more."""
+        """Make reads the parents of a node, after the operands. Calling it again changes no more."""
         topology = self.topology
         if parents != former:
             ranks: dict[int, int] = {}
@@ -79,7 +76,7 @@ class Reads(Standing):
                 admit(topology, parent, slot, ranks)
             self.orphans.extend(parent for parent in former if parent not in parents)
             topology.relink(slot, parents)
-            if ranks:  # plans in another order
+            if ranks:  # cached plans have another order
                 self.renew()
             self.staleness.relinked(slot, former[fixed:], parents[fixed:])
         if len(parents) > fixed:
@@ -88,9 +85,9 @@ class Reads(Standing):
             self.dynamic.pop(slot, None)
 
     def _forget_reads(self, path: Sequence[int]) -> None:
-        """Break a cycle through what a node had read that an operand's error keeps from running.
+        """Break a cycle that goes through former reads of a node which an operand's error keeps from running.
 
-        No other edge can be part of it: all parents of a settled node are settled, and the node
+        No other edge can be part of the cycle: all parents of a settled node are settled, and the node
         that is being computed is not.
         """
         for before, slot in pairwise(path):
@@ -100,36 +97,38 @@ class Reads(Standing):
                 self.topology.relink(slot, operands)
                 del self.dynamic[slot]
                 self.versions.record[slot] = None
-                self.errors.pop(slot, None)  # but it still raises its operand's
+                self.errors.pop(slot, None)  # it still raises the error of its operand
                 self.cycles.pop(slot, None)
                 self.staleness.renew()
                 return
         raise self.cycle_error(path)
 
     def under_way(self, slots: Iterable[int]) -> int | None:
-        """The innermost node being computed that is one of these."""
+        """Return the innermost node being computed among these, ``None`` if there is none."""
         if self.computing:
             found = set(slots)
             return next((slot for slot in reversed(self.computing) if slot in found), None)
         return None
 
     def _refuse(self, slot: int, targets: tuple[int, ...]) -> NoReturn:
-        """`slot` is being computed, and what the innermost such node reads now needs `slot`.
+        """Refuse a read: the innermost node being computed needs ``slot``, which is being computed.
 
-        That node gets to see an error, and has to see when it is outdated. It cannot depend on what
-        it was refused, which would close the cycle in the tables, too. It depends on what leads
-        round the cycle instead: on all that the nodes on it were computed from or have read so far.
-        What else makes one of these run again, an edit or a touch, takes the error back by itself.
+        The reader gets an error, and must be outdated when the error no longer holds. It cannot depend
+        on the refused node, since that edge would close the cycle in the tables, too. Instead it depends
+        on all that the nodes on the cycle were computed from or have read so far. Other reasons for one
+        of these to run again, an edit or a touch, remove the error by themselves.
         """
         self.refuse(self.computing[self.computing.index(slot) :], targets, slot)
 
     def refuse(self, computing: list[int], targets: tuple[int, ...], slot: int) -> NoReturn:
-        """Each of these nodes under way needs the next one, and the last one, which has asked for
-        `targets`, the first; `slot` is that of them from which on this thread computes them.
+        """Raise ``CycleError`` for nodes being computed of which each needs the next one.
+
+        The last one has asked for ``targets``, which need the first one. This thread computes the nodes
+        from ``slot`` on.
         """
         self.lock.refuse(self.computing.index(slot) + 1)
         slot, reader = computing[0], computing[-1]
-        # Against the data: who reads what; each of these needs the next one that is computed.
+        # Against the data: the reads of each node, through which it needs the next one.
         asked = [tuple(self.reads.get(other, ())) for other in computing[:-1]] + [targets]
         path: list[int] = []
         for start, goals in zip([slot, *reversed(computing[1:])], reversed(asked), strict=True):
@@ -149,17 +148,18 @@ class Reads(Standing):
                 sources = self.topology.parents[node]
                 sources = sources[: sources.index(before)]
             else:
-                continue  # whatever the values, it needs the one before
+                continue  # an operand: it needs the one before, whatever the values are
             reads.update(dict.fromkeys(source for source in sources if source not in members))
         serials = {self.topology.serial[member] for member in members - {reader}}
         self.cycles[reader] = self.cycles.get(reader, frozenset()) | serials
         raise self.cycle_error(path, "read")
 
     def _way(self, start: int, goals: Iterable[int]) -> list[int]:
-        """A path along the data from `start` to the first goal that waits for it.
+        """Return a path along the data from ``start`` to the first goal that needs it.
 
-        Against the data it goes as runs do: to an operand, or, where all of these are settled, to the
-        first read that is not. What was read before that one is settled, and so does not need `start`.
+        The search goes against the data in the way that runs do: to operands, or, if all operands are
+        settled, to the first read that is not. Reads before that one are settled and do not need
+        ``start``.
         """
         parents, mark = self.topology.parents, self.staleness.mark
         for goal in goals:

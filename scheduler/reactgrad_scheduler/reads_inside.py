@@ -1,29 +1,25 @@
-"""Reads that nodes make while they are computed, each a run inside of a run."""
+"""Reads that nodes make while they are computed: runs inside of a run."""
 
 from __future__ import annotations
 
 from threading import get_ident
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.errors import Later
 from reactgrad_scheduler.executors.serial import run_certain, was_cancelled
+from reactgrad_scheduler.finding import Finding
 from reactgrad_scheduler.plan import Key
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.tables import UNKNOWN
 
-if TYPE_CHECKING:
-    pass
-from reactgrad_scheduler.finding import Finding
-
-# So many nodes that read each other while they run share one of Python's stacks.
+# So many nodes that read each other while they run share one Python stack; deeper reads get a new one.
 NODES_A_STACK = 40
 
 
 class ReadsInside(Finding):
-    """Reads that a node makes while it is computed."""
+    """The storey of the scheduler for reads that a node makes while it is computed."""
 
     def _refresh_elsewhere(self, targets: tuple[int, ...], retry: bool) -> Run:
-        """Read on a stack of its own: no chain of reads is too long (rule E5)."""
+        """Make a read in another thread, whose stack is fresh: chains of reads may be long (rule E5)."""
         runs: list[Run] = []
         errors: list[BaseException] = []
 
@@ -39,14 +35,14 @@ class ReadsInside(Finding):
         return runs[0]
 
     def _refresh_inside(self, targets: tuple[int, ...], retry: bool) -> Run:
-        """As ``refresh``, for the node that is being computed."""
+        """Do what ``refresh`` does, for the node that is being computed."""
         self.suspend()
         staleness = self.staleness
         read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
         key: Key = (staleness.state, tuple(staleness.pending), read)
         transition = self.plans.get(key)
-        # A cycle is found and named where the plan is made; what is recorded is run node by node; and
-        # others of a crew may be computing some of it.
+        # A plan is not replayed if nodes of it are being computed: making it anew finds the cycle and
+        # its path. Nor while marks are traced, or if a crew may be computing some of its nodes.
         if transition and (
             self.crew is not None
             or not transition.plan.members.isdisjoint(self.computing)
@@ -59,7 +55,7 @@ class ReadsInside(Finding):
         return run
 
     def read_inside(self, targets: tuple[int, ...], run: Run) -> None:
-        """What was expected to be run for a read inside of a node came otherwise."""
+        """Finish a read inside of a node that did not run as its plan expected."""
         self._settle(targets, run)
         self._count(run)
         self._note_inside(run)
@@ -67,19 +63,19 @@ class ReadsInside(Finding):
     def _note_inside(self, run: Run) -> None:
         self.last_run = run
         self.inner.setdefault(self.computing[-1], []).append(run)
-        self.totals.add(run, -1)  # it will be counted with the run of the node
+        self.totals.add(run, -1)  # it is counted again as a part of the run of the node
 
     def too_deep(self) -> bool:
-        """Whether a read inside of the node that is computed needs another one of Python's stacks."""
+        """Return whether a read inside of the node being computed needs another Python stack."""
         return len(self.computing) % NODES_A_STACK == 0
 
 
 def note_read(scheduler: ReadsInside, slot: int) -> bool:
-    """Note that the function under way reads `slot`, if that can be had at once.
+    """Note that the function under way reads ``slot``, if the value is there. Return whether it was noted.
 
-    ``False``: there is more to it, or the function is that of another thread, or of one of several that
-    compute together, and nothing is noted.
-    Needs no lock: nothing is looked at that another thread, let in by the function, could change.
+    ``False``, with nothing noted: the read needs more, or it comes from another thread, or a crew is
+    computing. No lock is needed: nothing is read here that another thread, let in by the function, could
+    change.
     """
     lock, frames = scheduler.lock, scheduler.frames
     try:
@@ -98,12 +94,12 @@ def note_read(scheduler: ReadsInside, slot: int) -> bool:
         return False
     mark = scheduler.staleness.mark
     if frame is not None and frame.position is None:
-        if not frame.active:  # what a node was built on is its parent anyway
+        if not frame.active:  # only an operand needs no note: it is a parent anyway
             node = computing[int(frame.level) - 1]
             if node == UNKNOWN:
                 node = int(frame.under_way())
             operand = slot in scheduler.operands(node)
-            return operand and frame.stopping is None  # else it may be at another node
+            return operand and frame.stopping is None  # after `stop` another node may be under way
         at = frame.order.get(slot, -1)
         if at >= frame.done:
             _pull(scheduler, slot)
@@ -111,7 +107,7 @@ def note_read(scheduler: ReadsInside, slot: int) -> bool:
                 return False
         elif at < 0 and (mark[slot] or slot in frame.left):
             return False
-        # Where another thread has suspended the frame by now, it has taken these reads over.
+        # If another thread has suspended the frame by now, it has taken over this dict of reads.
         frame.reads[slot] = None
         return True
     if mark[slot] or scheduler.staleness.pending or not gate.level:
@@ -125,7 +121,7 @@ def note_read(scheduler: ReadsInside, slot: int) -> bool:
 
 
 def _pull(scheduler: ReadsInside, slot: int) -> None:
-    """Run what the function under way is expected to need for its read of `slot`."""
+    """Run the plan that the function under way is expected to need for its read of ``slot``."""
     gate = scheduler.lock.knock()
     if gate is None:
         return

@@ -9,7 +9,7 @@ from reactgrad_scheduler.overlay import Column
 
 
 class Sealed:
-    """Which nodes were in which slots."""
+    """The serials of the nodes that were in some slots."""
 
     __slots__ = ("_serials", "_slots", "_stamps")
 
@@ -20,7 +20,7 @@ class Sealed:
 
     @property
     def serials(self) -> dict[int, int]:
-        """The serial of the node by slot; made when somebody asks, a dict takes much memory."""
+        """The serial of the node by slot; made on demand, since the dict takes much memory."""
         if self._serials is None:
             self._serials = dict(zip(self._slots, self._stamps))
         return self._serials
@@ -30,14 +30,13 @@ _NOTHING = Sealed((), ())
 
 
 class Run:
-    """What one read did, as slots in the order in which it happened.
+    """The record of one read, as slots in the order in which things happened.
 
-    ``cut_off`` is part of ``ran``; ``skipped`` were planned but found clean; ``rebuilt`` had
-    their released value computed again at an unchanged version; ``failed`` raised these errors,
-    kept without frames (or had raised them before, with the same parents).
-    ``raised`` are errors as they were raised, by number, until they are passed on, inside of a node
-    until it has ended.
-    ``sealed`` tells the nodes of all of these from later ones in the same slots.
+    ``cut_off`` is a part of ``ran``. ``skipped`` nodes were planned but found clean. ``rebuilt`` nodes
+    had their released values computed again, at unchanged versions. ``failed`` has the errors of nodes,
+    kept without frames; the nodes raised them now, or before with the same parents. ``raised`` has
+    errors as they were raised, by number, until they are passed on; inside of a node, until it has
+    ended. ``sealed`` tells the nodes of all these slots from later ones in the same slots.
     """
 
     __slots__ = (
@@ -66,20 +65,20 @@ class Run:
         self.raised: dict[int, Exception] = {}
         self.sealed = _NOTHING
         self.seconds = 0.0
-        self.retry = False  # whether nodes that had raised were to run again
+        self.retry = False  # True if nodes that had raised were to run again
 
     @property
     def serials(self) -> dict[int, int]:
-        """By slot what tells the nodes of this run from later ones."""
+        """The serial by slot, which tells the nodes of this run from later ones."""
         return self.sealed.serials
 
     @property
     def errors(self) -> list[Exception]:
-        """What ``failed`` raised, position by position."""
+        """The errors of ``failed``, in order."""
         return list(self.failed.values())
 
     def absorb(self, inner: Iterable[Run]) -> None:
-        """Add what was run by reads inside of a node."""
+        """Add the runs of reads inside of a node."""
         for run in inner:
             self.ran += run.ran
             self.cut_off += run.cut_off
@@ -89,16 +88,16 @@ class Run:
             run.raised.clear()
 
     def seal(self, serial: Column[int]) -> None:
-        """Remember which nodes these slots are."""
+        """Record the serials of the nodes in these slots."""
         more = self.skipped or self.rebuilt or self.failed
         slots = [*self.ran, *self.skipped, *self.rebuilt, *self.failed] if more else self.ran
         self.sealed = Sealed(slots, [*map(serial.__getitem__, slots)])
 
 
 class Totals:
-    """What many runs did together, counted in nodes; ``resolved`` runs found no cached plan.
+    """Sums over many runs, counted in nodes; ``resolved`` counts runs without a cached plan.
 
-    A plan that replays to its end is not added when it does: the journal counts it.
+    A plan that replays to its end is not added then: the journal counts it.
     """
 
     __slots__ = ("cut_off", "failed", "ran", "rebuilt", "resolved", "runs")
@@ -108,7 +107,7 @@ class Totals:
         self.ran = self.cut_off = self.rebuilt = self.failed = 0
 
     def add(self, run: Run, times: int = 1) -> None:
-        """Count a run, or take it back."""
+        """Add a run, or take it back with ``times`` of -1."""
         self.runs += times
         self.ran += times * len(run.ran)
         self.cut_off += times * len(run.cut_off)
@@ -116,7 +115,7 @@ class Totals:
         self.failed += times * len(run.failed)
 
     def with_replays(self, runs: int, ran: int) -> Totals:
-        """These and so many replays, of so many nodes in all."""
+        """Return these totals plus a number of replays, with the number of their nodes in all."""
         both = copy(self)
         both.runs += runs
         both.ran += ran

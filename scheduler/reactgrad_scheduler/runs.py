@@ -1,26 +1,23 @@
-"""Runs of a plan, to their end or not, and how the tables are brought up to date behind them."""
+"""Runs of a plan, complete or not, and the update of the tables after them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad_scheduler import executors
+from reactgrad_scheduler.changes import Changes
 from reactgrad_scheduler.plan import Group, Script, Transition
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT
 
-if TYPE_CHECKING:
-    pass
-from reactgrad_scheduler.changes import Changes
-
 
 class Runs(Changes):
-    """How a plan is run, and what a run leaves in the tables."""
+    """The storey of the scheduler that runs plans and writes the outcome into the tables."""
 
     def _group(self, targets: tuple[int, ...]) -> Group:
-        """What plans know these nodes as that are read together."""
+        """Return the group of these nodes, as which plans know them when they are read together."""
         group = self.plans.known(targets)
         if group is None:
             for slot in targets:
@@ -29,7 +26,7 @@ class Runs(Changes):
         return group
 
     def _follows(self, script: Script) -> bool:
-        """Whether a run can follow a script: not inside of a node, nor where each step is watched."""
+        """Return whether a run can follow a script: not inside of a node, nor if steps are watched."""
         return not self.computing and self.stopwatch is None and script.fits()
 
     def _replay(self, targets: tuple[int, ...], transition: Transition) -> Run:
@@ -41,7 +38,7 @@ class Runs(Changes):
                 run = executors.serial.run_certain(self, plan)
             else:
                 replaced = set(self.staleness.pending)
-                if transition.marks:  # those that were clean have the same mark afterwards
+                if transition.marks:  # nodes that were clean have the same mark afterwards
                     moved = [slot for slot, _ in transition.marks if slot in plan.members]
                     replaced |= executors.compared.due(self, moved)
                 run, straight = executors.compared.run_compared(self, plan, replaced)
@@ -49,7 +46,7 @@ class Runs(Changes):
                     self.totals.add(run)
                     self._arrive(transition)
                     return run
-        except BaseException:  # in whatever line around its steps
+        except BaseException:  # an interrupt may come in any line around the steps
             executors.serial.cut_short(self, plan)
             raise
         if run is None:  # it ended as planned
@@ -77,9 +74,9 @@ class Runs(Changes):
         slots: Sequence[int],
         executor: Any,
     ) -> Run:
-        """Run those of `slots`, in topological order, whose parents' versions moved.
+        """Run those of ``slots``, in topological order, whose parents' versions have changed.
 
-        `executor`: with whom, ``None``: in this thread, or its crew.
+        ``executor``: the threads to use; ``None``: this thread, or the crew that it belongs to.
         """
         if self.crew is not None:
             return self.crew.read(targets, slots, Run())
@@ -88,7 +85,7 @@ class Runs(Changes):
         return executors.serial.run_checked(self, slots)
 
     def _arrive(self, transition: Transition) -> None:
-        """Mark what a plan leaves behind that went straight to its end."""
+        """Set the marks that a plan leaves when it has run to its end."""
         staleness = self.staleness
         if transition.marks:
             for slot, mark in transition.marks:
@@ -97,11 +94,11 @@ class Runs(Changes):
             back = plan.members if plan.script is None else plan.script.back
             for slot in self.dropped.intersection(back):
                 staleness.restore(slot)
-        # Last: who reads without the lock must never see a node that is neither pending nor marked.
+        # Last: readers without the lock must never see a node that is neither pending nor marked.
         staleness.pending.clear()
 
     def _settle(self, targets: tuple[int, ...], run: Run) -> None:
-        """Go on where a node erased all marks while it ran: what was done has to be found again."""
+        """Finish a read whose node erased all marks while it ran: find again what is left to run."""
         mark = self.staleness.mark
         erasures = -1
         while any(mark[target] in UNSETTLED for target in targets):

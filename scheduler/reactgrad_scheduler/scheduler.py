@@ -1,36 +1,31 @@
-"""The scheduler: what to run, when, and what is known afterwards.
+"""The scheduler: the decision what runs and when, and the record of it.
 
-``Scheduler`` owns the tables and is the only one who changes several of them together. It knows
+``Scheduler`` owns the tables and is the only class that changes several of them together. It knows
 neither values nor kernels: those belong to its ``Host``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.overlay import Blank, share
 from reactgrad_scheduler.plan import Key
+from reactgrad_scheduler.reads_inside import ReadsInside
 from reactgrad_scheduler.run import Run
 
-if TYPE_CHECKING:
-    pass
-from reactgrad_scheduler.reads_inside import ReadsInside
-
-# Longest log of moved storage before it, and the plans that have read from it, are dropped.
+# The longest log of moved storage. Beyond it the log is cleared, and all plans are unbound.
 MAX_MOVES = 4096
 
 
 class Scheduler(ReadsInside):
-    """Nodes, versions, staleness, plans and runs of one graph: all of it together.
+    """Nodes, versions, staleness, plans and runs of one graph: the whole of it.
 
-    What ``Tables`` says holds for every method.
+    The rules of ``Tables`` hold for every method.
     """
 
     def fork(self, host: Host) -> Scheduler:
-        """A scheduler of its own for the same nodes in the same state; plans are found anew.
+        """Return a separate scheduler for the same nodes in the same state, without plans.
 
-        Whoever has kept a column has to look again: it may be another object now.
+        Columns of this scheduler may be other objects afterwards, so aliases must be read again.
         """
         self.check_idle()
         self.attend()
@@ -39,7 +34,7 @@ class Scheduler(ReadsInside):
         twin.versions = self.versions.fork(twin.topology)
         try:
             twin.staleness = self.staleness.fork(twin.topology)
-        finally:
+        finally:  # the column was replaced by an overlay: aliases must follow, also after an error
             self._mark = self.staleness.mark
         twin._mark = twin.staleness.mark
         self.leaf, twin.leaf = share(self.leaf)
@@ -55,11 +50,11 @@ class Scheduler(ReadsInside):
         return twin
 
     def refresh(self, targets: tuple[int, ...], retry: bool = False) -> Run:
-        """Make `targets` clean, running exactly their stale ancestors.
+        """Make ``targets`` clean by running exactly their stale ancestors.
 
-        Nodes that raise stay stale with their descendants; the others run. Errors are in the
-        returned run, not raised (see ``error_of``). With `retry` those that raised before run
-        again where `targets` need them.
+        Nodes that raise stay stale with their descendants; the others run. Errors are in the returned
+        run, not raised (see ``error_of``). With ``retry``, nodes that had raised before run again if
+        ``targets`` need them.
         """
         if self.computing:
             if self.too_deep():
@@ -98,14 +93,14 @@ class Scheduler(ReadsInside):
             self._clear_away(gates)
             raise
         self.last_run = run
-        if flushed:
+        if flushed:  # not after an interrupt: they are still `news` for the next run
             flushed.clear()
         if self.orphans:
             self.release(())
         return run
 
     def _clear_away(self, gates: int) -> None:
-        """Nothing is computed any more, in whatever line around its steps a run was interrupted."""
+        """Reset the state of computing, wherever an interrupt has stopped a run."""
         self.lock.abandon(gates)
         self.reader = None
         self.broken.clear()

@@ -1,25 +1,24 @@
-"""Marks: which nodes a change may have made stale.
+"""Marks: the nodes that a change may have made stale.
 
-A mark is one of four. Two are *settled*: ``CLEAN`` (it has its value) and ``FAILED`` (it has an error
-in place of one: it raised, or an operand has an error). Two are not: ``STALE`` (it surely has to run
-when it is read) and ``MAYBE`` (a cutoff stands between it and the change, so that its parents'
-versions decide).
+There are four marks. Two are *settled*: ``CLEAN`` (the node has its value) and ``FAILED`` (it has an error
+in place of one: it raised, or an operand has an error). Two are not: ``STALE`` (it certainly runs when it
+is read) and ``MAYBE`` (a cutoff lies between it and the change, so that its parents' versions decide).
 
-A settled node has only settled parents; a ``CLEAN`` one has ``FAILED`` parents only among what it read
-itself while it ran, and handled. (What a node read does not count as long as an operand's error keeps
-it from running.) A ``STALE`` node has only ``STALE`` descendants, except behind a
-cutoff, where they are at least ``MAYBE``. So marking stops where a node is already marked as strongly,
-and a change costs only what it newly reaches.
+A settled node has only settled parents. A ``CLEAN`` one has ``FAILED`` parents only among its own reads
+whose errors it has handled. (Reads do not count while an operand's error keeps the node from running.) A
+``STALE`` node has only ``STALE`` descendants, except behind a cutoff, where they are at least ``MAYBE``.
+So marking stops at nodes that are already marked as strongly, and a change costs only what it newly
+reaches.
 
-A *dropped* node is one whose value was released: clean or not, it has none to be read. A clean one
-is computed again at its version when it is needed (rule E17), any other one when it runs.
+A *dropped* node is one whose value was released: clean or not, it has no value to be read. A clean one is
+computed again at its version when it is needed (rule E17), any other one when it runs.
 
-``state`` names the nodes with their marks, and which of them are dropped: the exclusive or of a random
-number for every node and mark (Zobrist, 1970), kept up to date mark by mark. ``STALE`` nodes count
-nothing: marking ends at them, whatever they are, so that nodes which were built and never read, as all
-are at first (free rows are ``STALE``, too), change no state. Equal states mean that the same nodes are
-not ``STALE`` and have the same marks, up to a chance of 2**-100, and make reads cacheable (see ``plan``).
-What nodes have read while they ran is part of it, too, up to a chance of 2**-60.
+``state`` identifies the nodes with their marks, and which of them are dropped: it is the exclusive or of a
+random number for every node and mark (Zobrist, 1970), updated with every mark. ``STALE`` nodes count as
+nothing: marking ends at them anyway, and so nodes that were built and never read, as all are at first
+(free rows are ``STALE``, too), change no state. Equal states mean that the same nodes are not ``STALE``
+and have the same marks, up to a chance of 2**-100, which makes reads cacheable (see ``plan``). The reads
+that nodes have made while they ran are part of the state, too, up to a chance of 2**-60.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from reactgrad_scheduler.topology import Consumers, Topology
 CLEAN, STALE, MAYBE, FAILED = 0, 1, 2, 3
 UNSETTLED = (STALE, MAYBE)
 _STALE_ONLY = frozenset((STALE,))
-DROPPED = 4  # no mark, but part of the state and of traces like one
+DROPPED = 4  # not a mark, but part of the state and of traces like one
 _KEY_BITS = 110
 
 
@@ -62,21 +61,22 @@ class Staleness:
         self._topology = topology
         self._random = random or Random(0x5EED)
         self._keys: Column[int] = []
-        self.hubs: Hubs | None = None  # from the first push of one on
+        self.hubs: Hubs | None = None  # None before the first push of a hub
         self.mark: Column[int] = bytearray()
         self.cutoffs: set[int] = set()  # slots whose node has a cutoff
         self.dropped: set[int] = set()  # slots whose value was released
         self.pending: dict[int, None] = {}  # changed leaves, in order of their first change
         self.flushed: dict[int, None] = {}  # leaves that were pending since the last run began
         self.state = 0
-        self.salt = 0  # the part of the state that marks do not explain
-        # If wanted: marks before their first change; ``DROPPED`` at the complement of slots that were.
+        self.salt = 0  # the part of the state that does not come from marks
+        # If traced: the marks before their first change. A node that was dropped has an entry
+        # ``DROPPED`` at the complement of its slot.
         self.trace: dict[int, int] | None = None
-        self.heeded: Collection[int] = ()  # slots whose marks someone looks at
+        self.heeded: Collection[int] = ()  # slots for which moves of the mark are recorded
         self.moved: set[int] = set()  # those of them whose mark has moved since
 
     def fork(self, topology: Topology) -> Staleness:
-        """Marks of their own with the same rows, for a fork of the topology."""
+        """Return separate marks with the same rows, for a fork of the topology."""
         self.flush()
         twin = Staleness(topology, self._random)
         self._keys, twin._keys = share(self._keys)
@@ -92,7 +92,7 @@ class Staleness:
         self._keys.extend([0] * rows)
 
     def remove(self, slot: int) -> None:
-        """Clear the row of a node that is going away."""
+        """Clear the row of a node that is about to be removed."""
         self.restore(slot)
         if self.mark[slot] != STALE:
             self.mark[slot], self.state = STALE, self.state ^ self.key(slot, self.mark[slot])
@@ -104,36 +104,37 @@ class Staleness:
         self.flushed.pop(slot, None)
 
     def put(self, slot: int, mark: int) -> None:
-        """Give `slot` this mark."""
+        """Set the mark of ``slot``."""
         old = self.mark[slot]
         if old != mark:
             if self.trace is not None:
                 self.trace.setdefault(slot, old)
             hubs = self.hubs
-            if hubs is not None and mark != STALE:  # as `_leave_stale`, without a call
+            if hubs is not None and mark != STALE:  # `_leave_stale` written out, to save a call
                 hubs.left += (slot,)
                 hubs.room -= 1
                 if hubs.room < 0:
                     self.hubs = None
             key = self._keys[slot] or self._draw(slot)
             change = key * (old ^ 1) ^ key * (mark ^ 1)  # see ``key``
-            self.mark[slot], self.state = mark, self.state ^ change  # no interrupt comes between
+            # In one assignment: an interrupt must not come between the mark and the state.
+            self.mark[slot], self.state = mark, self.state ^ change
 
     def heed(self, slots: Collection[int]) -> None:
-        """Note in ``moved`` whose mark moves, of these nodes; none: which costs nothing."""
+        """Record in ``moved`` the nodes among these whose mark moves. An empty table costs nothing."""
         self.heeded = slots
         _become(self, Heeding if slots else Staleness)
         if not slots:
             self.moved.clear()
 
     def drop(self, slot: int) -> None:
-        """The value of `slot` was released."""
+        """Note that the value of ``slot`` was released."""
         if slot not in self.dropped:
             self.dropped.add(slot)
             self.state ^= self.key(slot, DROPPED)
 
     def restore(self, slot: int) -> None:
-        """`slot` has a value again, or never will."""
+        """Note that ``slot`` has a value again, or never will have one."""
         if slot in self.dropped:
             self.dropped.remove(slot)
             self.state ^= self.key(slot, DROPPED)
@@ -141,30 +142,33 @@ class Staleness:
                 self.trace[~slot] = DROPPED
 
     def key(self, slot: int, mark: int) -> int:
-        """What a node with this mark adds to the state: another multiple for each mark, 0 for ``STALE``."""
+        """Return what a node with this mark adds to the state.
+
+        That is its random number times a factor for the mark, which is 0 for ``STALE``.
+        """
         return (self._keys[slot] or self._draw(slot)) * (mark ^ 1)
 
     def _draw(self, slot: int) -> int:
-        """Give a node its random number, when it is to count for the first time."""
+        """Give a node its random number, when it is first needed."""
         key = self._keys[slot] = self._random.getrandbits(_KEY_BITS)
         return key
 
     def renew(self) -> None:
-        """Move to a state never seen before: something happened that marks do not show."""
+        """Move to a state never seen before, since something changed that marks do not show."""
         self.salted(self._random.getrandbits(_KEY_BITS))
 
     def salted(self, salt: int) -> None:
-        """Move to another state, and, called again, back."""
+        """Move to another state; a second call with the same ``salt`` moves back."""
         self.salt, self.state = self.salt ^ salt, self.state ^ salt
 
     def relinked(self, slot: int, former: Iterable[int], reads: Iterable[int]) -> None:
-        """A node has read others than before: the state is another one until it reads those again."""
+        """Note that a node has read others than before: the state changes until it reads those again."""
         self.hubs = None
         change = self._reading(slot, former) ^ self._reading(slot, reads)
         self.salt, self.state = self.salt ^ change, self.state ^ change
 
     def _reading(self, slot: int, reads: Iterable[int]) -> int:
-        """What a node adds to the state by what it has read."""
+        """Return what the reads of a node add to the state."""
         known, draw = self._keys, self._draw
         keys = [known[node] or draw(node) for node in (slot, *reads)]
         return hash(tuple(keys)) * keys[0]
@@ -179,9 +183,10 @@ class Staleness:
         return reached
 
     def push(self, changed: Iterable[int]) -> list[int]:
-        """Mark what the change of these nodes can reach; if it is interrupted, versions decide on all.
+        """Mark all nodes that the change of these can reach. Return those that were settled.
 
-        Returns those that were settled, all clean ones among them.
+        All nodes that were clean are among the returned ones. If it is interrupted, all computed nodes
+        become ``MAYBE``, so that versions decide.
         """
         try:
             return self._push(changed)
@@ -197,7 +202,8 @@ class Staleness:
         doubtful: list[int] = []
         for slot in changed:
             (doubtful if slot in cutoffs else certain).append(slot)
-        # As ``put``, of which clean nodes need but this, all together.
+        # `put` written out for clean nodes: each changes the state by its number (see ``key``), and the
+        # changes are collected and written once.
         reached: list[int] = []
         state = 0
         while certain:
@@ -221,20 +227,20 @@ class Staleness:
         return reached + self.doubt_below(doubtful) if doubtful else reached
 
     def _of_hub(self, slot: int, consumers: Consumers) -> Iterable[int]:
-        """The consumers of a hub that a push has to look at."""
+        """Return the consumers of a hub that a push must visit."""
         if self.hubs is None:
             self.hubs = Hubs()
         return self.hubs.reached(slot, consumers)
 
     def _leave_stale(self, hubs: Hubs, slots: Sequence[int]) -> None:
-        """These nodes are about to get another mark."""
+        """Record nodes that are about to lose the mark ``STALE``."""
         hubs.left += slots
         hubs.room -= len(slots)
         if hubs.room < 0:
             self.hubs = None
 
     def clean(self, slots: Sequence[int]) -> None:
-        """Mark these nodes ``CLEAN``, each given once; as ``put`` for all of them."""
+        """Mark these nodes ``CLEAN``, each given once; ``put`` for all of them at once."""
         mark = self.mark
         if _STALE_ONLY.issuperset(map(mark.__getitem__, slots)):
             self._clean(slots, STALE)
@@ -246,7 +252,7 @@ class Staleness:
                 self.put(slot, CLEAN)
 
     def _clean(self, slots: Sequence[int], former: int) -> None:
-        """Mark these nodes ``CLEAN``, which all have the same mark, each given once."""
+        """Mark these nodes ``CLEAN``, which all have the mark ``former``, each given once."""
         mark, keys = self.mark, self._keys
         state = 0
         draw = self._draw
@@ -262,14 +268,14 @@ class Staleness:
         self.moved_from(former, slots)
 
     def moved_from(self, former: int, slots: Iterable[int]) -> None:
-        """These nodes have another mark than the one that they had, which was the same for all."""
+        """Note that these nodes have lost the mark ``former``, which all of them had."""
         trace = self.trace
         if trace is not None:
             for slot in slots:
                 trace.setdefault(slot, former)
 
     def doubt_below(self, changed: Iterable[int]) -> list[int]:
-        """Let versions decide on what these nodes can reach: they may not have changed; which were settled."""
+        """Mark as ``MAYBE`` what these nodes, which may have changed, reach. Return those that were settled."""
         children, mark, put = self._topology.children, self.mark, self.put
         reached: list[int] = []
         stack = list(changed)
@@ -282,11 +288,11 @@ class Staleness:
         return reached
 
     def doubt_all(self, slots: Iterable[int]) -> None:
-        """Mark every one of these nodes ``MAYBE``: only versions know (rule E16)."""
+        """Mark all these nodes ``MAYBE``, so that versions decide (rule E16)."""
         self.hubs = None
         for slot in slots:
             self.put(slot, MAYBE)
-        # Anew: who was interrupted while marks moved together may have left the sum of before.
+        # Computed anew: an interrupt in `_push` or `_clean` may have left marks without their state.
         self.state = self.salt
         for slot in self._topology.slots():
             if self.mark[slot] != STALE:
@@ -297,7 +303,7 @@ class Staleness:
 
 
 class Heeding(Staleness):
-    """Marks of which someone wants to know when they move; see ``Staleness.heed``."""
+    """Marks whose moves are recorded for some nodes; see ``Staleness.heed``."""
 
     __slots__ = ()
 

@@ -1,26 +1,22 @@
-"""How nodes stand by the versions of their parents: clean, stale, or failed with which error."""
+"""The standing of nodes by the versions of their parents: clean, stale, or failed with some error."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.order import find_path
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
-
-if TYPE_CHECKING:
-    pass
 from reactgrad_scheduler.tables import Tables
 
 
 class Standing(Tables):
-    """How nodes stand: clean, stale, failed, and what a read of them would need."""
+    """The storey of the scheduler that decides by versions how nodes stand, where marks do not."""
 
     def _doubt_errors(self, targets: tuple[int, ...]) -> None:
-        """Let errors up to ``retried`` not count, nor what was computed from them."""
+        """Put nodes with errors up to ``retried``, and nodes computed from them, in doubt."""
         self.attend()
         mark, raises, retried = self.staleness.mark, self.raises, self.retried
         failed = [
@@ -33,19 +29,19 @@ class Standing(Tables):
         self.staleness.doubt_below(failed)
 
     def seen(self, slot: int) -> int:
-        """What a node that reads `slot` now would see: its version, or which error it raises."""
+        """Return what a node that reads ``slot`` now would see: its version, or minus its error's number."""
         if self.staleness.mark[slot] == FAILED:
             return -self.raises[slot].number
         return self.versions.version[slot]
 
     def seen_parents(self, slot: int) -> tuple[int, ...]:
-        """What a node sees of its parents; errors only of those that it reads while it runs."""
+        """Return what a node sees of its parents. It sees errors only of nodes that it reads itself."""
         if self.raises and slot in self.dynamic:
             return tuple([self.seen(parent) for parent in self.topology.parents[slot]])
         return self.versions.current(slot)
 
     def error_of(self, targets: Iterable[int], run: Run) -> Exception | None:
-        """What the read that `run` records is to raise: the first error that `targets` have."""
+        """Return the error that the read of ``run`` must raise: the first of its targets' errors."""
         mark = self.staleness.mark
         stored = [self.raises[target] for target in targets if mark[target] == FAILED]
         raised, run.raised = run.raised, {}
@@ -53,21 +49,21 @@ class Standing(Tables):
             return None
         first = min(stored, key=attrgetter("number"))
         error = raised.get(first.number) or first.again(self.turn)
-        if self.computing:  # see there whether the node passes it on
+        if self.computing:  # kept, so that it is known if the node passes it on
             run.raised[first.number] = error
         return error
 
     def blocked(self, failed: Iterable[int], among: Container[int]) -> dict[int, StoredError]:
-        """Which of the nodes `among` have no value because of what these failed nodes raised.
+        """Return those of the nodes ``among`` that have no value because these failed nodes raised.
 
-        With the error that each of them has: that of its first operand that has one, else its own,
-        also where another one than the given nodes raised it. In topological order.
+        They come in topological order, each with its error: that of its first operand that has one, else
+        its own. The error may also be one that another node than the given ones has raised.
         """
         topology, mark, errors = self.topology, self.staleness.mark, self.errors
         self.staleness.flush()
         reached = topology.descendants(failed, mark.__getitem__)
         reached = [slot for slot in reached if slot in among]
-        self.truly_stale(reached)  # whose marks go where versions match
+        self.truly_stale(reached)  # settles nodes whose versions match, so that their marks go
         found: dict[int, StoredError] = {}
         for slot in topology.sort(topology.ancestors(reached, mark.__getitem__)):
             if mark[slot] == FAILED:
@@ -83,7 +79,7 @@ class Standing(Tables):
         return {slot: error for slot, error in found.items() if slot in among}
 
     def _stands(self, slot: int, known: Container[int]) -> bool:
-        """Whether a node would raise what it raised; `known`: which of its parents have errors."""
+        """Return whether a node would raise its stored error again; ``known`` parents have errors."""
         mark, parents = self.staleness.mark, self.topology.parents[slot]
         settled = all(not mark[parent] or parent in known for parent in parents)
         return settled and self.errors[slot].versions == self.seen_parents(slot)
@@ -91,13 +87,12 @@ class Standing(Tables):
     def stale_ancestors(
         self, targets: Iterable[int], *, read: bool = False, but: Container[int] = ()
     ) -> list[int]:
-        """Marked nodes that `targets` need, in topological order; checks that it is one.
+        """Return the marked nodes that ``targets`` need, in an order that is checked to be topological.
 
-        Not beyond those of `but`, nor these.
+        Nodes of ``but`` are left out, and so are nodes that only they need.
 
-        What nodes have read while they ran is left out unless `read` is given: they may read
-        something else this time, and ask for it themselves. What those have read that raise their
-        own error again still counts.
+        Former reads of nodes are left out unless ``read`` is given: a node may read others this time,
+        and asks for them itself. Former reads of a node that raises its own error again still count.
         """
         mark, parents, rank = self.staleness.mark, self.topology.parents, self.topology.rank
         dynamic = None if read else self.dynamic or None
@@ -106,7 +101,7 @@ class Standing(Tables):
             target: rank[target] for target in targets if mark[target] and target not in but
         }
         reached = list(found)
-        for slot in reached:  # which grows
+        for slot in reached:  # which grows in the loop
             below = found[slot]
             sources = parents[slot]
             if (
@@ -125,12 +120,12 @@ class Standing(Tables):
         return reached
 
     def is_stale(self, slot: int) -> bool:
-        """Whether a read of `slot` would find it out of date; runs nothing."""
+        """Return whether a read of ``slot`` would find it out of date. Runs nothing."""
         self.attend()
         return slot in self.stale_among((slot,))
 
     def stale_among(self, slots: Collection[int]) -> set[int]:
-        """Those of these nodes that a read would find out of date; walks only behind cutoffs and errors."""
+        """Return those nodes that a read would find out of date; walk only behind cutoffs and errors."""
         staleness = self.staleness
         if staleness.pending:
             staleness.flush()
@@ -138,7 +133,7 @@ class Standing(Tables):
         marked = [slot for slot in slots if mark[slot]]
         if not marked:
             return set()
-        # The error of another operand may be in the way of what is stale for sure.
+        # With errors about, even a ``STALE`` node may only have to pass on an operand's error.
         open_to_doubt = UNSETTLED if self.raises else (MAYBE,)
         doubtful = [slot for slot in marked if mark[slot] in open_to_doubt]
         if not doubtful:
@@ -147,9 +142,9 @@ class Standing(Tables):
         return {slot for slot in marked if mark[slot]}
 
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
-        """Stale ancestors-or-self of `targets` by versions, in topological order.
+        """Return the ancestors-or-self of ``targets`` that are stale by versions, in topological order.
 
-        Nodes that turn out to be as their parents left them are settled.
+        Nodes that were computed from the present versions of their parents are settled.
         """
         self.attend()
         mark = self.staleness.mark
@@ -162,10 +157,10 @@ class Standing(Tables):
         return [slot for slot in slots if mark[slot]]
 
     def standing(self, slot: int) -> int:
-        """What its parents make of a node: which mark it gets where nothing runs.
+        """Return the mark that a node has by the versions of its parents, if nothing runs.
 
-        ``CLEAN`` or ``FAILED``: it is as they left it. ``STALE``: it has to run. ``MAYBE``: that
-        depends on a parent that is not settled, and all others are as it saw them.
+        ``CLEAN`` or ``FAILED``: its outcome is up to date. ``STALE``: it has to run. ``MAYBE``: that
+        depends on a parent that is not settled, while all others are as the node saw them.
         """
         mark, errors, dynamic = self.staleness.mark, self.errors, self.dynamic
         parents, version = self.topology.parents[slot], self.versions.version
@@ -212,17 +207,17 @@ class Standing(Tables):
         return FAILED
 
     def doubtful_read(self, slot: int) -> int | None:
-        """The read on which it depends whether `slot` has to run; ``None`` if it is an operand.
+        """Return the read that decides whether ``slot`` has to run; ``None`` if an operand decides.
 
-        In the order in which it read: a change before may lead it elsewhere, and what it then does
-        not read again must not run.
+        Reads are checked in the order in which they were made: after an earlier change the node may read
+        other nodes, and those that it does not read again must not run.
         """
         mark, parents = self.staleness.mark, self.topology.parents[slot]
         unsettled = next(parent for parent in parents if mark[parent] in UNSETTLED)
         return None if unsettled in self.operands(slot) else unsettled
 
     def unless_doubted(self, slot: int, mark: int) -> int:
-        """`mark` for a node that has run, or ``MAYBE`` if it erased the marks of its parents."""
+        """Return ``mark`` for a node that has run, but ``MAYBE`` if it erased the marks of its parents."""
         if self.erasures:
             marks = self.staleness.mark
             if any(marks[parent] in UNSETTLED for parent in self.topology.parents[slot]):
@@ -230,7 +225,7 @@ class Standing(Tables):
         return mark
 
     def error(self, slot: int) -> Exception | None:
-        """What a node itself raised and raises again, if it is settled (``is_stale`` settles)."""
+        """Return the node's own error, if it raises that again; it must be settled (see ``is_stale``)."""
         stored = self.errors.get(slot)
         failed = self.staleness.mark[slot] == FAILED and self.raises[slot] is stored
         return stored.error if stored is not None and failed else None

@@ -21,16 +21,16 @@ from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
 from reactgrad_scheduler.topology import FEW, RANK_GAP, Topology
 from reactgrad_scheduler.versions import Versions
 
-# What state a read is in that the host does otherwise; a number like those of ``staleness``.
+# Added to the state while the host works differently from what marks show; see ``Tables.apart``.
 _APART = Random(0xA9A27).getrandbits(110)
 
 
-# Stands in the list of nodes being computed for the node that a running frame is at.
+# In the list of nodes being computed: the node that a running frame is at, known to the frame only.
 UNKNOWN = -1
 
 
 class Tables:
-    """The tables of one graph's scheduler, and what changes several of them in one step.
+    """The tables of one graph's scheduler, with the steps that change several of them together.
 
     Callers hold ``lock`` around every call. Methods that change or inspect more than the marks
     begin with ``attend``, which brings the tables up to date.
@@ -38,16 +38,16 @@ class Tables:
     Parameters
     ----------
     host
-        Owner of the values.
+        The owner of the values.
 
     Attributes
     ----------
     distrust : bool
-        Whether every read first forgets all marks and plans (rule E16). For tests: slow, and
-        without any effect on values, versions and what runs.
+        True if every read first forgets all marks and plans (rule E16). For tests: it is slow, and has
+        no effect on values, versions and which nodes run.
     """
 
-    hot: Hot | None = None  # from the first plan on that is long
+    hot: Hot | None = None  # None before the first long plan
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -59,50 +59,47 @@ class Tables:
         self.plans = PlanCache()
         self.notes = Notes()
         self.leaf: Column[int] = bytearray()
-        self.errors: dict[int, StoredError] = {}  # what nodes raised
-        self.raises: dict[int, StoredError] = {}  # what failed nodes raise: also operands' errors
+        self.errors: dict[int, StoredError] = {}  # by slot: the node's own error
+        # Of all failed nodes: their own error, or that of an operand.
+        self.raises: dict[int, StoredError] = {}
         self.error_count = 0
         self.retried = 0  # errors up to this number do not count in the read under way
-        # Of nodes that were refused a read: serials of the nodes on the cycle it would have closed.
+        # Of nodes that were refused a read: serials of the nodes on the cycle that it would have closed.
         self.cycles: dict[int, frozenset[int]] = {}
-        self.erasures = 0  # how often all marks were erased
+        self.erasures = 0  # the number of times that all marks were erased
         self.dropped = self.staleness.dropped
-        # Values that a rebuild under way has still to read, and one inside of it: how often.
+        # Counters of values that a rebuild under way has still to read, and that must not be released
+        # because a rebuild inside of it reads them.
         self.awaited: Counter[int] = Counter()
         self.locked: Counter[int] = Counter()
         self.moves: list[int] = []  # log of slots whose storage moved
-        self.frames: list[
-            Any
-        ] = []  # certain plans being run, innermost last: ``executors.serial.Frame``
-        # Of a frame whose function is under way that is expected to read: who notes what it reads.
+        # Certain plans being run, innermost last: ``executors.serial.Frame``.
+        self.frames: list[Any] = []
+        # The frame whose function is running and is expected to read: it records the reads.
         self.reader: Any = None
         # Nodes being computed, innermost last; UNKNOWN for one that only its frame knows.
         self.computing: list[int] = []
-        self.dynamic: dict[int, int] = {}  # nodes that read others: how many parents are fixed
-        self.reads: dict[int, dict[int, None]] = {}  # what nodes being computed have read so far
-        self.inner: dict[int, list[Run]] = {}  # reads made by nodes being computed
-        # What stopped a read of nodes that are being computed.
+        self.dynamic: dict[int, int] = {}  # of nodes that read others: the number of operands
+        self.reads: dict[int, dict[int, None]] = {}  # reads so far of nodes being computed
+        self.inner: dict[int, list[Run]] = {}  # runs of reads made by nodes being computed
+        # Errors that stopped a read of nodes that are being computed.
         self.broken: dict[int, BaseException] = {}
         self.turn: int = 0  # number of the run under way, or of the last one
-        self.cancelled = False  # whether the run under way shall stop before its next node
-        self.orphans: list[int] = []  # nodes that may have lost whoever could reach them
+        self.cancelled = False  # True if the run under way must stop before its next node
+        self.orphans: list[int] = []  # nodes that may be unreachable now
         self.last_run = Run()
         self.news: tuple[int, ...] = ()  # leaves replaced between the last run and the one before
         self.totals = Totals()
-        self.stopwatch: Any = (
-            None  # ``executors.Stopwatch`` of the run under way, if someone watches
-        )
+        # ``executors.Stopwatch`` of the run under way, if there are listeners.
+        self.stopwatch: Any = None
         self.distrust = False
-        self.executor: Any = (
-            None  # ``Threads`` that run what is not read by a node; ``None``: serial
-        )
-        self.crew: Any = (
-            None  # the threads of the run under way, if they are several: ``executors.crew.Crew``
-        )
-        self.seconds: dict[int, float] = {}  # that nodes took the last time they ran in a crew
-        self._journaled: Column[int] = (
-            bytearray()
-        )  # slots that the journal or a cached plan may name
+        # ``Threads`` for reads outside of nodes; ``None``: nodes run one after the other.
+        self.executor: Any = None
+        # The threads of the run under way, if there are several: ``executors.crew.Crew``.
+        self.crew: Any = None
+        self.seconds: dict[int, float] = {}  # times of nodes when they last ran in a crew
+        # 1 for slots that the journal or a cached plan may hold.
+        self._journaled: Column[int] = bytearray()
 
     def add(self, parents: tuple[int, ...], *, leaf: bool = False, valued: bool = False) -> int:
         """Create a node after all others, and return its slot.
@@ -112,9 +109,9 @@ class Tables:
         parents
             Slots of live nodes, in the order of the operands.
         leaf
-            Whether its value is given rather than computed.
+            True if its value is given rather than computed.
         valued
-            Whether the leaf has its value already: then its version is 1, else 0.
+            True if the leaf has its value already; its version is then 1, else 0.
         """
         topology = self.topology
         if not topology.free:
@@ -123,7 +120,8 @@ class Tables:
         topology.next_serial = serial + 1
         slot = free[-1]
         topology.rank[slot] = serial * RANK_GAP
-        topology.serial[slot], free[-1:] = serial, ()  # in one step, see `Topology.remove`
+        # In one step, so that an interrupt leaves the row either live or free.
+        topology.serial[slot], free[-1:] = serial, ()
         try:
             if parents:
                 topology.parents[slot] = parents
@@ -145,11 +143,12 @@ class Tables:
                     self.versions.version[slot] = 1
             return slot
         except BaseException:
+            # An edge may be missing: the node goes with the next release.
             self.orphans.append(slot)
             raise
 
     def _extend(self, rows: int) -> None:
-        """Add free rows to all tables; those of the topology come last, and let them be used."""
+        """Add free rows to all tables. The topology comes last, since it makes the rows usable."""
         self.versions.extend(rows)
         self.staleness.extend(rows)
         self.leaf.extend([0] * rows)
@@ -158,9 +157,9 @@ class Tables:
         self.topology.extend(rows)
 
     def release(self, slots: Iterable[int]) -> None:
-        """Free those of these nodes that nobody can reach, and what only they kept.
+        """Free those of these nodes that nothing can reach, and nodes that only they kept.
 
-        What an interrupt leaves is freed at the next call.
+        After an interrupt, the next call frees the rest.
         """
         orphans = self.orphans
         orphans.extend(slots)
@@ -184,13 +183,14 @@ class Tables:
             if self.seconds:
                 self.seconds.pop(slot, None)
             self.host.released(slot)
+            # In this order: an interrupt leaves the node in the list until its row is free.
             orphans[-1:] = (*parents[slot], slot)
             topology.remove(slot)
 
     def check_idle(self) -> None:
-        """Raise ``BusyError`` inside a running node: it must not change its own graph.
+        """Raise ``BusyError`` inside of a running node, which must not change its own graph.
 
-        Who came in without being known to belong here waits outside until it may.
+        A thread that came through a gate but is not known to belong to the node waits outside instead.
         """
         if self.lock.gates and self.lock.go_outside():
             return
@@ -217,7 +217,7 @@ class Tables:
         self.staleness.renew()
 
     def _refused_for(self, slots: Iterable[int]) -> list[int]:
-        """Nodes that were refused a read because of a cycle through these, and so on from them."""
+        """Return nodes that were refused a read because of a cycle through these, and so on from them."""
         found: list[int] = []
         stack = list(slots)
         while stack:
@@ -229,13 +229,13 @@ class Tables:
         return found
 
     def forget_failure(self, slot: int) -> None:
-        """Forget what `slot` raised, and what it was refused, since it runs again."""
+        """Forget the error of ``slot`` and the read that it was refused, since it runs again."""
         self.errors.pop(slot, None)
         self.raises.pop(slot, None)
         self.cycles.pop(slot, None)
 
     def drop(self, slots: Iterable[int]) -> None:
-        """The values of these computed nodes were released (rule E17)."""
+        """Note that the values of these computed nodes were released (rule E17)."""
         children = self.topology.children
         users: set[int] = set()
         for slot in slots:
@@ -245,11 +245,11 @@ class Tables:
         self.plans.unbind(users)
 
     def moved(self, slot: int) -> None:
-        """The value of `slot` lives in other storage now; steps that use it bind again."""
+        """Note that the value of ``slot`` lies in other storage: steps that use it are bound again."""
         self.moves.append(slot)
 
     def cycle_error(self, path: Sequence[int], what: str = "edge") -> CycleError:
-        """The error that names a cycle given as slots along the data."""
+        """Return the error for a cycle, given as slots along the data."""
         names = " -> ".join(self.host.name(slot) for slot in path)
         return CycleError(
             f"this {what} would close a cycle: {names}. A node cannot depend on itself; use a "
@@ -260,8 +260,8 @@ class Tables:
     def cancel(self, turn: int | None = None) -> None:
         """Stop the run under way before its next node; from any thread, without the lock.
 
-        What has run stays, the rest stays stale, and the read raises ``Cancelled``. With `turn`:
-        only if that is the number of the run under way.
+        Nodes that have run keep their values, the rest stays stale, and the read raises ``Cancelled``.
+        With ``turn``, this happens only if the run under way has that number.
         """
         if turn is not None and (turn != self.turn or not self.computing):
             return
@@ -271,7 +271,7 @@ class Tables:
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Reads in the block follow plans of their own: the host does what marks do not show."""
+        """Give reads in the block plans of their own, since the host does what marks do not show."""
         self.salted(_APART)
         try:
             yield
@@ -279,17 +279,17 @@ class Tables:
             self.salted(_APART)
 
     def salted(self, salt: int) -> None:
-        """Move to a state with plans of its own, and, called again, back."""
+        """Move to a state with plans of its own; a second call with the same ``salt`` moves back."""
         self.staleness.salted(salt)
         self.plans.kept = None
 
     def renew(self) -> None:
-        """Something happened that marks do not show: plans are found anew."""
+        """Find all plans anew, since something changed that marks do not show."""
         self.staleness.renew()
         self.plans.kept = None
 
     def operands(self, slot: int) -> tuple[int, ...]:
-        """The parents that a node was built on, without those that it read while it ran."""
+        """Return the parents that a node was built on, without those that it read while it ran."""
         parents = self.topology.parents[slot]
         return parents[: self.dynamic[slot]] if slot in self.dynamic else parents
 
@@ -303,9 +303,9 @@ class Tables:
             self.staleness.flush()
 
     def _admit(self, target: int | None, level: int, certain: int) -> bool:
-        """Whether a thread may come in that wants to read `target` for the node at `level`.
+        """Return whether a thread may come in to read ``target`` for the node at ``level``.
 
-        Not, if that is being computed, and so not finished yet, by a node that may not wait for it.
+        It may not if that needs a node which is being computed and cannot finish before this read.
         """
         self.suspend()
         computing = self.computing
@@ -322,7 +322,7 @@ class Tables:
         return needed.isdisjoint(under_way)
 
     def suspend(self) -> None:
-        """Let the tables know how far the frames have got, the outermost one first."""
+        """Write the progress of all frames into the tables, from the outermost one inwards."""
         if self.frames and self.frames[-1].position is None:
             for frame in self.frames:
                 if frame.position is None:
@@ -337,11 +337,11 @@ class Tables:
         self.staleness.doubt_all(slot for slot in self.topology.slots() if not leaf[slot])
 
     def counted(self) -> Totals:
-        """What all runs did together, up to now."""
+        """Return the totals over all runs up to now."""
         self.attend()
         return self.totals.with_replays(self.versions.replays, self.versions.replayed)
 
     def version(self, slot: int) -> int:
-        """How often the value of `slot` was replaced."""
+        """Return how often the value of ``slot`` was replaced."""
         self.versions.settle()
         return self.versions.version[slot]

@@ -1,11 +1,11 @@
-"""Who depends on whom: flat tables of nodes and edges, indexed by slot.
+"""Nodes and edges: flat tables indexed by slot.
 
-A node is a row; its *slot* is the row's index. Slots of dropped nodes are used again, so whoever
-keeps a slot without keeping its node alive also keeps the node's *serial* (the number of its
-creation, never used again) and compares it before use.
+A node is a row, and its *slot* is the row's index. Slots of dropped nodes are used again, so code that
+stores a slot without keeping its node alive must also store the node's *serial* (the number of its
+creation, never used again) and compare it before use.
 
-Rows come in blocks, and a free one holds what most new nodes begin with: whoever makes a node writes
-only what differs. Everybody who keeps tables by slot adds rows to them when the topology does.
+Rows are added in blocks. A free row holds the defaults of a new node, so that making a node writes only
+what differs. All other tables that are indexed by slot add rows when the topology does.
 
 Invariants (checked by ``check_invariants``): ``children`` is exactly the reverse of ``parents``;
 a free slot has serial 0, no parents and no children; ``rank`` grows along every edge.
@@ -23,14 +23,14 @@ from reactgrad_scheduler.overlay import Column, Overlay, share
 # takes the middle, so that some 20 insertions on one edge need no reordering.
 RANK_GAP = 1 << 20
 
-# The consumers of a node, each once, in order: in a tuple as long as they are few, which most nodes
-# have, and which takes a quarter of the memory of a dict.
+# The consumers of a node, each once, in order: a tuple while there are few, as for most nodes, since it
+# takes a quarter of the memory of a dict.
 Consumers = tuple[int, ...] | dict[int, None]
 FEW = 8
 
-_END = sys.maxsize  # of any list
+_END = sys.maxsize  # a position after the end of any list
 
-# Most rows that are added at a time: a fork copies the list of those that are free.
+# The largest number of rows added at a time: a fork copies the list of free rows.
 MAX_BLOCK = 256
 
 
@@ -45,12 +45,12 @@ class Topology:
         self.rank: Column[int] = []
         self.serial: Column[int] = []
         self.free: list[int] = []
-        self.size = 0  # how many rows there are; columns may have more, which nobody uses yet
+        self.size = 0  # the number of rows; after an interrupt columns may have more, unused ones
         self.next_serial = 1
-        self.shared = 0  # rows that it had when it was forked, or when it became a fork
+        self.shared = 0  # the number of rows when it was forked, or when it became a fork
 
     def fork(self) -> Topology:
-        """Tables of their own with the same rows."""
+        """Return separate tables with the same rows, which are shared until they are written."""
         twin = Topology()
         self.parents, twin.parents = share(self.parents)
         self.children, twin.children = share(self.children)
@@ -65,15 +65,15 @@ class Topology:
         return twin
 
     def __len__(self) -> int:
-        """Number of live nodes."""
+        """Return the number of live nodes."""
         return self.size - len(self.free)
 
     def block(self) -> int:
-        """How many rows to add to the tables when no slot is free."""
+        """Return the number of rows to add to all tables when no slot is free."""
         return min(8 + (self.size - self.shared) // 8, MAX_BLOCK)
 
     def extend(self, rows: int) -> None:
-        """Add free rows, where none is left."""
+        """Add free rows; there must be none left."""
         self.parents.extend([()] * rows)
         self.children.extend([()] * rows)
         self.rank.extend([0] * rows)
@@ -82,16 +82,16 @@ class Topology:
         self.size, self.free = size, [*range(size - 1, self.size - 1, -1)]
 
     def remove(self, slot: int) -> None:
-        """Free the slot of a node that has no children; done again, it goes on where it was interrupted."""
+        """Free the slot of a node without children. A call after an interrupted one completes it."""
         for parent in self.parents[slot]:
             self.detach(parent, slot)
         self.parents[slot] = ()
         self.children[slot] = ()
-        # In one step: a row is live or free.
+        # In one step, so that an interrupt leaves the row either live or free.
         self.serial[slot], self.free[_END:] = 0, (slot,)
 
     def attach(self, parent: int, slot: int) -> None:
-        """Make `slot` the last consumer of `parent`, unless it is one already."""
+        """Make ``slot`` the last consumer of ``parent``, unless it is one already."""
         known = self.children[parent]
         if type(known) is dict:
             self._of_its_own(parent, known)[slot] = None
@@ -100,7 +100,7 @@ class Topology:
             self.children[parent] = more if len(more) <= FEW else dict.fromkeys(more)
 
     def detach(self, parent: int, slot: int) -> None:
-        """Make `slot` no consumer of `parent` any more."""
+        """Make ``slot`` no longer a consumer of ``parent``."""
         known = self.children[parent]
         if type(known) is dict:
             self._of_its_own(parent, known).pop(slot, None)
@@ -110,19 +110,19 @@ class Topology:
             self.children[parent] = tuple([child for child in known if child != slot])
 
     def _of_its_own(self, parent: int, consumers: dict[int, None]) -> dict[int, None]:
-        """The consumers of a node, to be written in place."""
+        """Return the consumers of a node as a dict that may be written: not one that a fork shares."""
         children = self.children
         if not isinstance(children, Overlay):
             return consumers
         if parent not in children:
             children[parent] = consumers.copy()
-        # Another thread may have given it these meanwhile, see `Overlay.keep`.
+        # Read again: `Overlay.keep`, in another thread, may have put a copy here meanwhile.
         return cast("dict[int, None]", children[parent])
 
     def relink(self, slot: int, parents: tuple[int, ...]) -> None:
-        """Replace the parents of `slot`; the caller has made the ranks fit (see ``order``).
+        """Replace the parents of ``slot``. The caller must have made the ranks fit (see ``order``).
 
-        Where an edge stays, the consumer keeps its place among those of the parent.
+        Through edges that stay, the node keeps its place among the consumers of a parent.
         """
         stay = set(parents)
         for parent in self.parents[slot]:
@@ -133,25 +133,25 @@ class Topology:
             self.attach(parent, slot)
 
     def find(self, serial: int) -> int | None:
-        """The slot of the node with this serial, if it lives."""
+        """Return the slot of the node with this serial, ``None`` if it is gone."""
         serials = [*self.serial]
         return serials.index(serial) if serial in serials else None
 
     def slots(self) -> list[int]:
-        """Slots of all live nodes in order of creation."""
+        """Return the slots of all live nodes in order of creation."""
         serial = self.serial
         return sorted((s for s in range(len(serial)) if serial[s]), key=serial.__getitem__)
 
     def ancestors(
         self, targets: Iterable[int], keep: Callable[[int], object] | None = None
     ) -> set[int]:
-        """`targets` and all that they are computed from; only slots that `keep` accepts."""
+        """Return ``targets`` and all nodes that they are computed from; only slots that ``keep`` accepts."""
         return self._closure(self.parents, targets, keep)
 
     def descendants(
         self, sources: Iterable[int], keep: Callable[[int], object] | None = None
     ) -> set[int]:
-        """`sources` and all that is computed from them; only slots that `keep` accepts."""
+        """Return ``sources`` and all nodes computed from them; only slots that ``keep`` accepts."""
         return self._closure(self.children, sources, keep)
 
     @staticmethod
@@ -170,5 +170,5 @@ class Topology:
         return found
 
     def sort(self, slots: Iterable[int]) -> list[int]:
-        """`slots` in topological order."""
+        """Return these slots in topological order."""
         return sorted(slots, key=self.rank.__getitem__)

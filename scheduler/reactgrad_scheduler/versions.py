@@ -1,13 +1,13 @@
 """Value versions, parent versions, and the journal that makes them free on hot paths.
 
-``version[slot]`` counts how often the value of a node was replaced; ``record[slot]`` holds the
-versions of its parents, in their order, that it was last computed from (``None``: never, or it
-must run again whatever the versions say). These two columns are the truth; everything else in
-the scheduler only saves work.
+``version[slot]`` counts how often the value of a node was replaced. ``record[slot]`` holds the versions
+of its parents, in order, that it was last computed from (``None``: it was never computed, or must run
+again whatever the versions are). These two columns are the truth; everything else in the scheduler only
+saves work.
 
-Writing two table rows a node would cost as much as a small kernel. A replayed plan is therefore
-one entry of the *journal*, and so is a set: ``settle()`` replays the journal into the tables when
-someone looks at them. All reads of the two columns come after a ``settle()``.
+Writing two table rows for each node would cost as much as a small kernel. A replayed plan is therefore
+one entry of the *journal*, and so is a set. ``settle()`` replays the journal into the tables before they
+are read: all reads of the two columns come after a ``settle()``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reactgrad_scheduler.topology import Topology
 
 
 class Leaves:
-    """Leaves that are replaced together again and again; one event, however many they are."""
+    """Leaves that are replaced together again and again: one event, however many they are."""
 
     __slots__ = ("slots",)
 
@@ -27,7 +27,7 @@ class Leaves:
 
 
 class Part:
-    """A plan ran from its first to its last node and replaced all values but these."""
+    """An event: a plan ran from its first to its last node and replaced all values but these."""
 
     __slots__ = ("kept", "plan")
 
@@ -36,19 +36,19 @@ class Part:
         self.kept = kept
 
 
-# One event: a leaf was replaced, several leaves at once, or a plan ran from its first to its
-# last node and replaced every value; or most of them.
+# One event: a leaf was replaced; several leaves were replaced together; a plan ran from its first to its
+# last node and replaced all values; or most of them.
 Whole = int | tuple[int, ...] | Leaves | Plan
 Event = Whole | Part
 
-# Longest journal before it is settled: bounds its memory at an amortised cost a run of a few
-# thousandths of the plans in it. The second bound is that of the nodes that only the journal names.
+# The journal is settled when it has this many entries. That bounds its memory, and costs each run a few
+# thousandths of settling. The second bound counts nodes that only the journal refers to.
 JOURNAL_LIMIT = 2048
 NAMED_LIMIT = 65536
 
 
 class Versions:
-    """The two columns and the journal of what they do not yet show."""
+    """The two columns, and the journal of events that they do not show yet."""
 
     __slots__ = (
         "_named",
@@ -65,14 +65,14 @@ class Versions:
         self._topology = topology
         self.version: Column[int] = []
         self.record: Column[tuple[int, ...] | None] = []
-        self.forced: set[int] = set()  # nodes that run again whatever the versions say
+        self.forced: set[int] = set()  # nodes that must run again whatever the versions are
         self.journal: list[Event] = []
         self._named = 0  # nodes in parts of the journal, and in runs of plans that are not stored
-        self.replays = 0  # plans that were settled, which ran from their first to their last node
-        self.replayed = 0  # nodes in all of them together
+        self.replays = 0  # settled plans that ran from their first to their last node
+        self.replayed = 0  # the number of nodes in all of them together
 
     def fork(self, topology: Topology) -> Versions:
-        """Tables of their own with the same rows, for a fork of the topology."""
+        """Return separate tables with the same rows, for a fork of the topology."""
         self.settle()
         twin = Versions(topology)
         self.version, twin.version = share(self.version)
@@ -86,27 +86,27 @@ class Versions:
         self.record.extend([None] * rows)
 
     def remove(self, slot: int) -> None:
-        """Clear the row of a node that is going away."""
+        """Clear the row of a node that is about to be removed."""
         self.version[slot] = 0
         self.record[slot] = None
         self.forced.discard(slot)
 
     def current(self, slot: int) -> tuple[int, ...]:
-        """Versions that the parents of `slot` have now."""
+        """Return the present versions of the parents of ``slot``."""
         version = self.version
         return tuple([version[parent] for parent in self._topology.parents[slot]])
 
     def matches(self, slot: int) -> bool:
-        """Whether `slot` was computed from the present versions of its parents."""
+        """Return whether ``slot`` was computed from the present versions of its parents."""
         return self.record[slot] == self.current(slot) and slot not in self.forced
 
     def ran_in_part(self, plan: Plan, kept: tuple[int, ...]) -> None:
-        """A plan was run to its end, which left all of it clean, and replaced all but `kept`."""
+        """Note that a plan ran to its end, which made all of it clean, and replaced all but ``kept``."""
         self.journal.append(Part(plan, kept))
         self.names(len(kept))
 
     def names(self, nodes: int) -> None:
-        """The last entry names so many nodes that nobody else may keep a list of."""
+        """Note that the last entry refers to so many nodes that may be stored nowhere else."""
         self._named += nodes
         if len(self.journal) > JOURNAL_LIMIT or self._named > NAMED_LIMIT:
             self.settle()
@@ -114,9 +114,9 @@ class Versions:
     def settle(self) -> None:
         """Bring the tables up to date with the journal.
 
-        Only the last entry of a plan decides its records, so earlier entries are only counted;
-        the counts are added before any record is taken that could show them. Of several plans with
-        the same node the last one decides.
+        Only the last entry of a plan decides its records, so earlier entries are only counted. Counts
+        are added before the next record that could show them is written. If several plans hold one
+        node, the last of them decides its record.
         """
         journal = self.journal
         if not journal:
@@ -125,6 +125,7 @@ class Versions:
         events: list[Whole] = [
             event.plan if isinstance(event, Part) else event for event in journal
         ]
+        # Plans and `Leaves` compare by identity, slots and tuples of slots by value.
         last = {event: index for index, event in enumerate(events)}
         plans = [event for event in last if isinstance(event, Plan)]
         plans.sort(key=last.__getitem__)
@@ -132,7 +133,7 @@ class Versions:
         counted: dict[Whole, int] = {}
         for index, event in enumerate(events):
             part = journal[index]
-            if isinstance(part, Part):  # which is counted as a whole plan
+            if isinstance(part, Part):  # it is counted below like a whole plan: correct for that
                 for slot in part.kept:
                     version[slot] -= 1
                 self.replays -= 1
@@ -146,7 +147,7 @@ class Versions:
             self._grow(event, 1)
             if isinstance(event, Plan):
                 record, parents, now = self.record, self._topology.parents, version.__getitem__
-                same: dict[tuple[int, ...], tuple[int, ...]] = {}  # nodes alike share a record
+                same: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal records share one tuple
                 for slot in event.slots:
                     if decides.get(slot, event) is event:
                         current = tuple(map(now, parents[slot]))

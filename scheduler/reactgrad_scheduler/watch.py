@@ -1,8 +1,8 @@
-"""Hearing of all that happens to the nodes of a scheduler, at no cost while nobody listens.
+"""Listeners for all that happens to the nodes of a scheduler, at no cost while there are none.
 
-A scheduler that is listened to is of another class, ``Watched``, whose methods tell the listeners
-what the plain ones did. ``watch`` and ``unwatch`` change the class of the instance; one that
-nobody listens to runs no instruction more than if this file did not exist.
+A scheduler with listeners has another class, ``Watched``, whose methods call the listeners. ``watch`` and
+``unwatch`` change the class of the instance, so that a scheduler without listeners runs exactly the code
+that it would run if this file did not exist.
 
 Invariant: a ``Watched`` scheduler leaves the same values, versions, marks and runs.
 """
@@ -20,38 +20,38 @@ from reactgrad_scheduler.scheduler import Scheduler
 from reactgrad_scheduler.tables import UNKNOWN
 from reactgrad_scheduler.versions import Leaves
 
-# What may happen to one node; "touch": someone says that it changed; "rollback": a transaction that
-# failed has given it back.
+# Kinds of events of a node. "touch": the user declares that it changed. "rollback": a failed transaction
+# has given back its former state.
 Happening = Literal["new", "set", "touch", "pin", "unpin", "edit", "rollback", "dropped"]
 
 
 class Listener(Protocol):
-    """Who wants to know what happens. Called with the lock held; must not change the graph."""
+    """The interface of a listener. It is called with the lock held, and must not change the graph."""
 
     def happened(self, kind: Happening, slot: int, before: int, after: int) -> None:
-        """Something happened to a node, whose version went from `before` to `after`.
+        """Note an event of a node whose version went from ``before`` to ``after``.
 
-        A ``"new"`` node is not yet known to the host, a ``"dropped"`` one still is.
+        The host does not know a ``"new"`` node yet, and still knows a ``"dropped"`` one.
         """
         ...
 
     def ran(self, run: Run, stopwatch: Stopwatch) -> None:
-        """A read ended, and the tables show it; reads that its nodes made are part of it."""
+        """Note a finished read, which the tables show; reads inside of its nodes are part of it."""
         ...
 
 
 class Watched(Scheduler):
-    """A scheduler that tells what happens."""
+    """A scheduler that calls listeners."""
 
     listeners: tuple[Listener, ...] = ()
-    _saying: Happening | None = None  # what the methods called by the present one are part of
+    _saying: Happening | None = None  # the kind of event that the method under way is a part of
 
     def _tell(self, kind: Happening, slot: int, before: int, after: int) -> None:
         for listener in self.listeners:
             listener.happened(kind, slot, before, after)
 
     def _act(self, kind: Happening) -> Happening:
-        """What a change is, whether somebody makes it or takes it back."""
+        """Return the kind of a change: the given one, or ``"rollback"`` if it is being taken back."""
         return "rollback" if self.notes.giving_back else kind
 
     def add(self, parents: tuple[int, ...], *, leaf: bool = False, valued: bool = False) -> int:
@@ -68,7 +68,7 @@ class Watched(Scheduler):
         super().release(slots)
 
     def _doomed(self, slots: Iterable[int]) -> list[int]:
-        """The nodes that ``release`` is about to free."""
+        """Return the nodes that ``release`` is about to free."""
         topology = self.topology
         left: dict[int, int] = {}  # consumers that stay
         doomed: list[int] = []
@@ -79,7 +79,7 @@ class Watched(Scheduler):
                 continue
             if left.setdefault(slot, len(topology.children[slot])) or self.host.holds(slot):
                 continue
-            left[slot] = -1  # never again
+            left[slot] = -1  # so that it is not found again
             doomed.append(slot)
             for parent in dict.fromkeys(topology.parents[slot]):
                 left[parent] = left.get(parent, len(topology.children[parent])) - 1
@@ -121,12 +121,12 @@ class Watched(Scheduler):
 
     def refresh(self, targets: tuple[int, ...], retry: bool = False) -> Run:
         outer, former = self.stopwatch, self.last_run
-        # What nodes were computed from is looked up before they run.
+        # Versions and records from before the run: listeners compare with them.
         self.versions.settle()
         stopwatch = self.stopwatch = Stopwatch(targets, retry)
         run: Run | None = None
         try:
-            # By name: a node may end the watching while it runs.
+            # Not by `super()`: a node may change the class back while it runs.
             run = Scheduler.refresh(self, targets, retry)
             return run
         except BaseException:
@@ -145,7 +145,7 @@ class Watched(Scheduler):
 
 
 def watch(scheduler: Scheduler, listener: Listener) -> None:
-    """Let `listener` hear of everything from now on."""
+    """Call ``listener`` for every event from now on."""
     if not isinstance(scheduler, Watched):
         _become(scheduler, Watched)
         assert isinstance(scheduler, Watched)
@@ -153,7 +153,7 @@ def watch(scheduler: Scheduler, listener: Listener) -> None:
 
 
 def unwatch(scheduler: Scheduler, listener: Listener) -> None:
-    """Let `listener` hear of nothing any more."""
+    """Call ``listener`` no more."""
     if isinstance(scheduler, Watched):
         scheduler.listeners = tuple(one for one in scheduler.listeners if one is not listener)
         if not scheduler.listeners:
@@ -161,15 +161,15 @@ def unwatch(scheduler: Scheduler, listener: Listener) -> None:
 
 
 def at_work(scheduler: Scheduler) -> list[int]:
-    """Slots of the nodes that are being computed, for another thread, which does not wait for the lock.
+    """Return the slots of nodes that are being computed, for a thread that does not hold the lock.
 
-    A moment later it may be others.
+    The answer may be out of date at once.
     """
     found = [slot for slot in [*scheduler.computing] if slot != UNKNOWN]
     crew = scheduler.lock.crew
     if crew is not None:
         found += crew.others()
-    for frame in [*scheduler.frames][-1:]:  # nodes that no table knows
+    for frame in [*scheduler.frames][-1:]:  # nodes that only the frame knows
         found += frame.at_work()
     return list(dict.fromkeys(found))
 

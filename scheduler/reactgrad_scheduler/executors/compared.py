@@ -1,14 +1,13 @@
 """Plans in which versions decide, run as one loop over rows.
 
-A plan that is not certain has nodes behind a cutoff: each runs only if its record does not hold its
-parents' present versions. The records of nodes that were clean when the read began hold what was
-there before the change; those of the others are compared once, at the beginning. So where nothing else
-can decide (no errors, no released values) a node runs if, and only if, one of its parents was replaced
-before its turn, or its own record was *due* then. The loop notes what was replaced and nothing more. A
-run that replaced all values, or most, is one entry in the journal, as that of a certain plan; any other
-one is written into the tables at its end. When a step raises, or reads other nodes itself,
-the frame is *suspended*: what has happened is written down, and the rest is run *checked* (see
-``serial``).
+A plan that is not certain has nodes behind a cutoff: each runs only if its record differs from its
+parents' present versions. The records of nodes that were clean when the read began hold the versions from
+before the change; the records of the others are compared once, at the beginning. So if nothing else can
+decide (no errors, no released values), a node runs if, and only if, one of its parents was replaced
+before its turn, or its own record was *due* then. The loop notes only what was replaced. A run that
+replaced all values, or most, is one entry in the journal, like that of a certain plan; any other one is
+written into the tables at its end. When a step raises, or reads other nodes itself, the frame is
+*suspended*: what has happened is written down, and the rest is run *checked* (see ``serial``).
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ from reactgrad_scheduler.tables import UNKNOWN
 if TYPE_CHECKING:
     from reactgrad_scheduler.reads import Reads
 
-# So many nodes of a run are noted in the journal though they were not replaced.
+# A run with this many nodes that were not replaced is still one entry of the journal.
 FEW = 64
 
 
 class Comparison(Frame):
-    """A plan that is not certain and that is being run.
+    """A plan that is not certain, while it runs.
 
     Attributes
     ----------
     replaced
-        Whose value was replaced, of leaves and of nodes of the plan; at first also which of these are due.
+        Leaves and nodes of the plan whose value was replaced; at first also nodes that are due.
     ended
-        Whether the step of the node that is under way was called.
+        True if the step of the node under way was called.
     run
-        What it has done; once that is asked for, when the frame is suspended or at the end.
+        The record; set when the frame is suspended or ends.
     """
 
     run: Run
@@ -58,7 +57,7 @@ class Comparison(Frame):
     def __init__(
         self, scheduler: Reads, plan: Plan, rows: Iterator[Row], level: int, replaced: set[int]
     ) -> None:
-        # The frame counts them, and calls none.
+        # The base class counts the rows as if they were steps, and never calls them.
         super().__init__(scheduler, plan, rows, level, plan.slots)  # type: ignore[arg-type]
         self.replaced = replaced
         self.cut_off: list[int] = []
@@ -66,7 +65,7 @@ class Comparison(Frame):
         self.ended = True
 
     def play(self, rows: Iterator[Row]) -> None:
-        """Go through all nodes, or up to where it is suspended."""
+        """Go through all nodes, or up to the one where the frame is suspended."""
         replaced, cut_off = self.replaced, self.cut_off
         untouched, replace, skip = replaced.isdisjoint, replaced.add, self.skipped.append
         overwrite, moves = self.scheduler.host.overwrite, self.scheduler.moves
@@ -77,7 +76,7 @@ class Comparison(Frame):
                 continue
             if alone:
                 overwrite(alone)
-            # Steps that use storage which moved are bound where their turn comes.
+            # If storage has moved, steps must be bound anew: go on node by node.
             if len(moves) != seen:
                 self.suspend()
                 self.ended = False
@@ -89,7 +88,7 @@ class Comparison(Frame):
                 replace(slot)
 
     def suspend(self) -> None:
-        """Write what has happened so far into the tables, and stop the loop after this step."""
+        """Write the progress into the tables, and stop the loop after this step."""
         scheduler = self.scheduler
         self._taken += len(list(self.steps))
         self.position = index = max(self.begun - 1, 0)
@@ -97,7 +96,7 @@ class Comparison(Frame):
         self.write_down(index)
 
     def write_down(self, end: int) -> None:
-        """Write what has become of the first nodes of the plan into the tables, and mark them."""
+        """Write the outcome of the first nodes of the plan into the tables, and mark them."""
         scheduler = self.scheduler
         scheduler.staleness.flush()
         self._note(end)
@@ -106,7 +105,7 @@ class Comparison(Frame):
             scheduler.staleness.put(slot, CLEAN)
 
     def conclude(self) -> Run | None:
-        """All nodes of the plan were gone through; ``None``: all were replaced, which is to be journaled."""
+        """Finish a complete run. Return its record; ``None`` if all values were replaced."""
         plan, kept = self.plan, (*self.skipped, *self.cut_off)
         if not kept:
             return None
@@ -114,19 +113,19 @@ class Comparison(Frame):
         self._note(nodes)
         if len(kept) < max(FEW, nodes // 2):
             self.scheduler.versions.ran_in_part(plan, kept)
-        else:  # it has run few, and to settle the journal would look at all
+        else:  # few nodes ran; an entry in the journal would cost a visit of all nodes
             self._record()
         self.run.sealed = plan.finished.sealed
         return self.run
 
     def _note(self, end: int) -> None:
-        """Let ``run`` show what has become of the first nodes of the plan."""
+        """Make ``run`` show the outcome of the first nodes of the plan."""
         slots, skipped = self.plan.slots[:end], set(self.skipped)
         ran = list(filterfalse(skipped.__contains__, slots) if skipped else slots)
         self.run = Run(ran, self.cut_off.copy(), self.skipped)
 
     def _record(self) -> None:
-        """Write versions and records of what has run into the tables."""
+        """Write versions and records of nodes that ran into the tables."""
         versions = self.scheduler.versions
         versions.settle()
         version, record, current = versions.version, versions.record, versions.current
@@ -138,18 +137,18 @@ class Comparison(Frame):
 
 
 def run_compared(scheduler: Reads, plan: Plan, replaced: set[int]) -> tuple[Run | None, bool]:
-    """Run those nodes of a plan whose parents' versions moved.
+    """Run those nodes of a plan whose parents' versions have changed.
 
     Parameters
     ----------
     replaced
-        The leaves that changed, and which nodes are ``due``.
+        The leaves that changed, and the nodes that are ``due``.
 
     Returns
     -------
     run, straight
-        What it did, ``None`` if it replaced all values and is still to be journaled; whether it went
-        straight to its end: then all nodes are to be marked as planned.
+        The record, ``None`` if all values were replaced and this must still be journaled; and whether the
+        run went straight to its end, so that all nodes must be marked as planned.
     """
     if not _only_versions_decide(scheduler, plan):
         scheduler.versions.settle()
@@ -157,8 +156,9 @@ def run_compared(scheduler: Reads, plan: Plan, replaced: set[int]) -> tuple[Run 
         return run_checked(scheduler, plan.slots), False
     try:
         rows = _bound_rows(scheduler, plan)
-    except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-        rows = None  # outside of this block, where the steps bound so far would be kept
+    except Exception:  # a node cannot be bound: its own run will find and note the error
+        # The plan is run below, outside of this block, whose traceback keeps the bound steps alive.
+        rows = None
     if rows is None:
         return run_openly(scheduler, plan), False
     frames, computing = scheduler.frames, scheduler.computing
@@ -209,7 +209,7 @@ def run_compared(scheduler: Reads, plan: Plan, replaced: set[int]) -> tuple[Run 
 
 
 def _only_versions_decide(scheduler: Reads, plan: Plan) -> bool:
-    """Whether nodes of this plan run if, and only if, their parents' versions moved."""
+    """Return whether nodes of this plan run if, and only if, their parents' versions have changed."""
     members = plan.members
     return (
         scheduler.stopwatch is None
@@ -222,14 +222,16 @@ def _only_versions_decide(scheduler: Reads, plan: Plan) -> bool:
 
 
 def all_there(scheduler: Reads, plan: Plan) -> bool:
-    """Whether all values are there that the nodes of this plan have and read."""
+    """Return whether no value that the nodes of this plan have or read was released."""
     apart = scheduler.dropped.isdisjoint
     return apart(plan.members) and apart(plan.sources(scheduler.topology.parents))
 
 
 def due(scheduler: Reads, slots: Collection[int]) -> set[int]:
-    """Of these nodes, which were not clean before the change, those whose records hold other versions already:
-    they run whatever the others of a plan do."""
+    """Return those nodes whose records differ from their parents' versions already, so that they will run.
+
+    Given are nodes that were not clean before the change: their records may be older.
+    """
     if not slots:
         return set()
     versions = scheduler.versions
@@ -238,7 +240,7 @@ def due(scheduler: Reads, slots: Collection[int]) -> set[int]:
 
 
 def _bound_rows(scheduler: Reads, plan: Plan) -> list[Row]:
-    """The rows of a plan, with steps bound to where the values live now."""
+    """Return the rows of a plan, with steps bound to the present storage."""
     steps = plan.steps
     if steps is None or plan.moves_seen != len(scheduler.moves):
         steps = bound_steps(scheduler, plan)
@@ -248,7 +250,7 @@ def _bound_rows(scheduler: Reads, plan: Plan) -> list[Row]:
 
 
 def _row(scheduler: Reads, slot: int, step: Step) -> Row:
-    # A node with a cutoff sees its old value first, and is overwritten by its step.
+    # A node with a cutoff compares with its old value first; its step overwrites it afterwards.
     alone = () if slot in scheduler.staleness.cutoffs else (slot,)
     first, *others = (*scheduler.topology.parents[slot], slot)
     return slot, first, tuple(others), alone, step

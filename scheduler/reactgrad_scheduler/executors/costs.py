@@ -1,4 +1,4 @@
-"""How long nodes are expected to take, which only decides in what order and where they run."""
+"""Expected times of nodes. They decide only in which order and in which thread nodes run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reactgrad_scheduler.reads import Reads
 
-# Seconds from which on it pays to call in another thread for a step.
+# From this many seconds on it pays to call another thread in for a step.
 LONG = 1e-4
 
-# Seconds that code of the user is taken to take before it has run.
+# The expected seconds of user code that has not run yet.
 UNKNOWN_SECONDS = 1e-3
 
 
 def expected(scheduler: Reads, slots: Sequence[int]) -> dict[int, float]:
-    """How many seconds each of these nodes is expected to take; none: they must not run together."""
+    """Return the expected seconds of each of these nodes; ``{}`` if they must not run together."""
     seconds = scheduler.seconds
     costs = scheduler.host.costs(slots)
     if costs is None:
@@ -30,9 +30,9 @@ def expected(scheduler: Reads, slots: Sequence[int]) -> dict[int, float]:
 def longest_ways(
     scheduler: Reads, slots: Sequence[int], costs: dict[int, float]
 ) -> dict[int, float]:
-    """Seconds from the beginning of each node to the end of the longest way that begins with it.
+    """Return, for each node, the seconds of the longest way from its beginning to the end of the run.
 
-    `slots` are in topological order.
+    ``slots`` must be in topological order.
     """
     tails = dict.fromkeys(slots, 0.0)
     for slot in reversed(slots):

@@ -1,16 +1,16 @@
 """Independent nodes of a plan computed at the same time, by several threads.
 
-The threads of one run are a ``Crew``. Each of them takes the node that most of the remaining time hangs
-on, among those whose operands are settled, and runs it as ``serial`` does. One thread at a time works on
-the tables; who calls a kernel that takes long, or code of the user, gives up the lock meanwhile (see
-``lock``). What ran, and which error came first, is told in the order of the plan, whoever was faster.
+The threads of one run are a ``Crew``. Among the nodes whose operands are settled, each thread takes the
+one that begins the longest way to the end, and runs it as ``serial`` does. One thread at a time works on
+the tables. A thread that calls a long kernel, or user code, gives up the lock meanwhile (see ``lock``).
+The record of the run, and the choice of the first error, follow the order of the plan, not that of time.
 
-A thread goes on as long as anything may be taken; another one is called in only by who leaves something
-behind when it begins what takes long. So cheap nodes pass from no thread to another.
+A thread goes on as long as there is anything to take. Another one is called in only when a thread begins
+a long step and leaves free nodes behind. So cheap nodes are not passed between threads.
 
-A function that reads a node takes part itself in computing what it lacks (``Request``), inside of its
-own lane, and waits for what is under way in other lanes. Lanes that wait for each other are a cycle
-through what they read, which the last one of them finds.
+A function that reads a node helps to compute what the node needs (``Request``), inside of its own lane,
+and waits for nodes that are under way in other lanes. Lanes that wait for each other are a cycle of reads,
+which the last of them finds.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from reactgrad_scheduler.tables import UNKNOWN
 if TYPE_CHECKING:
     from reactgrad_scheduler.reads import Reads
 
-# Seconds after which a node that nobody has taken is worth another thread: something took longer
+# A free node that no thread has taken for so many seconds is worth another thread: a step takes longer
 # than expected.
 LOOK = 0.005
 
 
 class Request:
-    """Nodes that somebody waits for: the whole run, or what a function has read.
+    """Nodes that are waited for: those of the whole run, or those that a function has read.
 
     Attributes
     ----------
     left
-        Those that are not done.
+        Nodes that are not done.
     ready
-        Those that may be taken, most urgent first, and some that were taken since.
+        Nodes that may be taken, most urgent first, and some that were taken since.
     """
 
     __slots__ = ("left", "ready", "run", "targets")
@@ -61,17 +61,17 @@ class Request:
 class Crew:
     """The threads of one run, and the nodes that they still have to compute.
 
-    A node is *open* from when it is planned until it is done: settled, or left as it is because the
-    run was cancelled or marks were erased. It is *free* when nothing open is between it and its turn.
+    A node is *open* from when it is planned until it is done: settled, or left as it is because the run
+    was cancelled or marks were erased. It is *free* when no open node has to be done before it.
 
     Attributes
     ----------
     open
-        For each open node, how many other open ones have to be done before.
+        For each open node, the number of other open ones that must be done before.
     doubts
-        Of nodes that wait for what they had read the last time: what that needs.
+        For each node that waits for a former read: the nodes that this read needs.
     trail
-        For each node, what it asked for in which order: decides what would have run before what.
+        For each node, its reads in order; they decide the order of nodes in the record.
     """
 
     def __init__(self, scheduler: Reads, slots: Sequence[int], size: int) -> None:
@@ -86,7 +86,7 @@ class Crew:
         self.doubts: dict[int, set[int]] = {}
         self.interrupted: BaseException | None = None
         self._slots = slots
-        self._door = Gate()  # stands for all gates where nobody is inside
+        self._door = Gate()  # stands for all gates while no lane is in place
         self._followers: dict[int, list[int]] = {}
         self._free: set[int] = set()
         self._forced: set[int] = set()
@@ -99,27 +99,27 @@ class Crew:
         self._all = Request((), set(), Run())
         self._requests = [self._all]
         self.run = self._all.run
-        self._straight: Straight | None = None  # while that is how the plan is run
+        self._straight: Straight | None = None  # set while the plan runs as tasks
         self._waiting = 0  # threads with nothing to take
-        self._more = Condition(self.lock.raw)  # for these
-        self._done = Condition(self.lock.raw)  # for functions that wait for other lanes
-        self._over = Condition(self.lock.raw)  # for who began it all
+        self._more = Condition(self.lock.raw)  # wakes these
+        self._done = Condition(self.lock.raw)  # wakes functions that wait for other lanes
+        self._over = Condition(self.lock.raw)  # wakes the thread that began the run
 
     # --- the thread that reads -----------------------------------------------------------------
 
     def begin_checked(self) -> None:
-        """Let ``go`` compare versions and write down each node as it ends."""
+        """Prepare ``go`` to compare versions, and to write down each node as it ends."""
         self._plan(self._slots, self._all)
 
     def begin_straight(self, straight: Straight) -> None:
-        """Let ``go`` run the tasks of a certain plan; what it did is written down only if it ends early."""
+        """Prepare ``go`` to run the tasks of a certain plan; the tables are written only if it ends early."""
         self._straight = straight
         self.scheduler.frames.append(straight)
 
     def go(self) -> None:
-        """Compute all nodes, and wait for it; the lock is held, and held again afterwards.
+        """Compute all nodes, and wait for it. The lock is held before and after, not meanwhile.
 
-        What is under way ends, and is written down, also if the wait is interrupted.
+        Steps under way end, and are written down, even if the wait is interrupted.
         """
         scheduler, lock = self.scheduler, self.lock
         gates = lock.gates
@@ -166,7 +166,7 @@ class Crew:
                 elif self._is_any_free():
                     self._call_in()
         for thread in self.threads:
-            if thread.ident is not None:  # else the start of it was interrupted
+            if thread.ident is not None:  # else its start was interrupted
                 thread.join()
 
     def _is_left(self) -> bool:
@@ -178,7 +178,7 @@ class Crew:
     # --- lanes ---------------------------------------------------------------------------------
 
     def enter(self, lane: Lane) -> None:
-        """Put a lane in place, as the thread that holds the lock."""
+        """Put a lane in place; the calling thread holds the lock."""
         scheduler = self.scheduler
         self.inside = lane
         self.lock.gates = lane.gates
@@ -186,7 +186,7 @@ class Crew:
         scheduler.retried = lane.retried
 
     def leave(self) -> Lane:
-        """Take the lane away that is in place."""
+        """Take away the lane that is in place, and return it."""
         lane, scheduler = self.inside, self.scheduler
         assert lane is not None
         lane.computing = scheduler.computing[:]
@@ -195,13 +195,13 @@ class Crew:
         return lane
 
     def _stay_outside(self) -> None:
-        # Neither is ever empty: who looks without the lock must see that a run is under way.
+        # Neither list is ever empty: without the lock, they must show that a run is under way.
         self.inside = None
         self.lock.gates = [self._door]
         self.scheduler.computing[:] = [UNKNOWN]
 
     def needed_by(self, target: int | None) -> list[Lane]:
-        """Lanes with nodes under way that `target` needs."""
+        """Return the lanes with nodes under way that ``target`` needs."""
         if target is None:
             return []
         self.scheduler.attend()
@@ -214,7 +214,7 @@ class Crew:
         ]
 
     def others(self) -> list[int]:
-        """Nodes under way in lanes that are not in place."""
+        """Return the nodes under way in lanes that are not in place."""
         lanes = dict.fromkeys(self.lanes.values())
         return [
             slot
@@ -227,7 +227,7 @@ class Crew:
     # --- threads -------------------------------------------------------------------------------
 
     def _call_in(self) -> None:
-        """Let one more thread take what is free, if there is one."""
+        """Make one more thread take free nodes, if there is one."""
         if self._waiting:
             self._waiting -= 1
             self._more.notify()
@@ -256,7 +256,7 @@ class Crew:
                 self._over.notify_all()
 
     def _work(self, request: Request) -> None:
-        """Take and compute nodes until the request is met, or the run is cancelled."""
+        """Take and compute nodes until the request is met or the run is cancelled."""
         scheduler = self.scheduler
         while not scheduler.cancelled and (self.open if request is self._all else request.left):
             slot = self._take(request)
@@ -273,7 +273,7 @@ class Crew:
                 lane.awaits = None
 
     def _work_straight(self, straight: Straight) -> None:
-        """Take and run tasks until all are done, or the plan is suspended."""
+        """Take and run tasks until all are done or the plan is suspended."""
         while straight is self._straight and straight.undone and not self.scheduler.cancelled:
             number = straight.take()
             if number is None:
@@ -285,7 +285,7 @@ class Crew:
                     self._more.notify_all()
 
     def _run_task(self, straight: Straight, number: int) -> None:
-        """Call the steps of a task (as in ``serial.run_certain``)."""
+        """Call the steps of a task, as ``serial.run_certain`` does."""
         scheduler, lock, lane = self.scheduler, self.lock, self.inside
         assert lane is not None
         task = straight.tasks[number]
@@ -296,7 +296,7 @@ class Crew:
         computing = scheduler.computing
         computing.append(UNKNOWN)
         if scheduler.cancelled:
-            frame.stop()  # who cancelled it may not have seen this one
+            frame.stop()  # a cancel from another thread may have come before this frame was listed
         gate = lock.open(len(computing)) if task.long or task.lends else None
         began = ended = perf_counter()
         try:
@@ -332,7 +332,7 @@ class Crew:
             self._close(slot)
 
     def take_over(self, done: Sequence[int], left: Sequence[int], under_way: Sequence[int]) -> None:
-        """These nodes have run, and the others are to be run checked; some of them are under way."""
+        """Run the nodes ``left`` checked, after ``done`` have run; some of them are under way."""
         self._straight = None
         self.run.ran += done
         self._plan(left, self._all)
@@ -348,7 +348,7 @@ class Crew:
             self.enter(lane)
 
     def _take(self, request: Request) -> int | None:
-        """The most urgent free node of a request, which is not free any more."""
+        """Take the most urgent free node of a request, which is no longer free; ``None`` if there is none."""
         ready, free = request.ready, self._free
         while ready:
             slot = heappop(ready)[1]
@@ -360,7 +360,7 @@ class Crew:
     # --- nodes ---------------------------------------------------------------------------------
 
     def _plan(self, slots: Sequence[int], request: Request) -> None:
-        """Open these nodes, which are in topological order, as far as they are not; `request` wants them."""
+        """Open those of these nodes that are not open, for a request. They are in topological order."""
         scheduler, opened = self.scheduler, self.open
         new = [slot for slot in slots if slot not in opened]
         seconds = costs.expected(scheduler, new)
@@ -376,7 +376,7 @@ class Crew:
                 self._set_free(slot)
 
     def _want(self, slots: Iterable[int], request: Request) -> None:
-        """`request` waits for those of these nodes that are open, and for what they wait for."""
+        """Make a request wait for those of these nodes that are open, and for nodes that these wait for."""
         if request is self._all:
             return
         stack = [*slots]
@@ -389,14 +389,14 @@ class Crew:
                     heappush(request.ready, (self._urgency[slot], slot))
 
     def _sources(self, slot: int) -> Collection[int]:
-        """What has to be settled before it is a node's turn."""
+        """Return the nodes that must be settled before it is this node's turn."""
         scheduler = self.scheduler
         if slot in scheduler.dynamic and scheduler.error(slot) is not None:
-            return scheduler.topology.parents[slot]  # what it has read decides whether that stands
+            return scheduler.topology.parents[slot]  # its reads decide if the error still holds
         return scheduler.operands(slot)
 
     def _follow(self, slot: int, sources: Iterable[int]) -> None:
-        """`slot` has to wait for those of `sources` that are open."""
+        """Make a node wait for those of ``sources`` that are open."""
         for source in dict.fromkeys(sources):
             if source in self.open and source != slot:
                 self._followers.setdefault(source, []).append(slot)
@@ -409,7 +409,7 @@ class Crew:
                 heappush(request.ready, (self._urgency[slot], slot))
 
     def _close(self, slot: int) -> None:
-        """A node is done: what waited for nothing else is free."""
+        """Note that a node is done, and free nodes that waited for it alone."""
         opened = self.open
         del opened[slot]
         self._asked.pop(slot, None)
@@ -426,7 +426,7 @@ class Crew:
             self._more.notify_all()
 
     def _advance(self, slot: int, run: Run) -> None:
-        """It is a node's turn: compute it if it has to run (as in ``serial.run_checked``)."""
+        """Compute a node whose turn has come, if it has to run; as in ``serial.run_checked``."""
         scheduler = self.scheduler
         mark, put = scheduler.staleness.mark, scheduler.staleness.put
         if mark[slot] != CLEAN:
@@ -449,7 +449,7 @@ class Crew:
         self._close(slot)
 
     def _postpone(self, slot: int, read: int, needed: Sequence[int]) -> None:
-        """Let a node wait for what it had read the last time, which may have changed."""
+        """Make a node wait for a former read of its own, which may have changed."""
         self.trail.setdefault(slot, []).append(read)
         self.doubts[slot] = set(needed)
         for request in self._requests:
@@ -460,7 +460,7 @@ class Crew:
             self._set_free(slot)
 
     def call(self, slot: int, step: Step | None) -> object:
-        """Call the step of a node; others work meanwhile if it takes long, or is code of the user."""
+        """Call the step of a node. If it is long or user code, other threads work meanwhile."""
         scheduler, lock = self.scheduler, self.lock
         lent = scheduler.host.lends(slot)
         long = self._costs.get(slot, costs.UNKNOWN_SECONDS) >= costs.LONG
@@ -501,25 +501,25 @@ class Crew:
         return run
 
     def depend(self, slot: int) -> None:
-        """The function under way reads `slot`, or a thread that some function may wait for."""
+        """Note that the function under way reads ``slot``, or a thread that it may wait for does."""
         scheduler, gates = self.scheduler, self.lock.gates
         self.trail.setdefault(scheduler.computing[-1], []).append(slot)
-        if gates and not gates[-1].sure:  # it may be any of those under way
+        if gates and not gates[-1].sure:  # any of the nodes under way may be the reader
             for reader in self.others():
                 scheduler.reads.setdefault(reader, {})[slot] = None
 
     def await_rebuild(self, slot: int) -> None:
-        """Wait until nobody else is computing the released value of `slot` again."""
+        """Wait until no other lane is computing the released value of ``slot`` again."""
         while slot in self.scheduler.dropped and slot in self.others():
             self._pause(self._done)
 
     def _untie(self, request: Request) -> bool:
-        """Whether there was a way out of waiting for what waits for the lane that is in place.
+        """Resolve a wait for nodes that wait for this lane. Return whether there was such a circle.
 
         Raises
         ------
         CycleError
-            If all of it waits for what functions read.
+            If all of the circle is reads of functions.
         """
         scheduler, here = self.scheduler, self.inside
         assert here is not None
@@ -553,14 +553,14 @@ class Crew:
     def _break(
         self, end: int, came: dict[int, int], lanes: dict[int, Lane], request: Request
     ) -> bool:
-        """`end`, under way here, is needed by what this lane is about to wait for."""
+        """Break the circle at a node in doubt, or refuse the read; ``end`` is the node under way here."""
         scheduler = self.scheduler
         way = [end]
         while came[way[-1]] != UNKNOWN:
             way.append(came[way[-1]])
         way.reverse()
         for slot in way:
-            if slot in self.doubts:  # it would be refused that read now
+            if slot in self.doubts:  # that read would be refused now, so the node runs
                 del self.doubts[slot]
                 self._forced.add(slot)
                 self.open[slot] = 0
@@ -581,7 +581,7 @@ class Crew:
     # --- the record ------------------------------------------------------------------------------
 
     def _put_in_order(self, run: Run) -> None:
-        """Tell what happened as if the nodes had run one after the other."""
+        """Put the record into the order in which one thread would have run the nodes."""
         place = {slot: i for i, slot in enumerate(self._order(run))}
         for slots in (run.ran, run.cut_off, run.skipped, run.rebuilt):
             slots.sort(key=place.__getitem__)
@@ -589,7 +589,7 @@ class Crew:
         self._number_errors(run)
 
     def _order(self, run: Run) -> list[int]:
-        """All nodes of the run in the order in which ``serial`` would have come to them."""
+        """Return all nodes of the run in the order in which ``serial`` would have come to them."""
         scheduler = self.scheduler
         sources, sort = self._sources, scheduler.topology.sort
         mark = scheduler.staleness.mark
@@ -613,7 +613,7 @@ class Crew:
                 continue
             entered.add(slot)
             todo.append(slot)
-            # Also behind nodes that an operand's error kept from running, which no list names.
+            # The walk passes failed nodes that did not run, since an operand failed: no list has them.
             reached = {one for one in (target,) if one in met or mark[one] == FAILED}
             stack = [*reached]
             while stack:
@@ -630,7 +630,7 @@ class Crew:
         return [*order]
 
     def _number_errors(self, run: Run) -> None:
-        """Number the errors of this run in its order: the first one is what a read raises."""
+        """Number the errors of this run in its order: a read raises the one with the lowest number."""
         scheduler, first = self.scheduler, self._first_error
         new = [
             stored
@@ -658,7 +658,7 @@ class Crew:
 
 
 def _note_failure(scheduler: Reads, slot: int, run: Run) -> None:
-    """Note in a run what a failed node has raised itself."""
+    """Enter a failed node's own error into a run."""
     own = scheduler.errors.get(slot)
     if (
         own is not None

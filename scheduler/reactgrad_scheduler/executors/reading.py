@@ -1,10 +1,10 @@
 """Certain plans of nodes that read others while they run.
 
-That a node runs is certain, what it reads is not: such a plan *expects* it to read what it had read when
-the plan was found. What was stale then is run where the node reads it, by a plan of its own inside of the
-node's step; what it does not ask for this time does not run. Reads that come as expected write nothing
-but down that they were made; at the first one that does not, and at the end of a node that has left one
-out, all frames are *suspended* (see ``serial``), and the rest is found out as it goes.
+It is certain that such a node runs, but not what it reads. The plan *expects* it to read what it had read
+when the plan was found. Nodes that were stale then run when the node reads them, by a plan of their own
+inside of the node's step; if it does not read them this time, they do not run. A read that comes as
+expected is only noted. At the first one that does not, and at the end of a node that has left one out,
+all frames are *suspended* (see ``serial``), and the rest is planned as the run goes on.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from reactgrad_scheduler.run import Run
 if TYPE_CHECKING:
     from reactgrad_scheduler.reads import Reads
 
-# So deeply plans may lie inside of each other: each takes some of Python's stack.
+# Plans lie inside of each other at most this deep: each level takes some of Python's stack.
 MAX_INSIDE = 16
 
 
 def expect(scheduler: Reads, slots: Sequence[int]) -> Plan | None:
-    """The plan of a read that needs these nodes, in which all read what they read the last time.
+    """Return the plan of a read that needs these nodes, in which all read what they read the last time.
 
     ``None``: plans would lie too deep inside of each other.
     """
@@ -40,7 +40,7 @@ def expect(scheduler: Reads, slots: Sequence[int]) -> Plan | None:
 
 
 def _part(scheduler: Reads, needed: Sequence[int], expected: Expected, inside: int) -> Plan | None:
-    """The plan of those of these nodes that have not been run by then; it joins what is `expected`."""
+    """Return the plan of those nodes that have not run by then, and add them to ``expected``."""
     if not inside:
         return None
     order, dynamic, mark = expected.order, scheduler.dynamic, scheduler.staleness.mark
@@ -50,7 +50,7 @@ def _part(scheduler: Reads, needed: Sequence[int], expected: Expected, inside: i
     turns: list[int] = []
     readings: dict[int, Reading] = {}
     for slot in needed:
-        if slot in order:  # it is run where one of those before reads it
+        if slot in order:  # it runs when an earlier node reads it
             continue
         turns.append(slot)
         fixed = dynamic.get(slot)

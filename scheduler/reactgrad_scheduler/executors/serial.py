@@ -1,9 +1,9 @@
 """Plans run in the calling thread, one node after the other.
 
-A *certain* plan runs as a bare loop over bound steps; nothing is written down until it ends, and
-then only one entry in the journal. When a step raises, or reads other nodes itself, the frame is
-*suspended*: what has happened is written into the tables, and the rest is run *checked*, which
-compares versions before and writes them after every node. For reads that a plan expects, see ``reading``.
+A *certain* plan runs as a bare loop over bound steps. Nothing is written down until it ends, and then only
+one entry in the journal. When a step raises, or reads other nodes itself, the frame is *suspended*: what
+has happened is written into the tables, and the rest is run *checked*, which compares versions before
+every node and writes them after it. For reads that a plan expects, see ``reading``.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """A certain plan that is being run.
+    """A certain plan while it runs.
 
-    ``position`` is ``None`` while the tables know nothing of the run; after ``suspend`` it is
-    the index of the node whose step is under way, and the steps after it will not be called.
+    ``position`` is ``None`` while the tables do not show the run. After ``suspend`` it is the index of the
+    node whose step is under way, and the steps after it will not be called.
     """
 
-    # Where the plan has readings (see ``reading``): what the node `slot` has read so far, how much it has
-    # pulled of what it is expected to, up to which position all has run; `active` while its function runs,
-    # in which thread.
+    # Used if the plan has readings (see ``reading``): the reads so far of the node `slot`, the number of
+    # its expected pulls that were made, the position up to which all nodes have run. `active` is true
+    # while the function of the node runs, in the thread `thread`.
     slot = UNKNOWN
     active = False
     thread: int
@@ -50,10 +50,10 @@ class Frame:
     left: frozenset[int]
 
     position: int | None = None
-    ran: Sequence[int] = ()  # what had run when it was suspended
+    ran: Sequence[int] = ()  # nodes that had run when it was suspended
     stopping: Lock | None = None  # held while `stop` takes steps away
-    rest: Sequence[Any] = ()  # of those that were taken away, what the node under way still needs
-    _taken = 0  # how many it took
+    rest: Sequence[Any] = ()  # steps taken away that the node under way still needs
+    _taken = 0  # the number of steps taken away
 
     def __init__(
         self,
@@ -66,22 +66,22 @@ class Frame:
         self.scheduler = scheduler
         self.plan = plan
         self.steps = steps
-        self.level = level  # how many nodes are computed, this one included
+        self.level = level  # the number of nodes being computed, this one included
         self._step_slots = step_slots  # the first slot that each step computes
         if plan.expected is not None:
             self.order, self.left = plan.expected.order, plan.expected.left
 
     def stop(self) -> None:
-        """Let no further step be called; from any thread: each step is taken by one of the two."""
+        """Let no further step be called; from any thread: the iterator gives each step to one of the two."""
         lock = Lock()
         with lock:
             self.stopping = lock
             self._take_away()
 
     def _take_away(self) -> None:
-        """Take all steps that were not called; what the node under way still needs is left in ``rest``."""
+        """Take away all steps that were not called; steps of the node under way go into ``rest``."""
         slots = self._step_slots
-        # In one line: an interrupt between the two would leave nobody to know how far it got.
+        # In one line: an interrupt between the two would lose the count of steps that were called.
         self._taken += len(steps := list(self.steps))
         begun = len(slots) - self._taken
         if steps and begun:
@@ -91,30 +91,30 @@ class Frame:
             self.rest = (*self.rest, *steps[: end - begun])
 
     def settle(self) -> None:
-        """Wait for who is taking steps away."""
+        """Wait until ``stop`` has taken the steps away."""
         assert self.stopping is not None
         with self.stopping:
             pass
 
     @property
     def stopped(self) -> bool:
-        """Whether steps were taken away; asked when the loop over them has ended."""
+        """True if steps were taken away. To be read after the loop over them has ended."""
         if self.stopping is None:
             return False
-        with self.stopping:  # all that are to be taken are taken then
+        with self.stopping:  # after this, no more are taken
             return self._taken > 0
 
     @property
     def begun(self) -> int:
-        """How many steps were called."""
+        """The number of steps that were called."""
         return len(self._step_slots) - length_hint(self.steps) - self._taken
 
     def under_way(self) -> int:
-        """The slot of the node whose step is under way."""
+        """Return the slot of the node whose step is under way."""
         return self._step_slots[self.begun - 1]
 
     def at_work(self) -> list[int]:
-        """The same in a list, which is empty before the first step; from any thread."""
+        """Return the same in a list, ``[]`` before the first step; may be called from any thread."""
         return [self.under_way()] if self.begun else []
 
     def _index(self) -> int:
@@ -124,10 +124,10 @@ class Frame:
         return self.plan.slots.index(self._step_slots[begun - 1]) if begun else 0
 
     def suspend(self) -> None:
-        """Write what has happened so far into the tables and stop the loop after this step.
+        """Write the progress into the tables, and stop the loop after this step.
 
-        Also from a thread that the function under way waits for: all steps that are left are taken
-        away at once, and then it is certain at which one the loop is.
+        Also called by a thread that the function under way waits for. All remaining steps are taken away
+        at once; after that it is certain at which step the loop is.
         """
         scheduler = self.scheduler
         self.active = False
@@ -152,34 +152,33 @@ class Frame:
             self.plan.script.rescue(index)
             self.plan.steps = None
         self.position = index
-        scheduler.computing[self.level - 1] = (
-            slot  # a script may have called code of the user, on top
-        )
+        # By level: a script may have called user code, whose nodes lie on top.
+        scheduler.computing[self.level - 1] = slot
 
     def begin(self, slot: int, reading: Reading) -> None:
-        """The function of a node is called next of which it is known what it is expected to read."""
+        """Note that the function of a node with expected reads is called next."""
         self.reading, self.done, self.at = reading, reading.begin, 0
         self.reads = {}
         self.thread = get_ident()
-        self.slot = slot  # last: who suspends in between must find the rest
+        self.slot = slot  # last: `suspend` in another thread must find the lines above done
         self.active = True
         if not self.scheduler.retried:
             self.scheduler.reader = self
 
     def notes(self, slot: int) -> bool:
-        """Note that the function under way reads `slot`, if it is expected to, and it is there already.
+        """Note that the function under way reads ``slot``, if that is expected and the value is there.
 
-        Needs no lock; ``False``, with nothing noted, also in any other thread.
+        Return whether it was noted; never in another thread. No lock is needed.
         """
         reads = self.reads
         if (slot not in self.reading.ready and slot not in reads) or get_ident() != self.thread:
             return False
-        # Where another thread has suspended the frame by now, it has taken these reads over.
+        # If another thread has suspended the frame by now, it has taken over this dict of reads.
         reads[slot] = None
         return True
 
     def check(self) -> None:
-        """The function under way has ended: suspend unless it has read what it was expected to."""
+        """Suspend the frame unless the function that has ended has made exactly the expected reads."""
         self.scheduler.reader = None
         reading, reads = self.reading, tuple(self.reads)
         if reads != reading.slots:
@@ -192,7 +191,7 @@ class Frame:
 
 
 def commit(scheduler: Reads, slot: int) -> None:
-    """Write down that `slot` was computed and changed."""
+    """Note that ``slot`` was computed and changed."""
     versions = scheduler.versions
     versions.settle()
     versions.forced.discard(slot)
@@ -203,9 +202,9 @@ def commit(scheduler: Reads, slot: int) -> None:
 
 
 def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
-    """Run all steps of `plan`; ``None`` if it went as planned and is still to be journaled."""
+    """Run all steps of a plan. Return ``None`` if it went as planned and must still be journaled."""
     frames, computing = scheduler.frames, scheduler.computing
-    if not frames or frames[-1].position is not None:  # else the plan that this one is part of has
+    if not frames or frames[-1].position is not None:  # else the outer plan has done this
         scheduler.host.overwrite(plan.members)
     bound, step_slots = plan.fused, plan.call_slots
     if bound is None or plan.moves_seen != len(scheduler.moves) or scheduler.stopwatch is not None:
@@ -274,17 +273,17 @@ def run_certain(scheduler: Reads, plan: Plan) -> Run | None:
 
 
 def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[int]]:
-    """What to call for a certain plan, and the first slot that each call computes; ``None``: run it openly."""
+    """Return the calls of a certain plan and the first slot of each; ``None`` if it must run openly."""
     if plan.readings and scheduler.stopwatch is not None:
         return None, []
     bound = plan.steps
     if bound is None or plan.moves_seen != len(scheduler.moves):
         try:
             bound = bound_steps(scheduler, plan)
-        except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
-            return None, []  # outside of this block, where the steps bound so far would be kept
-    # What a node reads while it runs lies between the steps, where no other one may move across; what a
-    # script binds is its own.
+        except Exception:  # a node cannot be bound: its own run will find and note the error
+            return None, []  # the traceback of this block would keep bound steps alive
+    # Steps of a plan with readings are not fused: reads of a node run between steps, and no step may move
+    # across them. A script fuses its steps itself.
     if plan.repeats and scheduler.stopwatch is None and not plan.readings and plan.script is None:
         if plan.fused is None:
             plan.fused, plan.call_slots = scheduler.host.fuse(plan.step_slots, bound)
@@ -293,7 +292,7 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
 
 
 def run_openly(scheduler: Reads, plan: Plan) -> Run:
-    """Run a certain plan node by node."""
+    """Run a certain plan node by node, with the tables up to date before each node."""
     scheduler.suspend()
     scheduler.versions.settle()
     scheduler.staleness.flush()
@@ -301,7 +300,7 @@ def run_openly(scheduler: Reads, plan: Plan) -> Run:
 
 
 def interrupt(scheduler: Reads, plan: Plan, error: BaseException, run: Run) -> None:
-    """A step of `plan` raised: its node fails, or, if that is no outcome of a node, so does the run."""
+    """End the step of a plan that raised: its node fails, or the whole run if the error stops it."""
     slot = scheduler.computing.pop()
     if isinstance(error, Exception) and not was_cancelled(scheduler, error):
         fail(scheduler, slot, error, run)
@@ -315,7 +314,7 @@ def interrupt(scheduler: Reads, plan: Plan, error: BaseException, run: Run) -> N
 
 
 def run_rest(scheduler: Reads, plan: Plan, run: Run, begin: int) -> Run:
-    """Go on checked with a plan that cannot be run to its end as a bare loop."""
+    """Run checked the rest of a plan that cannot be run to its end as a bare loop."""
     rest = plan.rest(begin)
     try:
         with scheduler.host.around(rest, ()):
@@ -325,10 +324,10 @@ def run_rest(scheduler: Reads, plan: Plan, run: Run, begin: int) -> Run:
 
 
 def break_off(scheduler: Reads, plan: Plan, run: Run) -> None:
-    """Of the nodes of a plan that did not run to its end, some may hold what is no value of theirs.
+    """Drop values of nodes that did not run although fused steps may have written to their memory.
 
-    Only in a certain plan anything is done ahead of their turn. What has run has its value, also where its
-    mark was erased since; what has failed is as any node that fails.
+    Only in a certain plan is work done ahead of a node's turn. Nodes that ran have their values, even if
+    their marks were erased since; nodes that failed are like any others that failed.
     """
     scheduler.attend()
     abandon(scheduler, plan.slots)
@@ -338,13 +337,13 @@ def break_off(scheduler: Reads, plan: Plan, run: Run) -> None:
 
 
 def cut_short(scheduler: Reads, plan: Plan) -> None:
-    """The run of a plan was interrupted, in whatever line around its steps."""
+    """Clean up after an interrupt anywhere around the steps of a plan."""
     break_off(scheduler, plan, Run())
     distrust_values(scheduler, plan.slots)
 
 
 def abandon(scheduler: Reads, slots: Iterable[int]) -> None:
-    """Of these nodes, those that were dropped may have been bound to new storage: it holds nothing."""
+    """Release those of these nodes that were dropped: bound to new storage, they hold no value yet."""
     dropped = scheduler.dropped
     empty = [slot for slot in slots if slot in dropped] if dropped else []
     if empty:
@@ -352,23 +351,23 @@ def abandon(scheduler: Reads, slots: Iterable[int]) -> None:
 
 
 def bound_steps(scheduler: Reads, plan: Plan) -> list[Step]:
-    """The steps of `plan`, bound to where the values live now.
+    """Return the steps of a plan, bound to the present storage.
 
-    Values that follow by themselves have none in a certain plan; else each node has its own.
+    In a certain plan views have no step; in others each node has one.
     """
     moves, known = scheduler.moves, plan.steps
     spare = None if plan.certain else _follow
     bind, readings = scheduler.host.bind, plan.readings
     turns = plan.turns or plan.slots
     fused, rows, laid_out, heat = plan.fused, plan.rows, plan.laid_out, plan.heat
-    plan.steps = None  # until all of them are bound
+    plan.steps = None  # an error below must not leave steps that are bound only in part
     plan.fused = plan.rows = None
     plan.cool()
     if plan.script is not None:
         since = None if known is None else plan.moves_seen
         plan.steps, plan.step_slots = plan.script.bind(moves, since)
         plan.lends = any(map(scheduler.host.lends, plan.step_slots))
-        plan.moves_seen = len(moves)  # those that it makes are its own
+        plan.moves_seen = len(moves)  # moves that the script makes itself are followed already
         return plan.steps
     if known is None:
         with CollectorPause():
@@ -392,7 +391,7 @@ def bound_steps(scheduler: Reads, plan: Plan) -> list[Step]:
     members = frozenset(turns) if readings else plan.members
     children = scheduler.topology.children
     changed: dict[int, None] = {}
-    # The log may grow on the way: a view moves with its parent.
+    # The log may grow in the loop: a view moves with its parent.
     while plan.moves_seen < len(moves):
         moved = moves[plan.moves_seen]
         plan.moves_seen += 1
@@ -418,7 +417,7 @@ def bound_steps(scheduler: Reads, plan: Plan) -> list[Step]:
 
 
 def _reading(frames: list[Frame], slot: int, reading: Reading, step: Step) -> Step:
-    """The step of a node of which it is known what it is expected to read."""
+    """Return the step of a node with expected reads."""
 
     def read() -> None:
         frame = frames[-1]
@@ -431,24 +430,24 @@ def _reading(frames: list[Frame], slot: int, reading: Reading, step: Step) -> St
 
 
 def _follow() -> None:
-    """The step of a value that follows its parent's by itself."""
+    """Do nothing: the step of a view, whose value follows its parent's by itself."""
 
 
 def run_checked(scheduler: Reads, slots: Sequence[int], *, run: Run | None = None) -> Run:
-    """Run those of `slots` whose parents' versions moved, writing down each as it ends.
+    """Run those of these nodes whose parents' versions have changed; write each down as it ends.
 
-    `slots` are in topological order; marks, versions and records are up to date. What has an
-    unsettled parent when its turn comes is left unsettled: it was cancelled, or marks were erased.
+    ``slots`` are in topological order; marks, versions and records must be up to date. A node with an
+    unsettled parent when its turn comes is left unsettled: the run was cancelled, or marks were erased.
 
-    A node in doubt waits for what it had read the last time, which may be in doubt itself. Where that
-    ends at a node under way, the first of those that wait has to run: only it is asked for by somebody,
-    and it may not ask the others again.
+    A node in doubt waits for its former reads, which may be in doubt themselves. If that chain ends at a
+    node under way, the first of the waiting nodes has to run: only that one is really asked for, and it
+    may not read the others again.
     """
     run = run if run is not None else Run()
     mark, put = scheduler.staleness.mark, scheduler.staleness.put
     errors, dynamic = scheduler.errors, scheduler.dynamic
     asked: set[tuple[int, int]] = set()
-    waiting: list[tuple[int, int]] = []  # nodes in doubt, and how much of `todo` comes after them
+    waiting: list[tuple[int, int]] = []  # nodes in doubt, with the length of `todo` after them
     stopwatch = scheduler.stopwatch
     compute = run_node if stopwatch is None else stopwatch.run_node
     began = perf_counter()
@@ -459,7 +458,7 @@ def run_checked(scheduler: Reads, slots: Sequence[int], *, run: Run | None = Non
         slot = todo.pop()
         if waiting and waiting[-1][1] == len(todo):
             waiting.pop()
-        if mark[slot] == CLEAN:  # a node of this plan read it on the way
+        if mark[slot] == CLEAN:  # another node of this plan has read it
             continue
         standing = scheduler.standing(slot)
         if standing == MAYBE and slot in dynamic:
@@ -477,7 +476,7 @@ def run_checked(scheduler: Reads, slots: Sequence[int], *, run: Run | None = Non
                 slot, left = waiting[0]
                 del todo[left:]
                 waiting.clear()
-            standing = STALE  # it would be refused that read now
+            standing = STALE  # that read would be refused now
         if standing == CLEAN:
             put(slot, CLEAN)
             run.skipped.append(slot)
@@ -493,20 +492,20 @@ def run_checked(scheduler: Reads, slots: Sequence[int], *, run: Run | None = Non
 
 
 def run_node(scheduler: Reads, slot: int, run: Run) -> None:
-    """Compute one node and write down what came of it."""
+    """Compute one node, and write the outcome into the tables."""
     host, computing, dropped = scheduler.host, scheduler.computing, scheduler.dropped
     if scheduler.raises or scheduler.cycles:
         scheduler.forget_failure(slot)
     computing.append(slot)
-    explained = True  # what computing released values again raises says itself where
+    explained = True  # an error of a rebuild has its note already
     try:
         if dropped:
-            # What it read before may be stale, or not be read again.
+            # Operands only: former reads may be stale, or may not be read again.
             wanted = [operand for operand in scheduler.operands(slot) if operand in dropped]
             if wanted:
                 rebuild(scheduler, wanted, run)
         explained = False
-        if slot not in scheduler.staleness.cutoffs:  # those see the old value first
+        if slot not in scheduler.staleness.cutoffs:  # a cutoff compares with the old value first
             host.overwrite((slot,))
         step = host.bind(slot)
         try:
@@ -547,9 +546,10 @@ def run_node(scheduler: Reads, slot: int, run: Run) -> None:
 
 
 def distrust_values(scheduler: Reads, slots: Iterable[int]) -> None:
-    """These nodes were interrupted: their values may be other ones by now, and no version says so.
+    """Count the values of interrupted nodes with a cutoff as replaced: they may be others by now.
 
-    Where a cutoff compares that with the next one, consumers would never hear of it: so it counts as replaced.
+    No version shows that. The cutoff would compare the next value with a half-written one, and could call
+    it unchanged, so that consumers would keep values from before.
     """
     versions, mark = scheduler.versions, scheduler.staleness.mark
     cutoffs = scheduler.staleness.cutoffs
@@ -557,17 +557,17 @@ def distrust_values(scheduler: Reads, slots: Iterable[int]) -> None:
     if doubtful:
         versions.settle()
     for slot in doubtful:
-        if versions.version[slot]:  # else the next value is the first one
+        if versions.version[slot]:  # a first value is a change anyway
             versions.version[slot] += 1
         versions.record[slot] = None
 
 
 def conclude(scheduler: Reads, slot: int, outcome: object, run: Run) -> None:
-    """Write down that the step of `slot` has ended, and what it answered."""
+    """Write into the tables that the step of a node has ended, and with which outcome."""
     versions = scheduler.versions
     scheduler.adopt_reads(slot)
     run.absorb(scheduler.inner.pop(slot, ()))
-    if versions.journal:  # a read inside of it may have replayed a plan
+    if versions.journal:  # a read inside of the node may have replayed a plan
         versions.settle()
     versions.forced.discard(slot)
     if outcome is UNCHANGED and versions.version[slot]:  # the first value is always a change
@@ -582,7 +582,7 @@ def conclude(scheduler: Reads, slot: int, outcome: object, run: Run) -> None:
 
 
 def lent(scheduler: Reads, step: Step | None) -> object:
-    """Call a step that runs code of the user, and let in the threads that it waits for."""
+    """Call a step that runs user code, with a gate open for threads that it waits for."""
     assert step is not None
     gate = scheduler.lock.open(len(scheduler.computing))
     try:
@@ -592,16 +592,16 @@ def lent(scheduler: Reads, step: Step | None) -> object:
 
 
 def was_cancelled(scheduler: Reads, error: BaseException) -> bool:
-    """Whether a node raised this because what it read was stopped: then it has not failed."""
+    """Return whether a node raised only because its read was stopped, so that it has not failed."""
     return scheduler.cancelled and isinstance(error, Cancelled)
 
 
 def rebuild(scheduler: Reads, slots: Iterable[int], run: Run) -> None:
-    """Compute the released values of these clean nodes again, at their present versions.
+    """Compute the released values of these clean nodes again, at their present versions, parents first.
 
-    Parents first. The host may release again on the way what is still ``awaited``; then that is
-    rebuilt where its turn to be read comes. It must leave what is ``locked``: what such an inner
-    rebuild has still to read, so that it computes each node once and ends.
+    The host may release again what is still ``awaited``; it is then rebuilt when its turn to be read
+    comes. The host must not release what is ``locked``: values that such an inner rebuild has still to
+    read, so that it computes each node once and ends.
     """
     parents = scheduler.topology.parents
     order = scheduler.topology.sort(released(scheduler, slots))
@@ -616,7 +616,7 @@ def rebuild(scheduler: Reads, slots: Iterable[int], run: Run) -> None:
                 scheduler.crew.await_rebuild(slot)
             if scheduler.cancelled:
                 raise Cancelled("the run was cancelled")
-            if slot in scheduler.dropped:  # else it was needed, and rebuilt, before its turn
+            if slot in scheduler.dropped:  # else an inner rebuild has needed it before its turn
                 compute(scheduler, slot, run)
             uses.subtract(parents[slot])
             _forget(waiting, parents[slot])
@@ -625,14 +625,14 @@ def rebuild(scheduler: Reads, slots: Iterable[int], run: Run) -> None:
 
 
 def released(scheduler: Reads, slots: Iterable[int]) -> set[int]:
-    """These nodes, and those of their clean ancestors without which they cannot be computed."""
+    """Return these nodes with the clean dropped ancestors that are needed to compute them."""
     parents, dropped = scheduler.topology.parents, scheduler.dropped
     mark = scheduler.staleness.mark
     needed = set(slots)
     stack = list(needed)
     while stack:
         for parent in parents[stack.pop()]:
-            # A marked one has raised, and its consumer caught that.
+            # A marked parent has raised, and its consumer has handled that.
             if parent in dropped and parent not in needed and not mark[parent]:
                 needed.add(parent)
                 stack.append(parent)
@@ -640,7 +640,7 @@ def released(scheduler: Reads, slots: Iterable[int]) -> set[int]:
 
 
 def _forget(waiting: Counter[int], slots: Iterable[int]) -> None:
-    """These values were read once more."""
+    """Count one read of each of these values."""
     for slot in slots:
         waiting[slot] -= 1
         if not waiting[slot]:
@@ -651,7 +651,7 @@ def rebuild_node(scheduler: Reads, slot: int, run: Run) -> None:
     """Compute the value of a clean node again."""
     mark, dropped = scheduler.staleness.mark, scheduler.dropped
     scheduler.computing.append(slot)
-    explained = True  # what computing its parents again raises says itself where
+    explained = True  # an error of an inner rebuild has its note already
     try:
         sources = scheduler.topology.parents[slot]
         wanted = [parent for parent in sources if parent in dropped and not mark[parent]]
@@ -674,7 +674,7 @@ def rebuild_node(scheduler: Reads, slot: int, run: Run) -> None:
         raise
     finally:
         scheduler.computing.pop()
-        scheduler.reads.pop(slot, None)  # it depends on them already
+        scheduler.reads.pop(slot, None)  # it depends on these nodes already
         run.absorb(scheduler.inner.pop(slot, ()))
     scheduler.staleness.restore(slot)
     run.rebuilt.append(slot)
@@ -683,14 +683,14 @@ def rebuild_node(scheduler: Reads, slot: int, run: Run) -> None:
 def fail(
     scheduler: Reads, slot: int, error: Exception, run: Run, *, explained: bool = False
 ) -> None:
-    """Note that `slot` raised: for this run, and for reads before a parent changes."""
+    """Note that a node raised: in this run, and for reads until a parent changes."""
     scheduler.adopt_reads(slot)
     inner = scheduler.inner.pop(slot, ())
     if not explained:
         passed_on = [one for read in inner for one in read.raised.values()]
         annotate(error, scheduler.host.explain(slot), passed_on)
     run.absorb(inner)
-    scheduler.versions.settle()  # a read inside of it may have replayed a plan
+    scheduler.versions.settle()  # a read inside of the node may have replayed a plan
     scheduler.error_count += 1
     number = scheduler.error_count
     seen = scheduler.seen_parents(slot)

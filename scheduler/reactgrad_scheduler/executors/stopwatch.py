@@ -1,7 +1,7 @@
-"""Steps run one by one under a watch: the loops that stand in for the bare ones of ``serial``.
+"""Steps timed one by one: loops with a clock, in place of the bare loops of ``serial``.
 
-They run the same steps in the same order and leave the same tables; they only look at the clock
-around each. A run chooses between them and the bare loops once, before its first step.
+They run the same steps in the same order and leave the same tables. A run chooses between them and the
+bare loops once, before its first step.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Timed(NamedTuple):
-    """One node that a run computed.
+    """The record of one node that a run computed.
 
-    ``known`` are the versions of its former parents, ``sources``, that it had been computed from
-    before; ``None``: never, or it had to run whatever they are. ``began`` and ``ended`` are seconds of
-    ``time.perf_counter``; what the node itself read while it ran lies between them.
+    ``sources`` are its former parents, and ``known`` the versions of these that it had been computed from
+    before; ``None`` if it never was, or had to run whatever they were. ``began`` and ``ended`` are seconds
+    of ``time.perf_counter``; reads of the node itself lie between them.
     """
 
     slot: int
@@ -32,14 +32,14 @@ class Timed(NamedTuple):
 
 
 class Stopwatch:
-    """The clock of one run, and what it showed.
+    """The clock of one run, with the times of its nodes.
 
     Attributes
     ----------
     targets, retry
-        What was asked for.
+        The arguments of the read.
     steps : list of Timed
-        In the order in which they ended.
+        The records in the order in which the nodes ended.
     """
 
     __slots__ = ("began", "ended", "retry", "steps", "targets")
@@ -51,9 +51,9 @@ class Stopwatch:
         self.began = self.ended = perf_counter()
 
     def play(self, scheduler: Reads, frame: serial.Frame) -> None:
-        """Call what is left of the steps of a certain plan; journal and tables are settled.
+        """Call the remaining steps of a certain plan; journal and tables must be settled.
 
-        A view, which has no step, counts as computed where its turn comes.
+        A view has no step; it gets a record when its turn comes.
         """
         plan, steps = frame.plan, self.steps
         record, parents = scheduler.versions.record, scheduler.topology.parents
@@ -65,7 +65,7 @@ class Stopwatch:
             if due < len(step_slots) and step_slots[due] == slot:
                 due += 1
                 step = next(frame.steps, None)
-                if step is None:  # another thread took the rest away
+                if step is None:  # another thread has taken the rest away
                     return
                 try:
                     step()
@@ -77,7 +77,7 @@ class Stopwatch:
                 steps.append(Timed(slot, sources, known, began, began))
 
     def run_node(self, scheduler: Reads, slot: int, run: Run) -> None:
-        """Compute one node and write down what came of it."""
+        """Compute one node, and write the outcome into the tables."""
         sources, known = scheduler.topology.parents[slot], scheduler.versions.record[slot]
         began = perf_counter()
         try:

@@ -1,11 +1,11 @@
 """Certain plans in several threads, as bare loops over bound steps.
 
-The plan falls into *tasks*: each node that takes long is one, and so are all others that wait for the
-same long ones. A thread runs the steps of a task one after the other, without a look at versions; when all
+The plan is split into *tasks*: each long node is one, and so are all other nodes that wait for the same
+long ones. A thread runs the steps of a task one after the other, without comparing versions. When all
 tasks are done, the plan is one entry of the journal, as in ``serial``. When a step raises, or reads other
-nodes itself, the whole of it is *suspended*: what has happened is written into the tables, in the order of
+nodes itself, the whole plan is *suspended*: what has happened is written into the tables, in the order of
 the plan, and the crew goes on checked. A node whose step is under way in another thread is concluded when
-that ends.
+that step ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reactgrad_scheduler.plan import Plan, Step
 if TYPE_CHECKING:
     from reactgrad_scheduler.reads import Reads
 
-# Position of a task none of whose steps was called when it was suspended.
+# The position of a task that was suspended before its first step was called.
 NOT_BEGUN = -1
 
 _NOTHING = Plan((), True, frozenset())
@@ -34,40 +34,40 @@ class Task:
 
     slots: list[int] = field(default_factory=list[int])
     step_slots: list[int] = field(default_factory=list[int])
-    steps_at: list[int] = field(default_factory=list[int])  # which of the plan's steps are theirs
+    steps_at: list[int] = field(default_factory=list[int])  # positions of its steps in the plan
     followers: dict[int, None] = field(
         default_factory=dict[int, None]
     )  # tasks that wait for this one
-    waits_for: int = 0  # how many tasks
+    waits_for: int = 0  # the number of tasks to be done before
     long: bool = False
     lends: bool = False
-    seconds: float = 0.0  # that it is expected to take
-    urgency: float = 0.0  # the longest way to the end, negative
-    plan: Plan = _NOTHING  # of these nodes and steps; made when all of them are known
+    seconds: float = 0.0  # expected
+    urgency: float = 0.0  # minus the seconds of the longest way to the end
+    plan: Plan = _NOTHING  # a plan of its nodes and steps; set when all of them are known
 
 
 @dataclass(eq=False, slots=True)
 class Tasks:
-    """All tasks of a plan, as long as it has these steps."""
+    """All tasks of a plan, valid while it has these steps."""
 
     step_slots: list[int]
     tasks: list[Task]
-    drifted: bool = False  # whether one took much longer, or shorter, than expected
+    drifted: bool = False  # True if a task took much longer, or shorter, than expected
 
 
 def split(scheduler: Reads, plan: Plan) -> Tasks:
-    """Cut a bound plan into tasks.
+    """Split a bound plan into tasks.
 
-    What waits for the same long nodes is one task. That is acyclic: where a way leads from one task to
-    another, the second one waits for more.
+    All nodes that wait for the same long nodes are one task. That has no cycle: if a way leads from one
+    task to another, the second one waits for more long nodes.
     """
     seconds = costs.expected(scheduler, plan.slots)
     tails = costs.longest_ways(scheduler, plan.slots, seconds)
     at = {slot: i for i, slot in enumerate(plan.step_slots)}
     tasks: list[Task] = []
     task_of: dict[int, int] = {}
-    behind: dict[int, int] = {}  # the long nodes that what reads a node waits for, as bits
-    short: dict[int, int] = {}  # the task of what waits for the same long nodes
+    behind: dict[int, int] = {}  # long nodes that readers of a node wait for, as bits
+    short: dict[int, int] = {}  # the task of all that waits for the same long nodes
     count = 0
     for slot in plan.slots:
         operands = [operand for operand in scheduler.operands(slot) if operand in task_of]
@@ -105,38 +105,38 @@ def split(scheduler: Reads, plan: Plan) -> Tasks:
 
 
 class TaskFrame(serial.Frame):
-    """A task that is being run; ``position`` as in its base class, of the task's nodes."""
+    """A task while it runs; ``position`` is as in the base class, among the task's nodes."""
 
     def interrupt(self) -> int | None:
-        """Take all steps away that were not called; the index of the node under way, if there is one."""
+        """Take away all steps that were not called. Return the index of the node under way, if any."""
         self._taken += len(list(self.steps))
         self.position = self._index() if self.begun else NOT_BEGUN
         return None if self.position == NOT_BEGUN else self.position
 
 
 class Checked(Protocol):
-    """Who goes on where a plan is suspended."""
+    """The part of a crew that goes on where a plan is suspended."""
 
     inside: Lane | None
 
     def take_over(self, done: Sequence[int], left: Sequence[int], under_way: Sequence[int]) -> None:
-        """These nodes have run, and the others are to be run checked; some of them are under way."""
+        """Run the nodes ``left`` checked, after ``done`` have run; some of them are under way."""
         ...
 
 
 class Straight(serial.Frame):
     """A certain plan that several threads run.
 
-    ``position`` is ``None`` while the tables know nothing of the run.
+    ``position`` is ``None`` while the tables do not show the run.
 
     Attributes
     ----------
     undone : int
-        How many tasks are not done.
+        The number of tasks that are not done.
     ready
-        Those that may be taken, most urgent first.
+        Tasks that may be taken, most urgent first.
     running
-        By lane.
+        The frame of the task that each lane runs.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Straight(serial.Frame):
         self.running: dict[Lane, TaskFrame] = {}
 
     def take(self) -> int | None:
-        """The number of the most urgent task that may be run."""
+        """Return the number of the most urgent task that may run, ``None`` if there is none."""
         return heappop(self.ready)[1] if self.ready else None
 
     def start(self, lane: Lane, task: Task) -> TaskFrame:
@@ -176,7 +176,7 @@ class Straight(serial.Frame):
         return frame
 
     def end(self, number: int, seconds: float) -> None:
-        """A task is done, after so many seconds."""
+        """Note that a task is done after so many seconds, and free the tasks that waited for it."""
         self._note_time(self.tasks[number], seconds)
         self._done.append(number)
         self.undone -= 1
@@ -196,22 +196,22 @@ class Straight(serial.Frame):
             self.table.drifted = True
 
     def stop(self) -> None:
-        """Let no further step be called; from any thread."""
+        """Let no further step be called; may be called from any thread."""
         for frame in list(self.running.values()):
             frame.stop()
 
     def under_way(self) -> int:
-        """The slot of the node under way in the lane that is in place."""
+        """Return the slot of the node under way in the lane that is in place."""
         lane = self._crew.inside
         assert lane is not None
         return self.running[lane].under_way()
 
     def at_work(self) -> list[int]:
-        """The slots of the nodes under way in all lanes; from any thread."""
+        """Return the slots of the nodes under way in all lanes; may be called from any thread."""
         return [slot for frame in list(self.running.values()) for slot in frame.at_work()]
 
     def suspend(self) -> None:
-        """Write what has happened so far into the tables; the crew goes on checked."""
+        """Write the progress into the tables; the crew goes on checked."""
         scheduler = self.scheduler
         self.position = 0
         scheduler.versions.settle()

@@ -1,4 +1,4 @@
-"""Whether a plan is run by one thread or by several."""
+"""``Serial`` and ``Threads``: the decision whether one thread runs a plan, or several do."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Threads:
     Parameters
     ----------
     size : int
-        How many nodes run at the same time at most.
+        The largest number of nodes that run at the same time.
 
     Raises
     ------
     ExecutorError
-        If it is no integer of at least 1.
+        If ``size`` is no integer of at least 1.
 
     Examples
     --------
@@ -71,17 +71,16 @@ class Threads:
         return f"Threads({self.size})"
 
     def _may(self, scheduler: Reads) -> bool:
-        """Whether a read that begins now may be shared."""
+        """Return whether a read that begins now may be shared between threads."""
         return (
             self.size > 1
-            and not scheduler.computing  # what a function reads belongs to the run of the function
-            and scheduler.stopwatch
-            is None  # who looks at the clock wants the times of single nodes
-            and scheduler.lock.is_held_here()  # to be given up
+            and not scheduler.computing  # reads of a function belong to the function's run
+            and scheduler.stopwatch is None  # times are of single nodes, one after the other
+            and scheduler.lock.is_held_here()  # only then can it be given up
         )
 
     def pays(self, scheduler: Reads, slots: Sequence[int]) -> bool:
-        """Whether there is enough in these nodes to be done at the same time."""
+        """Return whether enough of the work of these nodes can be done at the same time."""
         if not self._may(scheduler):
             return False
         seconds = costs.expected(scheduler, slots)
@@ -91,13 +90,13 @@ class Threads:
         return sum(seconds.values()) - max(tails.values()) >= costs.LONG
 
     def shares(self, scheduler: Reads, plan: Plan) -> bool:
-        """Whether it pays for a plan, asked at each of its runs.
+        """Return whether sharing a plan pays; called before each of its runs.
 
-        Each run in several threads measures anew how long the functions take; one that takes ten times
-        what is known of them ends in doubt of that.
+        Each run in several threads measures the functions anew. If one takes ten times its expected time,
+        the decision is made again.
         """
         if plan.script is not None or not self._may(scheduler):
-            return False  # what a script lets go is only right in its order
+            return False  # a script drops values, which is right only in its order
         turns = plan.rest(0)
         if plan.shared is False:
             if plan.finished.seconds <= plan.promised:
@@ -114,10 +113,9 @@ class Threads:
         return plan.shared
 
     def run(self, scheduler: Reads, slots: Sequence[int]) -> Run:
-        """As ``serial.run_checked``, with several threads."""
-        from reactgrad_scheduler.executors.crew import (
-            Crew,
-        )  # here, since few graphs have several threads
+        """Do what ``serial.run_checked`` does, with several threads."""
+        # Imported late, since few graphs use several threads.
+        from reactgrad_scheduler.executors.crew import Crew
 
         began = perf_counter()
         crew = Crew(scheduler, slots, self.size)
@@ -127,12 +125,12 @@ class Threads:
         return crew.run
 
     def replay(self, scheduler: Reads, plan: Plan) -> Run | None:
-        """Run a plan; ``None`` if it went as planned and is still to be journaled."""
+        """Run a plan. Return ``None`` if it went as planned and must still be journaled."""
         if plan.certain and not plan.readings:
             scheduler.host.overwrite(plan.members)
             try:
                 steps = serial.bound_steps(scheduler, plan)
-            except Exception:  # a node cannot be bound: found, and noted, where it is run by itself
+            except Exception:  # a node cannot be bound: its own run will find and note the error
                 steps = None
             if steps is not None:
                 return self._go_straight(scheduler, plan, steps)
@@ -141,9 +139,8 @@ class Threads:
         return self.run(scheduler, plan.rest(0))
 
     def _go_straight(self, scheduler: Reads, plan: Plan, steps: list[Step]) -> Run | None:
-        from reactgrad_scheduler.executors.crew import (
-            Crew,
-        )  # here, since few graphs have several threads
+        # Imported late, since few graphs use several threads.
+        from reactgrad_scheduler.executors.crew import Crew
         from reactgrad_scheduler.executors.straight import Straight, split
 
         table = plan.tasks
