@@ -247,3 +247,17 @@ def test_no_file_and_no_folder_is_a_preposition(package: Path) -> None:
         if path.stem.strip("_").lower() in PREPOSITIONS
     }
     assert not names
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda folder: folder.name)
+def test_docstrings_state(package: Path) -> None:
+    """No docstring is, as a whole, a clause: it says what is returned, done, or held."""
+    clauses = ("What ", "Who ", "Whether ", "Where ", "Which ", "How ")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{file.relative_to(package)}:{getattr(node, 'lineno', 1)}"
+        for file in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, kinds) and (ast.get_docstring(node) or "").startswith(clauses)
+    ]
+    assert not found

@@ -107,7 +107,7 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
 
 
 def backward(
-    y: Any, gradient: Any = None, retain_graph: bool | None = None, inputs: Any = None
+    y: Any, /, gradient: Any = None, retain_graph: bool | None = None, inputs: Any = None
 ) -> Run:
     """Add the gradient of this node to ``.grad`` of the params it depends on.
 

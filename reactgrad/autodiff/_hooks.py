@@ -198,7 +198,7 @@ class HookHandle:
         self.remove()
 
 
-def register_hook(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
+def register_hook(var: Handle, /, hook: Callable[[Any], Any]) -> HookHandle:
     """Call a function with the gradient of this node, and let it replace the gradient.
 
     By every ``backward`` that passes this node, once, with the sum of what all consumers
@@ -253,7 +253,7 @@ def register_hook(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
     return _register(var, graph._host.hooks, partial(_through, hook, var.name))
 
 
-def register_after_grad(var: Handle, hook: Callable[[Any], Any]) -> HookHandle:
+def register_after_grad(var: Handle, /, hook: Callable[[Any], Any]) -> HookHandle:
     """Call a function with this leaf after each ``backward`` that has added to its ``.grad``.
 
     After all ``.grad``s of that backward, in order of creation of the leaves, then of

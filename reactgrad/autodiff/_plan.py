@@ -1,4 +1,4 @@
-"""What a read, or a backward, would run."""
+"""``Graph.plan``: the nodes that a read, or a backward, would run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from reactgrad.reading._plan import planned
 from reactgrad.reading._run import Plan
 
 
-def plan(graph: Core[V], *targets: V | str, gradient: bool = False) -> Plan:
-    """What a read would run; runs nothing.
+def plan(graph: Core[V], /, *targets: V | str, gradient: bool = False) -> Plan:
+    """Return what a read would run; runs nothing.
 
     Of a choice whose condition is up to date, the branch that it takes is planned. What else a
     function reads while it runs nobody knows before: the plan takes it to read what it read the

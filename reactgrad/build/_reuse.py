@@ -243,7 +243,7 @@ def built_anew(build: Callable[[Any], Any], parent: Any) -> Any:
         _open.reset(token)
 
 
-def reuse(graph: Core) -> ReuseBlock:
+def reuse(graph: Core, /) -> ReuseBlock:
     """Return a block in which the same op on the same operands returns the node that exists already.
 
     This is for loops that write their model anew at every step: the second step, and its ``backward``,

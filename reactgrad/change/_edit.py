@@ -235,7 +235,7 @@ def _operand(graph: Core, given: Any, what: str) -> Any:
 # --- the edits -----------------------------------------------------------------------------------
 
 
-def replace_parent(var: Any, position: int, parent: Any) -> None:
+def replace_parent(var: Any, /, position: int, parent: Any) -> None:
     """Let this node take its operand at `position` from another node.
 
     Several edits that only fit together are made in a block, ``with g.edit():``. Gradients that
@@ -278,7 +278,7 @@ def replace_parent(var: Any, position: int, parent: Any) -> None:
         edits.put(var, operands)
 
 
-def rewire(var: Any, *operands: Any, **attributes: Any) -> None:
+def rewire(var: Any, /, *operands: Any, **attributes: Any) -> None:
     """Let this node take all its operands from other nodes, in one edit.
 
     A node that takes any number of operands may get more or fewer: ``rg.concatenate``,
@@ -339,6 +339,7 @@ def _attributes(graph: Core, var: Handle, attrs: Attrs, changed: Mapping[str, An
 
 def insert(
     graph: Core[V],
+    /,
     parent: V,
     child: V,
     build: Callable[[Any], Any],
@@ -408,7 +409,7 @@ def insert(
         return new
 
 
-def remove(graph: Core[V], *variables: V) -> None:
+def remove(graph: Core[V], /, *variables: V) -> None:
     """Take nodes that nobody uses out of the graph.
 
     Their Vars are of no use afterwards and say so, their names are free, their observers of
@@ -476,7 +477,7 @@ def _takes_any_number(graph: Core, var: Handle) -> bool:
     return type(op) is Lifted and op.layout is None
 
 
-def edit(graph: Core) -> AbstractContextManager[Any]:
+def edit(graph: Core, /) -> AbstractContextManager[Any]:
     """Collect the edits of a block and make them together at its end.
 
     Reads inside see the old graph. What counts is the graph that the edits lead to: an edge may

@@ -1,4 +1,4 @@
-"""What changes a leaf beside a set: touch, a block that edits its array, freeze. Sets are in ``_set``."""
+"""Changes of a leaf beside a set: touch, a block that edits its array, freeze. Sets are in ``_set``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from reactgrad._errors import GradientError, SetError
-from reactgrad.change._set import set_value
 from reactgrad.core._held import announce
 from reactgrad.core._notes import note_frozen
 from reactgrad.nodes._handle import Handle
@@ -18,7 +17,7 @@ from reactgrad.values._columns import MISSING
 H = TypeVar("H", bound=Handle)
 
 
-def touch(var: Any) -> None:
+def touch(var: Any, /) -> None:
     """Assume that the value changed: what depends on it runs again at its next read.
 
     A computed node runs again itself, for example a function that reads a file.
@@ -50,7 +49,7 @@ def touch(var: Any) -> None:
 
 
 @contextmanager
-def mutate(var: Any) -> Iterator[Any]:
+def mutate(var: Any, /) -> Iterator[Any]:
     """Edit a copy of the array of a leaf, which becomes its value when the block ends.
 
     An exception inside leaves the value as it was.
@@ -80,10 +79,10 @@ def mutate(var: Any) -> Iterator[Any]:
     with graph._lock:  # what is set is what was read, with the edit
         array = var.numpy()
         yield array
-        set_value(var, array)
+        var.set(array)
 
 
-def freeze(var: H) -> H:
+def freeze(var: H, /) -> H:
     """Take a param out of training: no ``.grad``; gradients still pass to what is before it.
 
     Returns
@@ -104,7 +103,7 @@ def freeze(var: H) -> H:
     return var
 
 
-def unfreeze(var: H) -> H:
+def unfreeze(var: H, /) -> H:
     """Make a frozen param trainable again; returns it."""
     with var._graph._lock:
         _check_param(var, "unfreeze")

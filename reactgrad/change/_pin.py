@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-def pin(var: Handle, value: Any) -> None:
+def pin(var: Handle, /, value: Any) -> None:
     """Give a computed node a value of its own until ``unpin``: what-if on an intermediate.
 
     What it would be computed from does not run for it any more; gradients treat it as a leaf.
@@ -76,7 +76,7 @@ def pin(var: Handle, value: Any) -> None:
         announce(graph)
 
 
-def unpin(var: Handle) -> None:
+def unpin(var: Handle, /) -> None:
     """Let a pinned node be computed again; others are left as they are.
 
     Raises

@@ -323,7 +323,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     return found, new
 
 
-def set_values(graph: Core, values: Mapping[Any, Any]) -> None:
+def set_values(graph: Core, /, values: Mapping[Any, Any]) -> None:
     """Set several leaves at once: all of them, or none if one value does not fit.
 
     Parameters
@@ -364,7 +364,7 @@ def set_values(graph: Core, values: Mapping[Any, Any]) -> None:
             graph._host.remember(values, slots)
 
 
-def set_value(var: Handle, value: Any, copy: bool = True) -> None:
+def set_value(var: Handle, /, value: Any, copy: bool = True) -> None:
     """Replace the value of an input or param.
 
     Parameters

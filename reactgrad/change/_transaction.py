@@ -15,7 +15,7 @@ from reactgrad.core._held import held
 
 
 @contextmanager
-def transaction(graph: Core) -> Iterator[None]:
+def transaction(graph: Core, /) -> Iterator[None]:
     """Make the sets and edits of a block all-or-nothing.
 
     Reads inside see the new values; other threads see nothing before the end. An exception

@@ -18,7 +18,7 @@ from reactgrad.memory._host import Host
 from reactgrad.scheduler import Blank, share
 
 
-def fork(graph: C) -> C:
+def fork(graph: C, /) -> C:
     """Return a twin of this graph that shares all values until one side recomputes them.
 
     The fork has the same names, versions, staleness, train or eval mode, frozen, pinned and detached
@@ -151,7 +151,7 @@ class WhatIf(Generic[C]):
         )
 
 
-def whatif(graph: C, changes: Mapping[Any, Any] | None = None) -> WhatIf[C]:
+def whatif(graph: C, /, changes: Mapping[Any, Any] | None = None) -> WhatIf[C]:
     """Fork the graph for the length of a block, with some leaves set.
 
     Parameters

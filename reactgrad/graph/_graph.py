@@ -127,6 +127,13 @@ class Graph(Pictures, Questions, Settings):
     _forget_unseen = forget_unseen
     _value = value
 
+    def _value_for_rule(self, slot: int) -> Any:
+        """Return the value of a function's node for a rule, which must be built anew if it changes."""
+        return self._value(slot)
+
+    def _rule_saw(self, program: Any) -> None:
+        """Do nothing. A traced graph notes here which program follows the values that a rule has read."""
+
     # --- verbs: functions of a graph; their docstrings stand beside the code, in the folder of each ---
 
     # leaves
@@ -247,15 +254,6 @@ class Graph(Pictures, Questions, Settings):
     def __repr__(self) -> str:
         with self._lock:
             return f"<Graph: {len(self)} nodes; inputs {self.inputs!r}, params {self.params!r}>"
-
-    # --- reading -----------------------------------------------------------------------------
-
-    def _value_for_rule(self, slot: int) -> Any:
-        """Return the value of a function's node for a rule, which must be built anew if it changes."""
-        return self._value(slot)
-
-    def _rule_saw(self, program: Any) -> None:
-        """Do nothing. A traced graph notes here which program follows the values that a rule has read."""
 
     # --- gradients -----------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ def const(*args: Any, **kwargs: Any) -> Var:
 
 def add_input(
     graph: Core[V],
+    /,
     value: Any = MISSING,
     name: str | None = None,
     *,
@@ -114,6 +115,7 @@ def add_input(
 
 def add_param(
     graph: Core[V],
+    /,
     value: Any = MISSING,
     name: str | None = None,
     *,
@@ -153,7 +155,7 @@ def add_param(
     return new_leaf(graph, PARAM, value, name, shape, dtype, cutoff)
 
 
-def add_const(graph: Core[V], value: Any, name: str | None = None) -> V:
+def add_const(graph: Core[V], /, value: Any, name: str | None = None) -> V:
     """Return a new leaf whose value never changes.
 
     Parameters

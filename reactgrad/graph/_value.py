@@ -10,7 +10,6 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
 from reactgrad.backend import device_of_kind, read_value
-from reactgrad.build._leaf import new_leaf
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow import detach_node, scale_grad
@@ -381,7 +380,8 @@ class Value(Handle, Generic[V]):
     def snapshot(self) -> Any:
         """Return a constant with the present value."""
         refuse_tuple(self._graph, self._slot, "snapshot")
-        return new_leaf(self._graph, CONST, self.value, None, None, None, None)
+        graph: Any = self._graph
+        return graph.const(self.value)
 
     def detach_node(self) -> V:
         """Return a node of its own with the same value that passes no gradient.

@@ -255,7 +255,7 @@ class Var(Value["Var"]):
             self._programs: dict[Any, Any] = self._graph._host.twin_programs.get(self._slot, {})
             return self._programs
 
-    # --- edits ---------------------------------------------------------------------------------
+    # --- as text, copied, pickled ---------------------------------------------------------------
 
     def __repr__(self) -> str:
         graph = self._graph

@@ -16,6 +16,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from reactgrad._later import later as _later
+
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
 
@@ -25,3 +27,7 @@ def save(graph: Core, path: str | os.PathLike[str]) -> None:
     from reactgrad.io._save import save
 
     save(graph, path)
+
+
+# ``load`` makes a graph, so it stands above this folder; its name is here, too.
+__getattr__, __dir__ = _later(__name__, {"load": "graph._files"})

@@ -112,6 +112,7 @@ class Budget:
         self.evicted_bytes = 0
         self._uses = Uses()
         self._costs: dict[int, int] = {}  # by slot: estimates that still hold
+        self.recovered()  # before the costs, which look at sizes
         self._gaps = Gaps(self._neighbours, self._cost)
         for slot in host.scheduler.dropped:
             self._gaps.add(slot)
@@ -124,7 +125,6 @@ class Budget:
         # The most bytes that were needed at once, if more than the limit; else 0.
         self._needed = 0
         self._warned = False
-        self.recovered()
         host.spares.clear()
         self._hand_over(Handed(self._uses, host.handed))
 

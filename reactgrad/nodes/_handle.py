@@ -24,6 +24,11 @@ class Handle:
     _graph: Any
     _slot: int
 
+    # Ports: methods of the face that lower floors call.
+    _literal: Callable[[], Any]  # the Python number that a constant holds
+    _programs_dict: Callable[[], dict[Any, Any]]  # the gradients that live with this handle
+    _unknown_length: Callable[[], Exception]  # the error for a length not known yet
+
     @property
     def name(self) -> str:
         """The node's name: the one that was set, unique in the graph, or one like ``tanh_3``."""

@@ -73,7 +73,7 @@ def scopes_in(name: str) -> tuple[str, ...]:
     return tuple(scopes) if all(parts) else ()
 
 
-def scope(graph: object, name: str) -> Scope:
+def scope(graph: object, /, name: str) -> Scope:
     """Return a context manager, and decorator, in which new nodes are a named part of the model.
 
     Pictures draw a frame around such a part, or fold it: ``g.draw("x.svg", fold=1)``. The names of

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from reactgrad.nodes._handle import Handle
 
 
-def observe(var: Handle, callback: Callable[..., Any], kind: str = "changed") -> Observer:
+def observe(var: Handle, /, callback: Callable[..., Any], kind: str = "changed") -> Observer:
     """Call a function when something has happened to this node.
 
     ==========  ===================  =====================================================

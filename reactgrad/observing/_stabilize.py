@@ -69,7 +69,7 @@ def _refresh(graph: Core) -> Exception | None:
     return None
 
 
-def stabilize(graph: Core) -> int:
+def stabilize(graph: Core, /) -> int:
     """Bring all observed nodes up to date, and call their observers, until nothing is left to do.
 
     Each pass reads all nodes that are observed (for removal only does not count) and calls who

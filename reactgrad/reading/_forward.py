@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from reactgrad.core._arguments import own_slots
 from reactgrad.core._core import Core, V
 from reactgrad.core._lifetime import tidy
@@ -13,6 +15,7 @@ from reactgrad.scheduler import Serial, Threads
 
 def forward(
     graph: Core[V],
+    /,
     *targets: V | str,
     retry: bool = False,
     timeout: float | None = None,
@@ -58,8 +61,9 @@ def forward(
     """
     limit = None if timeout is None else read_timeout(timeout)
     if executor is not None:
+        face: Any = graph  # by its name: a subclass may have another one
         with graph._lock, running_by(graph, executor):
-            return forward(graph, *targets, retry=retry, timeout=timeout)
+            return face.forward(*targets, retry=retry, timeout=timeout)
     with graph._lock:
         tidy(graph)
         slots = own_slots(graph, targets, "forward")
@@ -75,7 +79,7 @@ def forward(
             return Run(graph, refresh(graph, slots, retry=retry))
 
 
-def cancel(graph: Core) -> None:
+def cancel(graph: Core, /) -> None:
     """Stop the run under way before its next node; called from another thread.
 
     The read raises ``Cancelled``; what had run is kept, the rest is stale. Does nothing if no

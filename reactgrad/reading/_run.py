@@ -23,15 +23,15 @@ class Run:
 
     Attributes
     ----------
-    ran : VarList[Any]
+    ran : VarList
         Nodes that were computed.
-    cut_off : VarList[Any]
+    cut_off : VarList
         Those of ``ran`` whose cutoff kept the old value.
-    skipped : VarList[Any]
+    skipped : VarList
         Nodes that were planned but turned out to be clean.
-    rebuilt : VarList[Any]
+    rebuilt : VarList
         Nodes whose released value was computed again, at an unchanged version.
-    failed : VarList[Any]
+    failed : VarList
         Nodes that raised, now or before with the same parents.
     errors : tuple of Exception
         What ``failed`` raised, position by position.
@@ -153,7 +153,7 @@ class Plan:
 
     Attributes
     ----------
-    nodes : VarList[Any]
+    nodes : VarList
         The stale nodes in topological order. A cutoff may spare some of them.
     cost : float or None
         Estimated seconds: the mean times of the nodes that ``Graph.record`` has measured, added

@@ -1,9 +1,9 @@
 """Values: where they lie, the steps that compute them, and the callers and forks that may see them.
 
 Nothing here knows a graph: nodes are slots, with an op and a spec. The class of the storage is built
-in storeys, one a file: ``Storage`` < ``Lending`` < ``LeafWrites`` < ``Store`` < ``Steps``.
+in storeys, one a file: ``Columns`` < ``Lending`` < ``LeafWrites`` < ``Store`` < ``Steps``.
 
-- ``_storage``: ``Storage``, the columns and tables of values and the memory in which values lie.
+- ``_columns``: ``Columns``, the columns and tables of values and the memory in which values lie.
 - ``_lending``: values handed out to callers; buffers are left to them before the next write.
 - ``_leaf_writes``: new values of leaves, by copy or by adopting an array.
 - ``_store``: sharing with forks, release, transient values.

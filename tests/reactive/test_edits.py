@@ -411,6 +411,17 @@ def test_rewiring_changes_attributes_of_an_op_and_what_follows_from_them() -> No
     g.check_invariants()
 
 
+def test_an_attribute_may_have_any_name(g: rg.Graph) -> None:
+    @rg.extend.primitive("scaled_by_var", lambda x, var: x)
+    def scaled(x: Any, out: Any, var: float) -> None:
+        np.multiply(x, var, out=out)
+
+    y = scaled(g.input([1.0, 2.0]), var=2.0)
+    assert y.value.tolist() == [2.0, 4.0]
+    y.rewire(y.parents[0], var=5.0)
+    assert y.value.tolist() == [5.0, 10.0]
+
+
 def test_attributes_that_an_op_has_not_are_named() -> None:
     g = rg.Graph()
     x = g.input([1.0, 2.0])
