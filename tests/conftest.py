@@ -25,6 +25,8 @@ from reactgrad.backend.blocks import _strips
 from reactgrad.backend.machine import _registers
 from reactgrad_scheduler import Scheduler
 
+pytest_plugins = ["tests.fixtures"]
+
 # The same examples at every run; `--hypothesis-profile=few` takes the first ones of them,
 # `--hypothesis-profile=search` looks for new ones, and longer.
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]

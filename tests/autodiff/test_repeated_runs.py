@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from tests.autodiff.test_checkpoint import grow, lying, steps, ten
 from tests.explain.models import row_of_tanh
+from tests.flow.test_checkpoint import grow, lying, steps, ten
 
 
 def scripts(g: rg.Graph) -> list[Any]:

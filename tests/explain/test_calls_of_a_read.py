@@ -1,6 +1,6 @@
 """How many Python functions a read calls, and what it allocates: what every read pays, without a clock.
 
-The counts are bounds: who makes one smaller tightens it here. See ``reactive/test_cheap_structure.py`` for
+The counts are bounds: who makes one smaller tightens it here. See ``building/test_cheap_structure.py`` for
 those of new nodes.
 """
 

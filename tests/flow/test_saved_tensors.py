@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import reactgrad as rg
 from reactgrad.flow import open_hooks
-from tests.autodiff.test_checkpoint import grow, lying, steps
 from tests.explain.models import named, row_of_tanh
+from tests.flow.test_checkpoint import grow, lying, steps
 
 
 class Places:

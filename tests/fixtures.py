@@ -1,4 +1,4 @@
-"""Fixtures of tests about what reads and changes do."""
+"""Fixtures that tests of several folders ask for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from reactgrad.backend import device_of_kind
+from tests.autodiff.functions import CALLS
 from tests.reactive.buffers import Buffers
 
 
@@ -36,3 +37,9 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Buffers]:
     monkeypatch.setattr(cpu, "empty", counted)
     yield found
     gc.collect()
+
+
+@pytest.fixture
+def fresh_counts() -> None:
+    """What functions have noted of their calls is forgotten."""
+    CALLS.clear()

@@ -1,0 +1,1 @@
+"""Sets, edits, pins and removals: all of it or nothing."""

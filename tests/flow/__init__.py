@@ -1,0 +1,1 @@
+"""What gradients pass: modes, checkpoints, saved values."""

@@ -1,0 +1,1 @@
+"""Which values stay in memory."""

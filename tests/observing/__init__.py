@@ -1,0 +1,1 @@
+"""Observers: which are called, when, and with what."""

@@ -1,0 +1,1 @@
+"""Reads: what runs, in which thread, and what stops it."""

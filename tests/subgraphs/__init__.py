@@ -1,0 +1,1 @@
+"""Functions that are built once and fed again."""
