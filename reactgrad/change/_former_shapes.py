@@ -242,7 +242,7 @@ class Shapes:
     def leave(self, graph: Core) -> Departure | None:
         """Return a record of the present state, to be filled in while leaves get new shapes.
 
-        Return ``None`` where it could not be put back.
+        Return ``None`` where that state could not be put back later; then all records are cleared.
         """
         if self.now is not None and not self._still_so(graph):
             self.clear(graph)

@@ -101,7 +101,7 @@ def _same_bits(old: Any, new: Any) -> bool:
 
 
 def _blocks(a: Any, b: Any) -> Iterable[tuple[Any, Any]]:
-    """Yield corresponding pieces of two arrays of one shape, in the order of memory."""
+    """Return an iterator over corresponding pieces of two arrays of one shape, in the order of memory."""
     if a.size <= _BLOCK:
         return ((a, b),)
     flags = ["external_loop", "buffered", "refs_ok"]

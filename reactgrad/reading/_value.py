@@ -55,10 +55,11 @@ def value(graph: Core, slot: int) -> Any:
 
 
 def _untold(graph: Core) -> bool:
-    """Return whether a query has turned a change into marks before a read could call the observers
-    for it.
+    """Return whether observers have still to hear of a change that is marked already.
 
-    False inside of a run, which notes changes in the same place and calls the observers at its end.
+    A question such as ``is_stale`` between a set and the next read marks what the set made stale
+    (``staleness.flushed``), and calls nobody. Inside of a run this is False: the run calls the
+    observers at its end.
     """
     looked = graph._observed and not graph._computing and graph._scheduler.staleness.flushed
     return bool(looked)
