@@ -242,7 +242,8 @@ class Shapes:
     def leave(self, graph: Core) -> Departure | None:
         """Return a record of the present state, to be filled in while leaves get new shapes.
 
-        Return ``None`` where that state could not be put back later; then all records are cleared.
+        Clear all forms first if something else has changed the graph since they were recorded. Return
+        ``None`` if the present state could not be put back later.
         """
         if self.now is not None and not self._still_so(graph):
             self.clear(graph)
