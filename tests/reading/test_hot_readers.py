@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.core._lifetime import release_values
 
 pytestmark = pytest.mark.trusting
 
@@ -301,7 +302,7 @@ def test_a_hot_reader_of_a_released_value_has_it_computed_again() -> None:
     far = a * 3.0
     reader = rg.lift(lambda v: v + float(far.value[0]))(x)
     hot(lambda i: (x.set(i), reader.value))
-    g._release([far._slot])
+    release_values(g, [far._slot])
     x.set(9)
     assert reader.value == 15.0
     assert far in g.last_run.rebuilt

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
+from reactgrad.core._lifetime import release_values
 from reactgrad_scheduler.executors import costs, crew, threads
 from tests.autodiff.test_repeated_runs import layers
 from tests.plans import keeps_plans
@@ -160,7 +161,7 @@ def play(made_of: list[Recipe], acts: list[Any], seed: int, executor: Any) -> li
             i = numbers[0]
             model.nodes[i].observe(lambda old, new, i=i: model.told.append((i, new)))
         elif kind == "release":
-            model.graph._release([model.nodes[i]._slot for i in numbers])
+            release_values(model.graph, [model.nodes[i]._slot for i in numbers])
         else:
             for turn in range(8 if kind == "loop" else 1):  # from the third on plans are replayed
                 if kind == "loop":
