@@ -13,11 +13,14 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -370,17 +373,30 @@ def test_everything_a_graph_can_do_is_what_a_naive_model_does() -> None:
 
 
 def play(machine: type[Machine], count: int) -> None:
-    """Play so many programs."""
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=count,
-            stateful_step_count=STEPS,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    """Play so many programs: the same ones, whichever modules are loaded."""
+    with no_constants_of_modules():
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=count,
+                stateful_step_count=STEPS,
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+
+
+@contextmanager
+def no_constants_of_modules() -> Iterator[None]:
+    """Hypothesis draws numbers that stand in loaded modules, too: a renamed file would be another program."""
+    none = providers.Constants()
+    providers.CONSTANTS_CACHE.cache.clear()
+    try:
+        with patch.object(providers, "_get_local_constants", lambda: none):
+            yield
+    finally:
+        providers.CONSTANTS_CACHE.cache.clear()
 
 
 def too_rare() -> dict[str, int]:
