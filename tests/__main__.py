@@ -1,7 +1,8 @@
 """The one check command, for developers and CI alike.
 
 ``python -m tests`` is quick, and says at its end what it left out. ``python -m tests --full`` runs
-all tests in the default configuration, and a part of them in each other one. Other arguments go to pytest, and choose the tests themselves.
+all tests in the default configuration, and a part of them in each other one. Other arguments go to
+pytest, and choose the tests themselves.
 
 Every tool runs as a module of the interpreter that runs this file, so a virtual environment needs no
 activation and PATH plays no part. All steps run even after a failure. pytest comes last: its closing
