@@ -41,7 +41,9 @@ class Observer:
         self._callback = callback
         self.number = 0  # grows with every observer that is attached
         self.last: Any = None  # the value, or the number of the error, of the last call
-        self.armed = False  # for "stale": True if the node was clean since the last call
+        self.armed = (
+            False  # for "stale": True if the node was clean, or failed, since the last call
+        )
 
     def cancel(self) -> None:
         """Call this observer no more; cancelling twice does nothing."""

@@ -12,8 +12,9 @@ observers were called.
   an operand on the way to it, raised. Once for each error; an error that is raised again without
   being computed again is the same one.
 - ``"stale"``, ``callback(var)``: after anything that made the clean node stale: a set, a touch, a
-  pin, an edit, the end of a transaction. Once, until the node has been clean again. A marked node
-  that is in truth clean, behind a cutoff, counts as clean.
+  pin, an edit, the end of a transaction. Once, until the node has been clean again, or has failed:
+  the error that it raises is as up to date as a value. A marked node that is in truth clean, behind
+  a cutoff, counts as clean.
 - ``"removed"``, ``callback(var)``: after the node was removed from the graph, which cancels all its
   observers. The Var serves only to say which node it was.
 
@@ -78,7 +79,7 @@ def observe(var: Handle, /, callback: Callable[..., Any], kind: str = "changed")
     "error"     callback(error)      after a run that leaves the node without a value, since
                                      it or one of its operands raised; once for each error
     "stale"     callback(var)        after a change that made the clean node stale; once,
-                                     until it has been clean again
+                                     until it has been clean again, or has raised
     "removed"   callback(var)        after ``g.remove``; the Var is of no other use then
     ==========  ===================  =====================================================
 
@@ -127,7 +128,7 @@ def observe(var: Handle, /, callback: Callable[..., Any], kind: str = "changed")
     with graph._lock:
         observer = Observer(graph, var, kind, callback)
         stale = kind != "removed" and graph._scheduler.is_stale(var._slot)
-        observer.armed = not stale
+        observer.armed = not (stale and graph._scheduler.unsettled_among((var._slot,)))
         if kind == "changed" and not stale:
             observer.last = clean_value(graph, var._slot)
         attach(graph, observer)

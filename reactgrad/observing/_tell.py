@@ -137,14 +137,14 @@ def _outcomes(graph: Core) -> Calls:
 
 
 def _turned_stale(graph: Core) -> Calls:
-    """Return calls for nodes that were clean at the last call of this function and are stale now."""
+    """Return calls for nodes that were settled at the last call of this function and are stale now."""
     observers, scheduler = graph._observers, graph._scheduler
     calls: Calls = []
     table = observers.of["stale"]
     # Pending changes become marks first.
     scheduler.staleness.flush()
     slots = scheduler.topology.sort(scheduler.staleness.moved & table.keys())
-    stale = scheduler.stale_among(slots) if slots else set()
+    stale = scheduler.unsettled_among(slots) if slots else set()
     scheduler.staleness.moved.clear()
     for slot in slots:
         for observer in table[slot]:

@@ -141,6 +141,11 @@ class Standing(Tables):
         self.truly_stale(doubtful)
         return {slot for slot in marked if mark[slot]}
 
+    def unsettled_among(self, slots: Collection[int]) -> set[int]:
+        """Return those nodes that have neither a present value nor a present error."""
+        mark = self.staleness.mark
+        return {slot for slot in self.stale_among(slots) if mark[slot] in UNSETTLED}
+
     def truly_stale(self, targets: Iterable[int]) -> list[int]:
         """Return the ancestors-or-self of ``targets`` that are stale by versions, in topological order.
 

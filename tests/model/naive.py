@@ -663,7 +663,8 @@ class Model:
         clean = not self.is_stale(uid)
         told = kind == "changed" and clean and node.value is not MISSING
         last = node.value if told else None
-        self.watches[number] = Watch(number, uid, kind, node.version, last, clean, echo)
+        armed = not Standing(self).unsettled(uid)
+        self.watches[number] = Watch(number, uid, kind, node.version, last, armed, echo)
 
     def news(self) -> bool:
         """Whether an observer of values has something to be told of at the end of the next run."""
@@ -707,7 +708,7 @@ class Model:
         calls: list[Call] = []
         standing = Standing(self)
         for watch in self._watches("stale"):
-            stale = standing.stale(watch.uid)
+            stale = standing.unsettled(watch.uid)
             if stale and watch.armed:
                 calls.append((watch.number, "stale", (watch.uid,)))
             watch.armed = not stale
@@ -739,6 +740,10 @@ class Standing:
             else:
                 self._stale[uid] = node.error is not None or not self._holds(node, node.record)
         return self._stale[uid]
+
+    def unsettled(self, uid: int) -> bool:
+        """Whether a read would run it: it has neither a present value nor a present error."""
+        return self.stale(uid) and self._error(uid) is None
 
     def _holds(self, node: Node, record: Record | None) -> bool:
         """Whether a node would see the same now as when this was written down."""
