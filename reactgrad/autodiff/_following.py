@@ -8,6 +8,7 @@ from typing import Any
 
 from reactgrad._errors import Cancelled, GradientError, SeedError
 from reactgrad.autodiff._edges import sources
+from reactgrad.autodiff._paths import Wide
 from reactgrad.autodiff._sweep import Redefine, Sweep
 from reactgrad.autodiff._tables import TABLES, ZERO, Changes
 from reactgrad.change._change import Change
@@ -247,10 +248,13 @@ class Following(Sweep):
         """Forget those of these nodes that the output no longer depends on. Return them."""
         edges = self._edges
         left: list[int] = []
+        wide: Wide = {}
         stack = list(slots)
         while stack:
             slot = stack.pop()
-            if slot == self._output or slot not in edges or self._leads_on(slot):
+            if slot == self._output or slot not in edges:
+                continue
+            if any(self._leads(slot, child, wide) for child in self._consumers(slot)):
                 continue
             for i, source in edges[slot]:
                 self._drop(self._parts, (slot, i))

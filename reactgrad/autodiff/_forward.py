@@ -15,14 +15,15 @@ from typing import Any
 from reactgrad._errors import ShapeError
 from reactgrad.autodiff._custom import MissingRuleError, check_outputs, custom_tangents
 from reactgrad.autodiff._edges import operand_vars
+from reactgrad.autodiff._paths import Wide
 from reactgrad.autodiff._program import Program
 from reactgrad.autodiff._sweep import Redefine
 from reactgrad.autodiff._tables import ZERO
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._op import LINEAR, Op
+from reactgrad.nodes._op import LINEAR, Op, RuleOfAll
 from reactgrad.nodes._output import Output
-from reactgrad.ops import Placed, Share, accumulate, astype, shares, spread
+from reactgrad.ops import Placed, Share, accumulate, astype, share_of, spread
 
 
 class Tangents(Program):
@@ -41,7 +42,7 @@ class Tangents(Program):
 
     def tangent(self) -> Any:
         """Return the Var of the output's tangent."""
-        return self.adjoint_or_zeros(self._output)
+        return self.adjoints_or_zeros([self._output])[0]
 
     def _is_last(self, slot: int) -> bool:
         return slot == self._output
@@ -64,6 +65,7 @@ class Tangents(Program):
         queue = [(rank[slot], slot) for slot in totals | anew]
         heapify(queue)
         anew, moved, last = set(anew), dict[int, None](), -1
+        wide: Wide = {}
         while queue:
             slot = heappop(queue)[1]
             if slot == last or (slot not in anew and self.known(slot) is not None):
@@ -72,7 +74,7 @@ class Tangents(Program):
             if self._push(slot, redefine):
                 moved[slot] = None
                 for child in self._consumers(slot):
-                    if self._positions(child, slot):
+                    if self._leads(slot, child, wide):
                         anew.add(child)
                         heappush(queue, (rank[child], child))
         return moved
@@ -128,15 +130,16 @@ class Tangents(Program):
         ans, operands = handle(graph, slot), operand_vars(graph, slot)
         if isinstance(op, Output):
             check_outputs(graph, self._edges[slot][0][1], op.index)
-            share = shares(tangents[0]).get(op.index)
+            share = share_of(tangents[0], op.index)
             if share is not None:
                 yield share
         elif not isinstance(op, Op):
             for part in custom_tangents(self, slot, operands, tangents):
                 yield part if isinstance(part, Share) else self._like_result(slot, part, False)
         else:
+            rule = _rule_of_all(op, ans, operands, attrs)
             for i, t in tangents.items():
-                part = _by_rule(op, i, t, ans, operands, attrs)
+                part = rule(i, t)
                 if part is not None:
                     yield self._like_result(slot, part, op.broadcasts)
 
@@ -176,12 +179,16 @@ class Tangents(Program):
             )
 
 
-def _by_rule(op: Op, i: int, t: Any, ans: Any, operands: Any, attrs: Any) -> Any:
-    """Return what the tangent of operand `i` contributes."""
-    if op.jvps is None:
+def _rule_of_all(op: Op, ans: Any, operands: Any, attrs: Any) -> RuleOfAll:
+    """Return a function ``(i, t)`` that returns what the tangent of operand `i` contributes."""
+    jvps: Any = op.jvps
+    if jvps is None:
         assert op.variadic_jvp is not None
-        return op.variadic_jvp(i, t, ans, operands, attrs)
-    rule: Any = op.jvps[i]
-    if rule is LINEAR:
-        return apply(op, (*operands[:i], t, *operands[i + 1 :]), attrs)
-    return None if rule is None else rule(t, ans, *operands, *attrs)
+        return op.variadic_jvp(ans, operands, attrs)
+
+    def rule(i: int, t: Any) -> Any:
+        if jvps[i] is LINEAR:
+            return apply(op, (*operands[:i], t, *operands[i + 1 :]), attrs)
+        return None if jvps[i] is None else jvps[i](t, ans, *operands, *attrs)
+
+    return rule

@@ -55,7 +55,7 @@ class Jacobian(Program):
 
     def jacobian(self) -> Any:
         """Return the Var of the Jacobian."""
-        return self.adjoint_or_zeros(self._target)
+        return self.adjoints_or_zeros([self._target])[0]
 
     @property
     def _target(self) -> int:

@@ -9,6 +9,7 @@ from reactgrad.autodiff._tables import Tables
 
 # For nodes with more operands than this an index by operand is made while a program is built.
 WIDE = 8
+Wide = dict[int, set[int]]
 
 
 class Paths(Tables):
@@ -59,9 +60,19 @@ class Paths(Tables):
         users = graph._host.branch_users.get(slot)
         return dict.fromkeys([*children, *users]) if users else children
 
-    def _positions(self, slot: int, source: int) -> list[int]:
-        """Return the positions of `source` among the operands of `slot` that gradients may pass to."""
-        return [i for i, other in self._edges.get(slot, ()) if other == source]
+    def _leads(self, slot: int, child: int, wide: Wide) -> bool:
+        """Return whether gradients may pass from `child` to `slot`.
+
+        `wide` is an empty dict at the start of a walk, which keeps what is found here.
+        """
+        found = self._edges.get(child)
+        if not found:
+            return False
+        if len(found) > WIDE:
+            if child not in wide:
+                wide[child] = {source for _, source in found}
+            return slot in wide[child]
+        return slot in [source for _, source in found]
 
     def _reach(self, slots: Iterable[int]) -> list[int]:
         """Add these nodes and all that they depend on over open edges.
@@ -136,15 +147,6 @@ class Paths(Tables):
                     stack.append(source)
         return found
 
-    def _leads_on(self, slot: int) -> bool:
-        """Return whether a consumer of this node passes a gradient to it."""
-        edges = self._edges
-        for child in self._consumers(slot):
-            for _, source in edges.get(child, ()):
-                if source == slot:
-                    return True
-        return False
-
     def _is_end(self, slot: int) -> bool:
         """Return whether the derivative of this node was asked for."""
         return self._shown(slot) is not None
@@ -158,25 +160,13 @@ class Paths(Tables):
 
         The cost is proportional to their number.
         """
-        edges = self._edges
         needed: set[int] = set()
-        wide: dict[int, set[int]] = {}  # the operands of nodes that have many
+        wide: Wide = {}
         stack = list(wanted)
         while stack:
             slot = stack.pop()
             if slot in needed or self.known(slot) is not None:
                 continue
             needed.add(slot)
-            for child in self._consumers(slot):
-                found = edges.get(child)
-                if not found:
-                    continue
-                if len(found) > WIDE:
-                    if child not in wide:
-                        wide[child] = {source for _, source in found}
-                    leads = slot in wide[child]
-                else:
-                    leads = any(source == slot for _, source in found)
-                if leads:
-                    stack.append(child)
+            stack += [one for one in self._consumers(slot) if self._leads(slot, one, wide)]
         return needed

@@ -98,16 +98,18 @@ class Program(Following):
         # Doubled, so that the cost stays proportional to the requests.
         self._room = 2 * len(held) + 8
 
-    def adjoint_or_zeros(self, wanted: int) -> Any:
-        """Return the adjoint of a node as a Var.
+    def adjoints_or_zeros(self, wanted: Sequence[int]) -> list[Any]:
+        """Return the adjoints of these nodes as Vars.
 
-        While the output does not depend on the node, the Var holds zeros.
+        While the output does not depend on a node, its Var holds zeros.
         """
-        (found,) = self.adjoints([wanted])
-        if found is None:
+        found = self.adjoints(wanted)
+        if any(var is None for var in found):
             self._part_tables()
             with building(self._graph, self.number):
-                found = self._give_out(wanted)
+                for i, slot in enumerate(wanted):
+                    if found[i] is None:
+                        found[i] = self._give_out(slot)
         return found
 
     def params(self) -> tuple[int, ...]:

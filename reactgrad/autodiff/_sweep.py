@@ -216,7 +216,7 @@ class Sweep(Rules):
             slots = tuple([operand._slot for operand in operands])
         else:
             slots = tuple([part.slot for part in parts])
-            slots = sum([part.operands for part in parts if part.operands], slots)
+            slots += tuple([operand for part in parts for operand in part.operands])
             attrs = (shape, tuple([part.index for part in parts]))
         known = tuple([specs[at] for at in slots])
         if None in known or ACCUMULATE.result(known, attrs) is not specs[adjoint]:
@@ -361,14 +361,15 @@ class Sweep(Rules):
         ans = handle(graph, slot)
         operands = operand_vars(graph, slot)
         custom: dict[int, Any] = {}
+        of_all = op.variadic(ans, operands, attrs) if isinstance(op, Op) and op.variadic else None
         for i, parent in edges:
             if isinstance(op, Op):
                 part, since = None, graph._scheduler.topology.next_serial
                 if op.vjps is not None:
                     rule = op.vjps[i]
                     part = None if rule is None else rule(g, ans, *operands, *attrs)
-                elif op.variadic is not None:
-                    part = op.variadic(i, g, ans, operands, attrs)
+                elif of_all is not None:
+                    part = of_all(i, g)
                 if part is not None:
                     yield i, self._fitted(parent, part, op.broadcasts, since)
             elif isinstance(op, Output):

@@ -97,7 +97,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             # Not the program of rg.grad: this one lives as long as the products.
             program = _Products(slope, _ones(slope), [one for one in stand_ins if one is not None])
             graph._programs.name(slope._slot, "hvp", program)
-        found = tuple(program.adjoint_or_zeros(x._slot) for x in wanted)
+        found = tuple(program.adjoints_or_zeros([x._slot for x in wanted]))
     return found[0] if single else found
 
 

@@ -21,6 +21,7 @@ from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
 from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
+from reactgrad.backend._parts import placed as placed
 from reactgrad.backend._parts import split_key as split_key
 from reactgrad.backend._parts import unbind_key as unbind_key
 from reactgrad.backend._registry import Binder as Binder

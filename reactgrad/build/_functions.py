@@ -54,8 +54,13 @@ def call_lifted(
 
 def outputs(graph: Core[V], node: Handle) -> tuple[V, ...]:
     """Return the nodes of all outputs of a function that has several."""
+    ops, slot = graph._host.ops, node._slot
+    there = {ops[child].index: child for child in reversed(outputs_of(graph, slot))}
     return tuple(
-        [output_of(graph, node, i) for i in range(len(graph._host.ops[node._slot].outputs))]
+        [
+            handle(graph, there[i]) if i in there else _new_output(graph, slot, i)
+            for i in range(len(ops[slot].outputs))
+        ]
     )
 
 
@@ -65,6 +70,11 @@ def output_of(graph: Core[V], node: Handle, index: int) -> V:
     for child in outputs_of(graph, slot):
         if host.ops[child].index == index:
             return handle(graph, child)
+    return _new_output(graph, slot, index)
+
+
+def _new_output(graph: Core[V], slot: int, index: int) -> V:
+    host = graph._host
     function = host.ops[slot]
     found = function.promised(index, [host.specs[p] for p in graph._scheduler.operands(slot)])
     return add_computed(graph, function.output(index), (), found, (slot,), ())

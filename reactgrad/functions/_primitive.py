@@ -13,7 +13,7 @@ from reactgrad._errors import DTypeError, GradientError, ReactgradError
 from reactgrad.autodiff import checked, fits
 from reactgrad.backend import Binder, Spec, register_binder, register_kernel, spec
 from reactgrad.nodes._handle import Handle, apply
-from reactgrad.nodes._op import LINEAR, OPS, PRIMITIVES, Attrs, Op
+from reactgrad.nodes._op import LINEAR, OPS, PRIMITIVES, Attrs, Op, RuleOfAll
 from reactgrad.ops import _numpy_protocols, known_shape, sum_to
 from reactgrad.ops._shapes import broadcast as broadcast_shape
 from reactgrad.ops._shapes import common_device, promote
@@ -293,14 +293,17 @@ def _for_any_count(op: Primitive, rules: Sequence[Callable[..., Any] | None]) ->
     """Return one rule for an op of any number of operands, made of the rules for its named ones."""
     last = op.arity - 1
 
-    def rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-        found = rules[min(i, last)]
-        if found is None:
-            return None
-        which = () if i < last else (i - last,)
-        return found(*which, g, ans, *operands, **dict(zip(op.words, attrs, strict=True)))
+    def variadic(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+        named = dict(zip(op.words, attrs, strict=True))
 
-    return rule
+        def rule(i: int, g: Any) -> Any:
+            found = rules[min(i, last)]
+            which = () if i < last else (i - last,)
+            return None if found is None else found(*which, g, ans, *operands, **named)
+
+        return rule
+
+    return variadic
 
 
 def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,8 @@ Infer = Callable[[tuple[Spec, ...], Attrs], Spec]
 Vjp = Callable[..., Any]
 # rule(t, ans, *operands, *attrs): the contribution of one operand's tangent to that of the result
 Jvp = Callable[..., Any]
+# rule(i, g): the same for operand `i` of any number
+RuleOfAll = Callable[[int, Any], Any]
 
 
 class Linear:
@@ -49,8 +51,8 @@ class Op:
         The same for tangents, in forward mode: each rule gives the contribution of one operand's
         tangent. Either mode works without the rules of the other one.
     variadic, variadic_jvp
-        One rule for any number of operands, in place of `vjps` and `jvps`:
-        ``variadic(i, g, ans, operands, attrs)``.
+        For any number of operands, in place of `vjps` and `jvps`: ``variadic(ans, operands, attrs)``
+        returns the rule of all of them, ``rule(i, g)``. What they share is found once.
     elementwise
         True if each element is computed from the operands' elements at the same (broadcast) place.
     broadcasts
@@ -93,8 +95,8 @@ class Op:
         infer: Infer,
         vjps: tuple[Vjp | None, ...] | None = None,
         jvps: tuple[Jvp | Linear | None, ...] | None = None,
-        variadic: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None,
-        variadic_jvp: Callable[[int, Any, Any, tuple[Any, ...], Attrs], Any] | None = None,
+        variadic: Callable[[Any, tuple[Any, ...], Attrs], RuleOfAll] | None = None,
+        variadic_jvp: Callable[[Any, tuple[Any, ...], Attrs], RuleOfAll] | None = None,
         elementwise: bool = False,
         broadcasts: bool = False,
         view: Callable[..., Any] | None = None,

@@ -117,5 +117,6 @@ from reactgrad.ops._split import split as split
 from reactgrad.ops._split import unbind as unbind
 from reactgrad.ops._tuples import Share as Share
 from reactgrad.ops._tuples import no_shares as no_shares
+from reactgrad.ops._tuples import share_of as share_of
 from reactgrad.ops._tuples import shares as shares
 from reactgrad.ops._where import where as where

@@ -7,7 +7,7 @@ from typing import Any
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._elementwise import (
     greater,
     greater_equal,
@@ -37,20 +37,25 @@ def _inside(x: Any, bounds: tuple[Any, ...], attrs: Attrs) -> Any:
     return inside
 
 
-def _clip_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+def _clip_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, g: where(_passes(i, operands, attrs), g, 0.0)
+
+
+def _passes(i: int, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+    """Return for each element whether the result is that of operand `i`."""
     x, *bounds = operands
     if i == 0:
-        return where(_inside(x, tuple(bounds), attrs), g, 0.0)
+        return _inside(x, tuple(bounds), attrs)
     bound, kind = bounds[i - 1], attrs[0][i - 1]
     if kind == "h":
         taken = greater(x, bound)
         if "l" in attrs[0]:  # where the bounds cross, the result is the upper one
             taken = logical_or(taken, less(bound, bounds[0]))
-        return where(taken, g, 0.0)
+        return taken
     taken = less(x, bound)
     if "h" in attrs[0]:
         taken = logical_and(taken, less(bound, bounds[-1]))
-    return where(taken, g, 0.0)
+    return taken
 
 
 # Elementwise: one rule for both modes, see ``_elementwise``.

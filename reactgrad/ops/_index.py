@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, IndexingError, ShapeError
-from reactgrad.backend import Spec, spec
+from reactgrad.backend import Spec, placed, spec
 from reactgrad.nodes._handle import Handle, apply, stacked
-from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.nodes._op import LINEAR, Attrs, Op, RuleOfAll
 from reactgrad.ops._tuples import Share, no_shares, pack
 
 
@@ -232,12 +232,12 @@ def _view(x: Any, index: Index) -> Any:
 GETITEM = Op("getitem", _infer, (lambda g, ans, x, index: Placed(g, index),), (LINEAR,), view=_view)
 
 
-def _gather_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return None if i else Placed(g, attrs[0], *operands[1:])
+def _gather_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, g: None if i else Placed(g, attrs[0], *operands[1:])
 
 
-def _gather_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return None if i else apply(GATHER, (t, *operands[1:]), attrs)
+def _gather_jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    return lambda i, t: None if i else apply(GATHER, (t, *operands[1:]), attrs)
 
 
 def _gather_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
@@ -298,29 +298,30 @@ def _infer_accumulate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return specs[0] if attrs[0] is None else spec(attrs[0], specs[0].dtype, specs[0].device)
 
 
-def _accumulate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    if i >= len(attrs[1]):  # an operand of an index, whose dtype may be known only when it has run
-        return None
-    place, indices = _place(i, operands, attrs)
-    if place is None:
-        return g
-    return apply(GATHER if indices else GETITEM, (g, *indices), (place,))
+def _accumulate_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    given = [*placed(operands, attrs[1])]
+
+    def rule(i: int, g: Any) -> Any:
+        if i >= len(given):  # an operand of an index, whose dtype may be known only when it has run
+            return None
+        _, place, indices = given[i]
+        if place is None:
+            return g
+        return apply(GATHER if indices else GETITEM, (g, *indices), (place,))
+
+    return rule
 
 
-def _accumulate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    if i >= len(attrs[1]):
-        return None
-    place, indices = _place(i, operands, attrs)
-    return t if place is None else Placed(t, place, *indices)
+def _accumulate_jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    given = [*placed(operands, attrs[1])]
 
+    def rule(i: int, t: Any) -> Any:
+        if i >= len(given):
+            return None
+        _, place, indices = given[i]
+        return t if place is None else Placed(t, place, *indices)
 
-def _place(i: int, operands: tuple[Any, ...], attrs: Attrs) -> tuple[Index | None, Any]:
-    """Return the place of contribution `i`, and the operands of that index."""
-    places = attrs[1]
-    if places[i] is None or not places[i].count:
-        return places[i], ()
-    start = len(places) + sum([place.count for place in places[:i] if place is not None])
-    return places[i], operands[start : start + places[i].count]
+    return rule
 
 
 def _accumulate_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:

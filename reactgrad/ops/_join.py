@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,33 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply, on_stack
-from reactgrad.nodes._op import Attrs, Op
+from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._index import Index, Placed
 from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
+
+# From the number of an operand to the index of its part in the result.
+_Part = Callable[[int], tuple[Any, ...]]
+_Parts = Callable[[Any, tuple[Any, ...], Attrs], _Part]
+
+
+def _taken(parts: _Parts) -> Callable[..., RuleOfAll]:
+    """Return the rule by which each operand gets its part of the gradient."""
+
+    def variadic(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+        part = parts(ans, operands, attrs)
+        return lambda i, g: g[part(i)]
+
+    return variadic
+
+
+def _put(parts: _Parts) -> Callable[..., RuleOfAll]:
+    """Return the rule by which each operand's tangent goes to its part of the result."""
+
+    def variadic(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+        part = parts(ans, operands, attrs)
+        return lambda i, t: Placed(t, Index(part(i)))
+
+    return variadic
 
 
 def _infer_concatenate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -39,27 +63,24 @@ def _infer_concatenate(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(tuple(shape), promote(specs), common_device("concatenate", specs))
 
 
-def _part_joined(i: int, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> tuple[Any, ...]:
-    """Return the index of operand `i`'s part in the result."""
+def _parts_joined(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> _Part:
     axis = normal_axis("concatenate", attrs[0], ans.ndim)
-    lengths = [0 if x.shape[axis] is None else x.shape[axis] for x in operands[: i + 1]]
-    start = sum(lengths[:-1])
-    return (*[slice(None)] * axis, slice(start, start + lengths[-1]))
+    ends = [0]
 
+    def part(i: int) -> tuple[Any, ...]:
+        # Only as far as they are asked for: a shape may be known only once its value is.
+        for x in operands[len(ends) - 1 : i + 1]:
+            ends.append(ends[-1] + (x.shape[axis] or 0))  # a length that is not known counts as 0
+        return (*[slice(None)] * axis, slice(ends[i], ends[i + 1]))
 
-def _concatenate_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return g[_part_joined(i, ans, operands, attrs)]
-
-
-def _concatenate_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return Placed(t, Index(_part_joined(i, ans, operands, attrs)))
+    return part
 
 
 CONCATENATE = Op(
     "concatenate",
     _infer_concatenate,
-    variadic=_concatenate_rule,
-    variadic_jvp=_concatenate_jvp,
+    variadic=_taken(_parts_joined),
+    variadic_jvp=_put(_parts_joined),
     any_count=True,
 )
 
@@ -115,19 +136,18 @@ def _infer_stack(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(new, promote(specs), common_device("stack", specs))
 
 
-def _part_stacked(i: int, ans: Any, attrs: Attrs) -> tuple[Any, ...]:
-    return (*[slice(None)] * normal_axis("stack", attrs[0], ans.ndim), i)
+def _parts_stacked(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> _Part:
+    before = [slice(None)] * normal_axis("stack", attrs[0], ans.ndim)
+    return lambda i: (*before, i)
 
 
-def _stack_rule(i: int, g: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return g[_part_stacked(i, ans, attrs)]
-
-
-def _stack_jvp(i: int, t: Any, ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-    return Placed(t, Index(_part_stacked(i, ans, attrs)))
-
-
-STACK = Op("stack", _infer_stack, variadic=_stack_rule, variadic_jvp=_stack_jvp, any_count=True)
+STACK = Op(
+    "stack",
+    _infer_stack,
+    variadic=_taken(_parts_stacked),
+    variadic_jvp=_put(_parts_stacked),
+    any_count=True,
+)
 
 
 def stack(values: Sequence[Any], /, axis: int = 0) -> Any:

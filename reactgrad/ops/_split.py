@@ -82,8 +82,11 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     """
     cuts = _cuts(indices_or_sections)
     x, at = _node(x), _axis("split", axis)
-    count = cuts if isinstance(cuts, int) else len(cuts) + 1
-    return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(count)])
+    if isinstance(cuts, int):
+        return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(cuts)])
+    # Each part knows only the cuts at its own ends: all cuts for each would be quadratic.
+    parts = [(cuts[max(i - 1, 0) : i + 1], at, min(i, 1)) for i in range(len(cuts) + 1)]
+    return tuple([apply(SPLIT, (x,), part) for part in parts])
 
 
 def _infer_unbind(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

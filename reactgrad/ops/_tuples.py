@@ -21,11 +21,12 @@ class Share:
 class Pack:
     """The op of a node that puts its operands into a tuple, each at its place."""
 
-    __slots__ = ("declared", "layout", "name", "outputs", "places")
+    __slots__ = ("declared", "layout", "name", "outputs", "places", "position")
 
     def __init__(self, places: tuple[int, ...]) -> None:
         self.name = "pack"
         self.places = places
+        self.position = {place: i for i, place in enumerate(places)}
         # As of a ``Lifted``: steps and builders read these three from all ops that are no ``Op``.
         self.declared = self.outputs = None
         self.layout = ()
@@ -51,14 +52,26 @@ def shares(var: Any) -> dict[int, Any]:
     GradientError
         If ``pack`` did not make `var`: something other than its outputs uses the function's node.
     """
+    graph, slot = var._graph, _packed(var)
+    operands = map(graph._handle, graph._scheduler.operands(slot))
+    return dict(zip(graph._host.ops[slot].places, operands, strict=True))
+
+
+def share_of(var: Any, place: int) -> Any:
+    """Return the node that ``pack`` was given for this place, ``None`` if none; raises the same."""
+    graph, slot = var._graph, _packed(var)
+    at = graph._host.ops[slot].position.get(place)
+    return None if at is None else graph._handle(graph._scheduler.operands(slot)[at])
+
+
+def _packed(var: Any) -> int:
     graph, slot = var._graph, var._slot
     ops = graph._host.ops
     while ops[slot] is ALIAS:
         slot = graph._scheduler.operands(slot)[0]
     if not isinstance(ops[slot], Pack):
         raise no_shares()
-    operands = map(graph._handle, graph._scheduler.operands(slot))
-    return dict(zip(ops[slot].places, operands, strict=True))
+    return slot
 
 
 def no_shares() -> GradientError:

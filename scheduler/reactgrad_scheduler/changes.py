@@ -164,8 +164,10 @@ class Changes(Reads):
 
     def commit(self, former: Former, kind: str | None = "edit") -> None:
         """Keep the changes of ``relink``; ``kind`` is their kind for listeners."""
-        parents = self.topology.parents
-        left = [p for slot, old in former.parents.items() for p in old if p not in parents[slot]]
+        left: list[int] = []
+        for slot, old in former.parents.items():
+            now = frozenset(self.topology.parents[slot])
+            left += [parent for parent in old if parent not in now]
         if left:
             self.release(left)
 
