@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -92,9 +93,57 @@ def _bell(z: Any) -> Any:
     return tail / ((1.0 + tail) * (1.0 + tail))
 
 
-# Each is written out although they are alike, since numba finds on disk only functions of a module.
-# A shared loop with the function of one element in its closure would be compiled again in every
-# process.
+# By function of neat-python: its value and its slope at x.
+FORMULAS: Final = {
+    "sigmoid": (
+        lambda x: 1.0 / (1.0 + _exp(-_clamp(5.0 * x, 60.0))),
+        lambda x: 5.0 * _bell(5.0 * x) if abs(5.0 * x) <= 60.0 else 0.0,
+    ),
+    "tanh": (
+        lambda x: _tanh(_clamp(2.5 * x, 60.0)),
+        lambda x: 10.0 * _bell(5.0 * x) if abs(2.5 * x) <= 60.0 else 0.0,
+    ),
+    "sin": (
+        lambda x: math.sin(_clamp(5.0 * x, 60.0)),
+        lambda x: 5.0 * math.cos(5.0 * x) if abs(5.0 * x) <= 60.0 else 0.0,
+    ),
+    "gauss": (
+        lambda x: _exp(-5.0 * (_clamp(x, 3.4) * _clamp(x, 3.4))),
+        lambda x: -10.0 * x * _exp(-5.0 * (x * x)) if abs(x) <= 3.4 else 0.0,
+    ),
+    "relu": (lambda x: max(0.0, x), lambda x: 1.0 if x > 0.0 else 0.0),
+    "elu": (
+        lambda x: x if x > 0.0 else _exp(_negative(x)) - 1.0,
+        lambda x: 1.0 if x > 0.0 else _exp(_negative(x)),
+    ),
+    "lelu": (lambda x: x if x > 0.0 else 0.005 * x, lambda x: 1.0 if x > 0.0 else 0.005),
+    "selu": (
+        lambda x: SELU * x if x > 0.0 else SELU_ALPHA * (_exp(_negative(x)) - 1.0),
+        lambda x: SELU if x > 0.0 else SELU_ALPHA * _exp(_negative(x)),
+    ),
+    "softplus": (
+        lambda x: 0.2 * math.log(1.0 + _exp(_clamp(5.0 * x, 60.0))),
+        lambda x: 1.0 / (1.0 + _exp(-5.0 * x)) if abs(5.0 * x) <= 60.0 else 0.0,
+    ),
+    "identity": (lambda x: x, lambda x: 1.0),
+    "clamped": (lambda x: _clamp(x, 1.0), lambda x: 1.0 if abs(x) <= 1.0 else 0.0),
+    "inv": (lambda x: 0.0 if x == 0.0 else 1.0 / x, lambda x: 0.0 if x == 0.0 else -1.0 / (x * x)),
+    "log": (lambda x: math.log(max(1e-7, x)), lambda x: 1.0 / x if x >= 1e-7 else 0.0),
+    "exp": (lambda x: _exp(_clamp(x, 60.0)), lambda x: _exp(x) if abs(x) <= 60.0 else 0.0),
+    "abs": (lambda x: abs(x), lambda x: _sign(x)),
+    "hat": (
+        lambda x: 1.0 - abs(x) if abs(x) < 1.0 else 0.0,
+        lambda x: -_sign(x) if abs(x) < 1.0 else 0.0,
+    ),
+    "square": (lambda x: x * x, lambda x: 2.0 * x),
+    "cube": (lambda x: x * x * x, lambda x: 3.0 * (x * x)),
+}
+
+
+# --- loops over elements -------------------------------------------------------------------------
+
+
+_formula: Any = None  # the function of one element; each loop has its own in its scope
 
 
 @_compile()
@@ -103,255 +152,30 @@ def _step(steps: Any) -> int:
     return 1 if steps[0] else 0
 
 
-def _sigmoid_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
+def _each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
+    """Apply a function. Arguments: numbers, result."""
     z, out = args[0], args[1]
     for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = 1.0 / (1.0 + _exp(-_clamp(5.0 * x, 60.0)))
+        out[i] = _formula(np.float64(z[i]))
 
 
-def _sigmoid_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
+def _slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
+    """Multiply a gradient by a slope. Arguments: gradient, numbers, result."""
     g, z, out, step = args[0], args[1], args[2], _step(steps)
     for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (5.0 * _bell(5.0 * x) if abs(5.0 * x) <= 60.0 else 0.0)
-
-
-def _tanh_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = _tanh(_clamp(2.5 * x, 60.0))
-
-
-def _tanh_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (10.0 * _bell(5.0 * x) if abs(2.5 * x) <= 60.0 else 0.0)
-
-
-def _sin_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = math.sin(_clamp(5.0 * x, 60.0))
-
-
-def _sin_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (5.0 * math.cos(5.0 * x) if abs(5.0 * x) <= 60.0 else 0.0)
-
-
-def _gauss_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = _exp(-5.0 * (_clamp(x, 3.4) * _clamp(x, 3.4)))
-
-
-def _gauss_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (-10.0 * x * _exp(-5.0 * (x * x)) if abs(x) <= 3.4 else 0.0)
-
-
-def _relu_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = max(0.0, x)
-
-
-def _relu_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (1.0 if x > 0.0 else 0.0)
-
-
-def _elu_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = x if x > 0.0 else _exp(_negative(x)) - 1.0
-
-
-def _elu_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (1.0 if x > 0.0 else _exp(_negative(x)))
-
-
-def _lelu_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = x if x > 0.0 else 0.005 * x
-
-
-def _lelu_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (1.0 if x > 0.0 else 0.005)
-
-
-def _selu_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = SELU * x if x > 0.0 else SELU_ALPHA * (_exp(_negative(x)) - 1.0)
-
-
-def _selu_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (SELU if x > 0.0 else SELU_ALPHA * _exp(_negative(x)))
-
-
-def _softplus_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = 0.2 * math.log(1.0 + _exp(_clamp(5.0 * x, 60.0)))
-
-
-def _softplus_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (1.0 / (1.0 + _exp(-5.0 * x)) if abs(5.0 * x) <= 60.0 else 0.0)
-
-
-def _identity_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = x
-
-
-def _identity_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, out, step = args[0], args[2], _step(steps)
-    for i in range(sizes[0]):
-        out[i] = g[i * step]
-
-
-def _clamped_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = _clamp(x, 1.0)
-
-
-def _clamped_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (1.0 if abs(x) <= 1.0 else 0.0)
-
-
-def _inv_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = 0.0 if x == 0.0 else 1.0 / x
-
-
-def _inv_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (0.0 if x == 0.0 else -1.0 / (x * x))
-
-
-def _log_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = math.log(max(1e-7, x))
-
-
-def _log_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (1.0 / x if x >= 1e-7 else 0.0)
-
-
-def _exp_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = _exp(_clamp(x, 60.0))
-
-
-def _exp_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (_exp(x) if abs(x) <= 60.0 else 0.0)
-
-
-def _abs_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = abs(x)
-
-
-def _abs_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * _sign(x)
-
-
-def _hat_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = 1.0 - abs(x) if abs(x) < 1.0 else 0.0
-
-
-def _hat_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (-_sign(x) if abs(x) < 1.0 else 0.0)
-
-
-def _square_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = x * x
-
-
-def _square_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (2.0 * x)
-
-
-def _cube_each(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    z, out = args[0], args[1]
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = x * x * x
-
-
-def _cube_slope(args: Any, sizes: Any, steps: Any, data: Any) -> None:
-    g, z, out, step = args[0], args[1], args[2], _step(steps)
-    for i in range(sizes[0]):
-        x = np.float64(z[i])
-        out[i] = g[i * step] * (3.0 * (x * x))
+        out[i] = g[i * step] * _formula(np.float64(z[i]))
+
+
+def _of(loop: FunctionType, formula: Any, name: str) -> FunctionType:
+    """Return the loop with this formula.
+
+    It has a name and a scope of its own, since numba finds on disk what has the name and the line of a
+    function. With the formula in a closure it would be compiled again in every process.
+    """
+    scope = {**globals(), "_formula": _compile()(formula)}
+    made = FunctionType(loop.__code__, scope, name)
+    made.__qualname__ = name
+    return made
 
 
 def _weigh(args: Any, sizes: Any, steps: Any, count: int) -> None:
@@ -418,46 +242,15 @@ def _weigh_source(args: Any, sizes: Any, steps: Any, i: int) -> None:
         out[j] = g[j] * factor
 
 
-LOOPS: Final = {
+LOOPS: Final[dict[str, Any]] = {
     "neat_weigh": _weigh,
     "neat_weigh_genes": _weigh_genes,
     "neat_weigh_source": _weigh_source,
-    "sigmoid": _sigmoid_each,
-    "sigmoid slope": _sigmoid_slope,
-    "tanh": _tanh_each,
-    "tanh slope": _tanh_slope,
-    "sin": _sin_each,
-    "sin slope": _sin_slope,
-    "gauss": _gauss_each,
-    "gauss slope": _gauss_slope,
-    "relu": _relu_each,
-    "relu slope": _relu_slope,
-    "elu": _elu_each,
-    "elu slope": _elu_slope,
-    "lelu": _lelu_each,
-    "lelu slope": _lelu_slope,
-    "selu": _selu_each,
-    "selu slope": _selu_slope,
-    "softplus": _softplus_each,
-    "softplus slope": _softplus_slope,
-    "identity": _identity_each,
-    "identity slope": _identity_slope,
-    "clamped": _clamped_each,
-    "clamped slope": _clamped_slope,
-    "inv": _inv_each,
-    "inv slope": _inv_slope,
-    "log": _log_each,
-    "log slope": _log_slope,
-    "exp": _exp_each,
-    "exp slope": _exp_slope,
-    "abs": _abs_each,
-    "abs slope": _abs_slope,
-    "hat": _hat_each,
-    "hat slope": _hat_slope,
-    "square": _square_each,
-    "square slope": _square_slope,
-    "cube": _cube_each,
-    "cube slope": _cube_slope,
+    **{name: _of(_each, each, name) for name, (each, _) in FORMULAS.items()},
+    **{
+        f"{name} slope": _of(_slope, slope, f"{name}_slope")
+        for name, (_, slope) in FORMULAS.items()
+    },
 }
 
 
