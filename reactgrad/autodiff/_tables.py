@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from reactgrad.backend import WEAK_SPECS
 from reactgrad.core._handles import handle
 from reactgrad.ops import Placed, Share
 
@@ -155,12 +154,9 @@ class Tables:
             sharers.discard(self)  # last: another thread may ask meanwhile which sharers are left
 
     def _read(self, slots: Iterable[int]) -> None:
-        host, serial = self._graph._host, self._graph._scheduler.topology.serial
-        specs, floats, number = host.specs, host.floats, WEAK_SPECS[float]
+        serial = self._graph._scheduler.topology.serial
         for slot in slots:
             self.reads[slot] = serial[slot]
-            if specs[slot] is number:
-                floats.add(slot)
 
     def has_read(self, slot: int) -> bool:
         """Return whether adjoints were built for this node, and not for an earlier one in its slot."""

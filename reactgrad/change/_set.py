@@ -23,7 +23,7 @@ from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, MODE, Leaf
 from reactgrad.values._columns import MISSING, frozen_copy
-from reactgrad.values._fitting import _castable, cast, check_pattern, read_as
+from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -279,8 +279,11 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         )
     if host.data[slot] is MISSING and old is None:
         return read_as(what, value, host.dtypes.get(slot))
-    found, new = read_value(value, what)
     pattern = host.patterns.get(slot)
+    if old is not None and old.weak is not None and pattern is None:
+        found, new = read_number(what, old.weak, value)
+    else:
+        found, new = read_value(value, what)
     if old is None:  # an input that holds any object
         return None, new if found is None or found.weak is not None else frozen_copy(new)
     if found is None:
@@ -289,13 +292,6 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
             "which is no number or array. Make another input for such objects."
         )
     if old.weak is not None and pattern is None:
-        # A number stays a Python number, also where it comes as a scalar of NumPy.
-        if found.weak is None and not found.shape and found.kind == "cpu":
-            found, new = read_value(np.asarray(new).item(), what)
-        # A leaf that gradients were asked for counts integers as floats.
-        integer = found is not None and found.weak in (int, bool)
-        if integer and slot in host.floats:
-            return old, new
         return found, new
     if found.weak is int and abs(new) > 1 << 1023 and old.dtype.kind in "fc":
         raise DTypeError(
@@ -370,9 +366,9 @@ def set_value(var: Handle, /, value: Any, copy: bool = True) -> None:
     Parameters
     ----------
     value : array_like or object
-        Cast to the leaf's dtype if nothing but precision can be lost. In place of a Python number
-        a number stays what it is, as where it stands in a formula: ops compute with integers
-        after ``x.set(2)`` (unless gradients were asked for), with floats after ``x.set(2.0)``.
+        Cast to the leaf's dtype if nothing but precision can be lost. A leaf that was made with a
+        Python float holds floats: ``x.set(2)`` stores 2.0. One made with an int holds ints, and
+        floats from the first float that is set.
         Another shape is checked against all that depends on the leaf before anything changes. What
         followed from the last shapes, four to sixteen of them, gradients and plans included, is kept
         for when they come again, until nodes are built, edited, or listed (``len(g)``, ``g.nodes``,

@@ -60,8 +60,6 @@ class Rows(Steps):
         self.spared: set[int] = set()  # nodes whose values the memory budget may not release
         self.frozen: set[int] = set()
         self.dtypes: dict[int, Any] = {}  # of inputs that were declared by dtype alone
-        # Number nodes that a gradient was ever built for. They stay floats, even after it is gone.
-        self.floats: set[int] = set()
         self.numbers: dict[Any, int] = {}  # constants by number: equal literals share one node
         self.pins: dict[int, Pin] = {}
         self.removed: set[int] = set()  # nodes that were removed and whose row is still needed
@@ -186,7 +184,6 @@ class Rows(Steps):
         self.frozen.discard(slot)
         self.patterns.pop(slot, None)
         self.dtypes.pop(slot, None)
-        self.floats.discard(slot)
         self.pins.pop(slot, None)
         self.removed.discard(slot)
         if slot in self.owners:

@@ -76,7 +76,7 @@ def fork(graph: C, /) -> C:
             copy.keep_mode(host.mode)
         copy.spared = host.spared.copy()
         copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
-        copy.dtypes, copy.floats = host.dtypes.copy(), host.floats.copy()
+        copy.dtypes = host.dtypes.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
         copy.pins = {
             slot: Pin([handle(twin, parent._slot) for parent in pin.parents], pin.fixed)

@@ -17,7 +17,6 @@ from reactgrad.core._lifetime import tidy
 from reactgrad.core._live_programs import live_programs
 from reactgrad.functions._switch import Switch
 from reactgrad.io._state import Absent, Choice, Computation, Definition, State, column
-from reactgrad.nodes._leaf import INPUT
 from reactgrad.nodes._op import Op as Op
 from reactgrad.nodes._site import scope_of
 from reactgrad.scheduler import CollectorPause
@@ -144,7 +143,6 @@ def _capture(graph: Core, slots: list[int]) -> State:
         ),
         patterns=by_node(host.patterns),
         dtypes=by_node(host.dtypes),
-        floats=nodes(slot for slot in host.floats if host.ops[slot] is INPUT),
         pins=tuple(
             (node, tuple(number[var._slot] for var in pin.parents), pin.fixed)
             for node, pin in by_node(host.pins)

@@ -113,7 +113,7 @@ def _check_some(state: State) -> None:
             ),
         )
     }
-    for what in ("kept", "forced", "frozen", "retained", "numbers", "floats", "former_cutoffs"):
+    for what in ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs"):
         listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):

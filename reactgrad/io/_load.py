@@ -71,7 +71,8 @@ _FIELDS = (
     *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
     *("dtypes", "pins", "choices", "dynamic"),
 )
-_LATER = ("scopes", "floats")  # not in the files of the first versions
+_LATER = ("scopes",)  # not in the files of the first versions
+_FORMER = ("floats",)  # no longer needed
 
 
 def load(path: str | os.PathLike[str], trust: str | Iterable[str], make: Callable[[int], C]) -> C:
@@ -215,6 +216,8 @@ class _Unpacking:
         trust: tuple[str, ...],
     ) -> None:
         manifest = {**{name: [] for name in _LATER}, **manifest}
+        for name in _FORMER:
+            manifest.pop(name, None)
         if set(manifest) != {*_FIELDS, *_LATER}:
             odd = sorted(set(manifest) ^ {*_FIELDS, *_LATER})
             raise LoadError(f"its manifest lacks or does not know {odd[0]!r:.60}")
@@ -273,7 +276,6 @@ class _Unpacking:
                 [(node(i), self.pattern(form)) for i, form in self.entries("patterns", 2)]
             ),
             dtypes=tuple([(node(i), reader.dtype(name)) for i, name in self.entries("dtypes", 2)]),
-            floats=nodes(manifest["floats"]),
             pins=tuple(
                 [
                     (node(i), nodes(parents), None if fixed is None else node(fixed))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reactgrad.core._core import C, Core
 
 # Properties of some nodes: entries of the state that are sets of nodes, and those that are tables.
-_FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "floats", "former_cutoffs")
+_FLAGS: Final = ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs")
 _TABLES: Final = {
     "names": "name",
     "scopes": "scope",

@@ -20,7 +20,7 @@ from reactgrad.functions._function import Applied as Applied
 from reactgrad.functions._switch import Switch
 from reactgrad.io._check import check
 from reactgrad.io._state import Absent, Choice, Column, Computation, State
-from reactgrad.nodes._leaf import CONST, INPUT, MODE, PARAM
+from reactgrad.nodes._leaf import CONST, MODE, PARAM
 from reactgrad.nodes._leaf import Leaf as Leaf
 from reactgrad.nodes._lifted import Lifted as Lifted
 from reactgrad.nodes._output import Output as Output
@@ -73,7 +73,6 @@ class _Restoring:
         self.of = [state.definitions[i] for i in state.definition.tolist()]
         self.specs = [state.specs[i] for i in state.spec.tolist()]
         self.pinned = {node for node, _, _ in state.pins}
-        self.floats = set(state.floats)
         self.graph = graph
         self.add_nodes()
         self.link()
@@ -156,8 +155,9 @@ class _Restoring:
         if found is None:
             return frozen_copy(value) if type(value) is np.ndarray else value
         if found.weak is not None:
-            integer = found.weak is float and type(value) in (int, bool) and node in self.floats
-            if type(value) is not found.weak and not integer:
+            if found.weak is float and type(value) is int and abs(value) < 1 << 1023:
+                return float(value)  # former files may have an integer in an input of floats
+            if type(value) is not found.weak and not (found.weak is int and type(value) is bool):
                 raise self.wrong(node, f"holds {found!r} and was given {type(value).__name__}")
             return value
         if (
@@ -217,10 +217,6 @@ class _Restoring:
             if not isinstance(self.of[node], Leaf):
                 raise self.wrong(node, "declares a dtype, and is no leaf")
             host.dtypes[node] = dtype
-        for node in state.floats:
-            if self.of[node] is not INPUT:
-                raise self.wrong(node, "is listed as an input of floats, and is no input")
-        host.floats.update(state.floats)
         for node, parents, fixed in state.pins:
             if isinstance(self.of[node], Leaf):
                 raise self.wrong(node, "is pinned, and a leaf")

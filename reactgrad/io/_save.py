@@ -97,7 +97,6 @@ class _Packing:
             "former_cutoffs": state.former_cutoffs,
             "patterns": [[node, writer.spec(found)] for node, found in state.patterns],
             "dtypes": [[node, writer.dtype(dtype)] for node, dtype in state.dtypes],
-            "floats": state.floats,
             "pins": state.pins,
             "choices": state.choices,
             "dynamic": state.dynamic,

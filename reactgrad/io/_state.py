@@ -97,12 +97,12 @@ class State:
     values
         For each node its value (arrays, NumPy scalars, any objects) or an ``Absent``.
     names, scopes, kept, forced, frozen, retained, numbers, closed, cutoffs, former_cutoffs, patterns,
-    dtypes, floats, pins, choices, dynamic
+    dtypes, pins, choices, dynamic
         Entries for some nodes: names; the scope that they were built in; being kept alive; having to
         run whatever the versions say; frozen; ``retain_grad``; shared constants; detached edges
         (``None``: all); cutoffs; a value that a cutoff may have kept and that has been released
-        (``Host.former_cutoffs``); declared shapes; declared dtypes; inputs whose integers count as
-        floats; parents of pinned nodes; the condition and the branches of choices; how many
+        (``Host.former_cutoffs``); declared shapes; declared dtypes;
+        parents of pinned nodes; the condition and the branches of choices; how many
         parents of a function are arguments, where it has read the others.
     """
 
@@ -133,7 +133,6 @@ class State:
     former_cutoffs: tuple[int, ...] = ()
     patterns: tuple[tuple[int, Spec], ...] = ()
     dtypes: tuple[tuple[int, np.dtype[Any]], ...] = ()
-    floats: tuple[int, ...] = ()
     pins: tuple[tuple[int, tuple[int, ...], int | None], ...] = ()
     choices: tuple[tuple[int, tuple[int, ...]], ...] = ()
     dynamic: tuple[tuple[int, int], ...] = ()

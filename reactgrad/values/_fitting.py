@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec, read_value, spec
+from reactgrad.backend import (
+    WEAK_DTYPES,
+    WEAK_SPECS,
+    Spec,
+    device_of_kind,
+    read_value,
+    spec,
+)
 
 
 def not_float(what: str, found: object) -> DTypeError:
@@ -56,6 +63,53 @@ def _castable(found: Spec, value: Any) -> Any:
     if found.weak is float and math.isfinite(value):
         return np.dtype(np.float16)
     return np.dtype(np.int8) if found.weak is int else found.dtype
+
+
+# Kinds of Python numbers; each holds those before it. Then their places, by the kind of a dtype.
+_KINDS = (bool, int, float, complex)
+_ORDER = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def read_number(what: str, held: type, value: Any) -> tuple[Spec | None, Any]:
+    """Return spec and value of what is set in a leaf that holds Python numbers of the kind `held`.
+
+    Numbers, those of NumPy too, become Python numbers of that kind, or of their own if it is wider.
+    Arrays keep their dtype if it is of no narrower kind.
+
+    Raises
+    ------
+    DTypeError
+        If an integer is too large for a float.
+    """
+    found, new = read_value(value, what)
+    if found is None and isinstance(value, _KINDS):  # of a class of the user's, such as an enum
+        found, new = read_value(
+            next(kind for kind in _KINDS if isinstance(value, kind))(value), what
+        )
+    elif found is not None and found.weak is None and not found.shape and found.kind == "cpu":
+        found, new = read_value(_KINDS[_ORDER[found.dtype.kind]](new), what)
+    if found is None:
+        return found, new
+    if found.weak is None:
+        return _no_narrower(held, found, new)
+    kind = max(held, found.weak, key=_KINDS.index)
+    try:
+        # A bool is an int: functions get it as it is.
+        return WEAK_SPECS[kind], new if kind is int else kind(new)
+    except OverflowError:
+        raise DTypeError(
+            f"{what} holds a Python {held.__name__}, into which an integer of that size does not "
+            "fit. Make an input of its own for such integers, g.input(10**400)."
+        ) from None
+
+
+def _no_narrower(held: type, found: Spec, array: Any) -> tuple[Spec, Any]:
+    """Return spec and array, in the dtype of `held` where its own is of a narrower kind."""
+    wanted = WEAK_DTYPES[held]
+    if _ORDER[found.dtype.kind] >= _ORDER[wanted.kind]:
+        return found, array
+    device = device_of_kind(found.kind)
+    return spec(found.shape, wanted, found.device), device.asarray(array, wanted)
 
 
 def read_as(what: str, value: Any, dtype: Any) -> tuple[Spec | None, Any]:

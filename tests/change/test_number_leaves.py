@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 
 import numpy as np
@@ -26,16 +27,26 @@ NUMBERS = st.one_of(
     st.integers(-(10**6), 10**6),
     st.sampled_from([True, 10**400, 1e308]),
 )
+KINDS = (bool, int, float)
 
 
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=8))
 def test_a_number_that_is_set_gives_what_it_gives_where_it_is_the_first(
     numbers: list[float],
 ) -> None:
+    """An input of one kind of numbers holds that kind until a wider one is set."""
     x = rg.Graph().input(numbers[0])
-    y = model(x)
+    y, kind = model(x), type(numbers[0])
     for number in [*numbers, *numbers]:
+        if max(kind, type(number), key=KINDS.index) is float and number == 10**400:
+            with pytest.raises(TypeError, match="holds a Python float, into which"):
+                x.set(number)
+            continue
         x.set(number)
+        kind = max(kind, type(number), key=KINDS.index)
+        number = float(number) if kind is float else number
+        assert type(x.value) is type(number)
+        assert x.value == number
         try:
             expected = fresh(number)
         except OverflowError:
@@ -44,7 +55,94 @@ def test_a_number_that_is_set_gives_what_it_gives_where_it_is_the_first(
             continue
         assert y.value.dtype == expected.dtype
         np.testing.assert_array_equal(y.value, expected)
-        assert x.value == number
+
+
+NUMBERS_OF_ALL_SORTS = {
+    "int": 2,
+    "bool": True,
+    "numpy int": np.int64(2),
+    "numpy bool": np.bool_(True),
+    "numpy float": np.float32(0.5),
+    "long double": np.longdouble(2),
+    "0-d array": np.array(2),
+    "enum": enum.IntEnum("E", "ONE TWO").TWO,
+    "large": 10**300,
+}
+WAYS = {
+    "set": lambda g, x, new: x.set(new),
+    "without a copy": lambda g, x, new: x.set(new, copy=False),
+    "together": lambda g, x, new: g.set({x: new}),
+    "by name": lambda g, x, new: g.set({"x": new}),
+    "in a transaction": lambda g, x, new: _in_a_transaction(g, x, new),
+}
+
+
+def _in_a_transaction(g: rg.Graph, x: rg.Var, new: object) -> None:
+    with g.transaction():
+        x.set(new)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("sort", NUMBERS_OF_ALL_SORTS)
+def test_an_input_of_floats_holds_floats(sort: str, way: str, g: rg.Graph) -> None:
+    new = NUMBERS_OF_ALL_SORTS[sort]
+    x = g.input(4.0, name="x")
+    half, cube, back = x / 2, x * 10**6 * 10**6 * 10**6, rg.reciprocal(x)
+    inverse, kind = x**-2, rg.lift(type)(x)
+    [v.value for v in (half, cube, back, inverse, kind)]
+    for graph in (g.fork(), g):
+        WAYS[way](graph, graph["x"], new)
+        number = float(new)
+        assert type(graph["x"].value) is float
+        assert graph["x"].value == number
+        assert graph[kind].value is float
+        assert graph[half].value == number / 2
+        assert graph[cube].value == number * 1e6 * 1e6 * 1e6
+        assert graph[back].value == 1 / number
+        assert graph[inverse].value == number**-2.0
+        before = graph[cube].value
+        assert rg.grad(graph[cube], graph["x"]).value == 1e18
+        assert graph[cube].value == before
+    with g.whatif({"x": new}) as w:
+        assert type(w["x"].value) is float
+
+
+def test_an_input_of_ints_becomes_one_of_floats_for_good(g: rg.Graph) -> None:
+    x = g.input(4)
+    seen = rg.lift(lambda n: n)(x)
+    doubled = x * 2
+    for new, held in ((10**30, 10**30), (np.int8(3), 3), (True, True), (2.5, 2.5), (3, 3.0)):
+        x.set(new)
+        assert seen.value == held
+        assert type(seen.value) is type(held)
+    assert type(doubled.value) is np.float64
+    assert doubled.value == 6.0
+
+
+def test_a_bool_in_an_input_of_ints_counts_as_one(g: rg.Graph) -> None:
+    x, y = g.input(2), g.input(3)
+    total = x + y
+    g.set({x: True, y: True})
+    assert total.value == 2
+    assert x.value is True
+    n = g.input(1)
+    with pytest.raises(ZeroDivisionError), g.transaction():
+        n.set(0.5)
+        raise ZeroDivisionError
+    n.set(2)
+    assert type(n.value) is int  # the float was taken back
+
+
+def test_an_array_set_in_place_of_a_number_is_of_no_narrower_kind(g: rg.Graph) -> None:
+    x, n = g.input(1.0), g.input(1)
+    x.set([1, 2])
+    n.set([True, False])
+    assert (x.dtype, n.dtype) == (np.float64, np.int64)
+    y = g.input(1.0)
+    y.set(np.ones(2, "f4"))
+    assert y.dtype == np.float32
+    with pytest.raises(TypeError, match="which is no number or array"):
+        g.input(1.0).set("1.0")
 
 
 @pytest.fixture

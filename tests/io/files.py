@@ -58,7 +58,6 @@ def assert_same_state(a: State, b: State) -> None:
         "forced",
         "frozen",
         "retained",
-        "floats",
         "numbers",
         "closed",
         "patterns",
