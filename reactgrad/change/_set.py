@@ -123,7 +123,7 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
     """Set leaves to values of any kind, all of them or none."""
     graph._scheduler.check_idle()
     _check_once(graph, [slot for slot, _ in values])
-    if graph._observers.calling is not None:
+    if graph._observers.calling is not None and not graph._noted:
         _queue_sets(graph, values)
         return
     ready: list[tuple[int, Spec | None, Any]] = []
@@ -196,9 +196,7 @@ def _check_once(graph: Core, slots: Sequence[int]) -> None:
 
 
 def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
-    """Check the sets that an observer asks for, and queue them until all observers have been
-    called.
-    """
+    """Check the sets that an observer asks for, and queue them until its callback has returned."""
     observers, specs = graph._observers, graph._host.specs
     ready = [(slot, *read_set(graph, slot, value)) for slot, value in values]
     reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
@@ -215,7 +213,31 @@ def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
             graph, reshaped, doubtful={}
         )  # errors behind gradients show when these follow
     assert observers.calling is not None
+    graph._followed[observers] = None
     observers.queue.append((observers.calling, sets))
+
+
+def make_waiting_sets(graph: Core) -> list[Exception]:
+    """Make the sets that observers have asked for, in order. Return the errors of those that fit no
+    more.
+    """
+    observers = graph._observers
+    calling, observers.calling = observers.calling, None  # else they would be queued again
+    problems: list[Exception] = []
+    try:
+        while observers.queue:
+            observer, sets = observers.queue.pop(0)
+            # A Var may have been removed since: its graph is a ``Grave``.
+            values = {var._slot: value for var, value in sets if var._graph is graph}
+            try:
+                set_many(graph, list(values.items()))
+            except Exception as error:  # it fitted when it was asked for
+                observer.blame(error)
+                problems.append(error)
+        graph._followed.pop(observers, None)
+    finally:
+        observers.calling = calling
+    return problems
 
 
 def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:

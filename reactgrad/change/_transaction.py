@@ -10,8 +10,10 @@ from reactgrad._errors import BlockError
 from reactgrad.change._edit import Edits, void_inside
 from reactgrad.change._remove import settle
 from reactgrad.change._rollback import give_back
+from reactgrad.change._set import make_waiting_sets
 from reactgrad.core._core import Core
 from reactgrad.core._held import held
+from reactgrad.core._observer_errors import conclude
 
 
 @contextmanager
@@ -53,7 +55,9 @@ def transaction(graph: Core, /) -> Iterator[None]:
     """
     observers = graph._observers
     with held(graph):
-        ran, queued = observers.ran, len(observers.queue)
+        if observers.queue:  # sets that the observer being called has asked for before
+            conclude([], *make_waiting_sets(graph))
+        ran = observers.ran
         # Inside a block of edits, those that are collected here go with what is set here.
         first = graph._edits is None  # else what is edited here goes into the block around
         collected = nullcontext() if first else Edits(graph)
@@ -68,9 +72,7 @@ def transaction(graph: Core, /) -> Iterator[None]:
             # What was computed in the block, from nothing that was given back, is new.
             leaf, stale = graph._scheduler.leaf, graph._scheduler.is_stale
             observers.ran = ran or any(not (leaf[slot] or stale(slot)) for slot in observers.news)
-            del observers.queue[queued:]
             raise
         finally:
             settle(graph)
         observers.ran = True
-        observers.join(queued)

@@ -78,7 +78,8 @@ class Core(Generic[V]):
         self._edits: Any = None  # edits collected by the innermost open `with g.edit():`
         self._removals: list[Any] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Any], int]] = []
-        # Forks of this graph that are being computed: one entry for each computation under way.
+        # Forks of this graph that are being computed: one entry for each computation under way. And
+        # an entry of its observers while their sets wait: then, too, no read takes the fast path.
         self._followed: dict[object, Any] = {}
 
     def _adopt(self, scheduler: Scheduler) -> None:

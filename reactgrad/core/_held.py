@@ -27,12 +27,23 @@ def collect(graph: Core, run: RawRun) -> None:
         observers.note(hits)
     if observers.of["error"]:
         observers.failed.update(run.failed)
+    if observers.of["stale"] and observers.calling is not None:
+        _arm(graph, run)
     if observers.of["stale"] and (run.cut_off or run.failed):
         # Children of these may have become clean although they did not run and no mark moved.
         topology, staleness = scheduler.topology, scheduler.staleness
         below = {child for slot in (*run.cut_off, *run.failed) for child in topology.children[slot]}
         reached = topology.descendants(below, staleness.mark.__getitem__)
         staleness.moved.update(observers.of["stale"].keys() & reached)
+
+
+def _arm(graph: Core, run: RawRun) -> None:
+    """Note that nodes were settled by a read of an observer, which may make them stale again."""
+    table = graph._observers.of["stale"]
+    slots = table.keys() & run.serials.keys()
+    for slot in slots - graph._scheduler.unsettled_among(slots):
+        for observer in table[slot]:
+            observer.armed = True
 
 
 def announce(graph: Core, slots: Iterable[int] = ()) -> None:

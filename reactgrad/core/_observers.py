@@ -9,7 +9,7 @@ from reactgrad.nodes._handle import Handle
 
 KINDS = ("changed", "stale", "error", "removed")
 
-# Leaves with their new values. All that one ``set``, or one transaction, asks for is one list.
+# Leaves with their new values. All that one ``set`` asks for is one list.
 Sets = list[tuple[Handle, Any]]
 
 
@@ -59,7 +59,7 @@ class Observers:
     ran
         True if a run has ended whose events observers have not received yet.
     queue
-        Sets that observers asked for, to be made when all have been called.
+        Sets that the observer being called has asked for, to be made when it has returned.
     calls
         Calls that the round under way has still to make, in reverse order. Calls that an interrupted
         round left here are made before any others.
@@ -119,14 +119,6 @@ class Observers:
         for slot in slots:
             if slot in told:
                 news[slot] = number
-
-    def join(self, start: int) -> None:
-        """Merge the sets queued from position ``start`` on into one, which is made as a whole."""
-        if len(self.queue) > start:
-            observer = self.queue[start][0]
-            self.queue[start:] = [
-                (observer, [one for _, sets in self.queue[start:] for one in sets])
-            ]
 
     def add(self, observer: Attached) -> None:
         """Enter a new observer into the tables, and number it."""

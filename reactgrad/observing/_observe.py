@@ -5,9 +5,10 @@ inside a transaction, not before ``backward`` has ended. A read returns its valu
 observers were called.
 
 - ``"changed"``, ``callback(old, new)``: after a run (any read, ``stabilize``, the end of a
-  transaction) that leaves the node clean, if its value was replaced since the observer was attached
-  or last called: computed again and not cut off, set, touched, pinned, restored by a rollback.
-  Called once, however often the value was replaced.
+  transaction; of one that fails, if something that was computed in it stays) that leaves the node
+  clean, if its value was replaced since the observer was attached or last called: computed again
+  and not cut off, set, touched, pinned, restored by a rollback. Called once, however often the
+  value was replaced.
 - ``"error"``, ``callback(error)``: after a run that leaves the node without a value because it, or
   an operand on the way to it, raised. Once for each error; an error that is raised again without
   being computed again is the same one.
@@ -26,11 +27,14 @@ the round, whatever other observers do in it, and all observers of a node get th
 **Inside a callback** the graph may be used as anywhere:
 
 - reads give the present values; observers of what they compute are called in the next round;
-- sets (also ``mutate``, and those of transactions) are checked at once, and made in order when no
-  round is left, those of one ``g.set`` or one transaction together or not at all; until then reads
-  give the former values;
-- touches, pins and edits are made at once; observers of the values that follow are called after the
-  next run;
+- a transaction acts at once, as anywhere: reads in it, also of gradients, see its changes, and an
+  exception takes them back;
+- sets outside of one (also ``mutate``) are checked at once, and wait: they are made, in order, when
+  the callback has returned, or before it reads one of these leaves again or opens a transaction, so
+  that each sees the value that those before it have left, by whichever observer. Until then
+  what is computed has its former value;
+- touches, pins and edits are made at once; observers of the values that follow any change are
+  called in a later round, after the next run;
 - observers that are attached get what happens from then on; cancelled ones are not called any
   more, also not in this round;
 - ``stabilize`` does nothing: the one under way makes another pass;
@@ -85,10 +89,10 @@ def observe(var: Handle, /, callback: Callable[..., Any], kind: str = "changed")
 
     Callbacks are called when everything else is done, nodes in topological order, those of one
     node as they were attached, and never inside a transaction or while nodes are computed. Inside
-    of them reads give present values. Sets are checked at once and made when all have been
-    called; touches, pins and edits are made at once. Who is attached hears of what happens from
-    then on; who is cancelled is not called any more. What callbacks raise stops no other one, and
-    reaches the caller as an ``ExceptionGroup``.
+    of them reads give present values. A set is checked at once and made when the callback has
+    returned, or reads the leaf again; transactions, touches, pins and edits act at once. Who is
+    attached hears of what happens from then on; who is cancelled is not called any more. What
+    callbacks raise stops no other one, and reaches the caller as an ``ExceptionGroup``.
 
     The observer keeps the node alive until it is cancelled. Forks have no observers.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactgrad.change._set import set_many
+from reactgrad.change._set import make_waiting_sets
 from reactgrad.core._observer_errors import MAX_ROUNDS, StabilizeError
 from reactgrad.core._observers import Calls
 from reactgrad.reading._value import hand_out
@@ -40,24 +40,21 @@ def deliver(graph: Core, problems: list[Exception]) -> StabilizeError | None:
     observers.held += 1
     try:
         for _ in range(MAX_ROUNDS):
+            if observers.queue:  # left by a callback that was interrupted
+                problems += make_waiting_sets(graph)
             if not observers.calls:
                 # Reversed, since calls are popped from the end.
                 observers.calls = _due(graph)[::-1]
-            if observers.calls:
-                _call(graph, problems)
-            elif observers.queue:
-                _make_sets(graph, problems)
-            else:
+            if not observers.calls:
                 return None
-        error = endless(graph)
-        observers.queue.clear()
-        return error
+            _call(graph, problems)
+        return endless(graph)
     finally:
         observers.held -= 1
 
 
 def _call(graph: Core, problems: list[Exception]) -> None:
-    """Call the observers that are due."""
+    """Call the observers that are due, and make the sets of each when it has returned."""
     observers, calls = graph._observers, graph._observers.calls
     gate = graph._lock.open(0)  # lets in threads that callbacks wait for
     try:
@@ -72,24 +69,15 @@ def _call(graph: Core, problems: list[Exception]) -> None:
                     observer.call(*arguments)
                 except Exception as error:
                     problems.append(error)
+                if observers.queue:
+                    with graph._lock:
+                        observers.calling = None
+                        problems += make_waiting_sets(graph)
     finally:
         try:
             graph._lock.close(gate)
         finally:
             observers.calling = None
-
-
-def _make_sets(graph: Core, problems: list[Exception]) -> None:
-    """Make the sets that observers have asked for."""
-    queue, graph._observers.queue = graph._observers.queue, []
-    for observer, sets in queue:
-        # A Var may have been removed since: its graph is a ``Grave``.
-        values = {var._slot: value for var, value in sets if var._graph is graph}
-        try:
-            set_many(graph, list(values.items()))
-        except Exception as error:  # it fitted when it was asked for
-            observer.blame(error)
-            problems.append(error)
 
 
 def _due(graph: Core) -> Calls:
@@ -158,7 +146,6 @@ def endless(graph: Core) -> StabilizeError:
     """Return the error that names the nodes that never come to rest."""
     observers, scheduler = graph._observers, graph._scheduler
     slots = observers.news.keys() | scheduler.stale_among(observers.observed)
-    slots.update(var._slot for _, sets in observers.queue for var, _ in sets)
     names = [graph._host.name(slot) for slot in scheduler.topology.sort(slots)]
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     return StabilizeError(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.change._set import make_waiting_sets
 from reactgrad.core._handles import handle
 from reactgrad.core._held import held
+from reactgrad.core._observer_errors import conclude
 from reactgrad.core._twins import computed_fork, twin_of
 from reactgrad.reading._limits import _stop
 from reactgrad.reading._refresh import refresh
@@ -75,6 +77,8 @@ def _value_now(graph: Core, slot: int) -> Any:
     try:
         if graph._computing:
             graph._scheduler.depend(slot)
+        elif graph._observers.queue:
+            _after_waiting_set(graph, slot)
         if graph._pending or graph._mark[slot] or _untold(graph):
             if graph._observed and not graph._observers.held:
                 with held(graph):  # observers may set what the value is computed from
@@ -85,6 +89,12 @@ def _value_now(graph: Core, slot: int) -> Any:
         # The same as the end of `with lock`: an open gate decides whether the lock is released.
         if not lock.gates or lock.leave_gate():
             lock.release()
+
+
+def _after_waiting_set(graph: Core, slot: int) -> None:
+    """Make the sets that wait for the end of a callback, if this leaf is among them."""
+    if any(var._slot == slot for _, sets in graph._observers.queue for var, _ in sets):
+        conclude([], *make_waiting_sets(graph))
 
 
 def hand_out(graph: Core, slot: int) -> Any:

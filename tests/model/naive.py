@@ -670,6 +670,13 @@ class Model:
         """Whether an observer of values has something to be told of at the end of the next run."""
         return any(self._has_news(watch) for watch in self.watches.values())
 
+    def news_of_computed(self) -> bool:
+        """Whether the end of a transaction that fails counts as a run: a node has kept its new value."""
+        return any(
+            self._has_news(watch) and self.nodes[watch.uid].op != "leaf"
+            for watch in self.watches.values()
+        )
+
     def _has_news(self, watch: Watch) -> bool:
         return (
             watch.kind == "changed"

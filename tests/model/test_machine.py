@@ -121,8 +121,11 @@ class Machine(Changes, Reads, RuleBasedStateMachine):
                 assert version >= inside[uid] + must, f"version of {uid} has not grown"
                 model.nodes[uid].version = version
             world.note_lost()
-            # Runs inside of it have found values, and what was not given back is told at its end.
-            self.notify(world)
+            # What was computed in it, from nothing that was given back, is told at its end.
+            if model.news_of_computed():
+                self.notify(world)
+            else:
+                self.tell_stale(world)
         else:
             self.did("committed")
             model.commit()

@@ -124,16 +124,26 @@ def test_observers_added_and_cancelled_while_running(g: rg.Graph) -> None:
     assert log == [("third", 2, 6), ("late", 2, 6)]
 
 
-def test_sets_inside_observers_wait_for_the_next_pass(g: rg.Graph) -> None:
+def test_sets_inside_observers_wait_until_the_observer_has_returned(g: rg.Graph) -> None:
     x, copy = g.input(1), g.input(0)
     y = plus(x)
     follower = plus(copy, 100)
     log: list[object] = []
-    y.observe(lambda old, new: copy.set(new))
-    y.observe(lambda old, new: log.append(("sees", copy.value)))
+
+    def set_copy(old: int, new: int) -> None:
+        copy.set(new)
+        log.append(("before", follower.value))
+
+    y.observe(set_copy)
+    y.observe(lambda old, new: log.append(("after", copy.value, follower.value)))
     follower.observe(logged(log, "follower"))
     assert g.stabilize() == 2
-    assert log == [("sees", 0), ("follower", None, 100), ("follower", 100, 102)]
+    assert log == [
+        ("before", 100),
+        ("after", 2, 102),
+        ("follower", None, 100),  # as all was when the round began
+        ("follower", 100, 102),
+    ]
     assert copy.value == 2
     g.check_invariants()
 
