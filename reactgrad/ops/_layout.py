@@ -12,7 +12,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.nodes._handle import apply
+from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._shapes import normal_axes, size_of
 
@@ -255,7 +255,15 @@ def broadcast_to(x: Any, /, shape: int | tuple[int, ...]) -> Any:
     array([[1, 2],
            [1, 2]])
     """
-    return apply(BROADCAST_TO, (x,), (shape_attr("broadcast_to", shape),))
+    return apply(BROADCAST_TO, (_in_memory(x),), (shape_attr("broadcast_to", shape),))
+
+
+def _in_memory(x: Any) -> Any:
+    """Return a Python number as an array without axes: a number has no memory that a view could show."""
+    if isinstance(x, Handle):
+        found = x._graph._host.specs[x._slot]
+        return x if found is None or found.weak is None else apply(EXPAND_DIMS, (x,), ((),))
+    return np.asarray(x) if isinstance(x, int | float | complex) else x
 
 
 def spread(g: Any, x: Any) -> Any:
