@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.backend import WEAK_SPECS, Spec, read_value
 from reactgrad.build._constants import _constant
 from reactgrad.build._reuse import Reuse
+from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._rows import number_key
@@ -17,9 +18,6 @@ from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core, V
 
 _new = object.__new__
 

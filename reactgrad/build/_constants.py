@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad.backend import Spec, own_copy, spec
+from reactgrad.core._core import Core
 from reactgrad.core._handles import new_var
 from reactgrad.core._rows import number_key
+from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST
 from reactgrad.ops import alias, spread_like, spread_to
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
 
 
 def _constant(graph: Core, found: Spec, value: Any) -> int:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad.build._computed import _foreign, add_computed
 from reactgrad.build._reuse import outputs_of
+from reactgrad.core._core import Core, V
 from reactgrad.core._definition import link_branches
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import tidy
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core, V
-    from reactgrad.nodes._handle import Handle
-    from reactgrad.nodes._lifted import Lifted as _Lifted
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._lifted import Lifted as _Lifted
 
 
 def call_lifted(

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import OutdatedRuleError, ReactgradError
 from reactgrad.build._functions import call_lifted
+from reactgrad.change._former_shapes import Departure
 from reactgrad.change._shape_check import Specs, check
+from reactgrad.core._core import Core
 from reactgrad.core._definition import NOTHING_CLOSED, Definition, write_definition
 from reactgrad.core._handles import handle
+from reactgrad.core._programs import Program
 from reactgrad.nodes._lifted import Refused
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import Former, Link
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.change._former_shapes import Departure
-    from reactgrad.core._core import Core
-    from reactgrad.core._programs import Program
 
 
 class Change:

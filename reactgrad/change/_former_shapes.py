@@ -16,20 +16,18 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reactgrad.backend import Spec
+from reactgrad.core._core import Core
 from reactgrad.core._definition import Definition, write_definition
 from reactgrad.core._lifetime import tidy
+from reactgrad.core._programs import Program
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import STALE, Former
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Found
-
-if TYPE_CHECKING:
-    from reactgrad.backend import Spec
-    from reactgrad.core._core import Core
-    from reactgrad.core._programs import Program
 
 # At most `MOST` forms are kept, the current one included; down to `FEWEST` where their nodes are
 # many. None is kept where they take more memory than `MOST_BYTES`: computing such large arrays

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, SetError, ShapeError
 from reactgrad.backend import own_copy, read_value
 from reactgrad.change._change import Change
+from reactgrad.core._core import Core
 from reactgrad.core._held import announce
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import Before, note_node
 from reactgrad.core._rows import Pin
+from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Link
 from reactgrad.values._columns import MISSING, frozen_copy
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
 
 
 def pin(var: Handle, /, value: Any) -> None:

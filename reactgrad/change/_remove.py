@@ -10,17 +10,15 @@ built on it need it. Until then its slot stands in ``Host.removed``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from reactgrad._errors import EditError
+from reactgrad.change._change import Change
+from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._held import removed
 from reactgrad.core._names import set_name
-
-if TYPE_CHECKING:
-    from reactgrad.change._change import Change
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._handle import Handle
 
 
 class Grave:

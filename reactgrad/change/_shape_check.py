@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from reactgrad._errors import ReactgradError
 from reactgrad.backend import Spec
+from reactgrad.core._core import Core
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._site import site_text
 from reactgrad.nodes._switch_op import common
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 Specs = dict[int, "Spec | None"]
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import UnsetError
+from reactgrad.backend import Spec
 from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change
+from reactgrad.core._core import Core
 from reactgrad.core._definition import Definition
+from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.ops import ALIAS
 from reactgrad.scheduler import Link
-
-if TYPE_CHECKING:
-    from reactgrad.backend import Spec
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
 
 
 def probe(graph: Core, found: Spec | None, why: str) -> Handle:

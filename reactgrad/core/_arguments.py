@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
+from reactgrad.core._core import Core, V
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._names import UnknownNameError, by_name
 from reactgrad.core._read_together import FEW
 from reactgrad.core._var_list import VarList
 from reactgrad.nodes._handle import Handle
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core, V
 
 _slot_of: Callable[[Any], int] = attrgetter("_slot")
 _graph_of: Callable[[Any], Any] = attrgetter("_graph")

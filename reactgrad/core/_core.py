@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from reactgrad.core._measured import Measured
 from reactgrad.core._observers import Observers
 from reactgrad.core._programs import Programs
 from reactgrad.core._read_together import Asked
+from reactgrad.core._rows import Rows
 from reactgrad.nodes._handle import Handle
-
-if TYPE_CHECKING:
-    from reactgrad.core._rows import Rows
-    from reactgrad.scheduler import Scheduler
+from reactgrad.scheduler import Scheduler
 
 V = TypeVar("V", bound=Handle)
 C = TypeVar("C", bound="Core[Any]")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from reactgrad.core._core import Core
 from reactgrad.core._rows import Pin
 from reactgrad.nodes._op import Attrs
 from reactgrad.scheduler import Link
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def link_branches(graph: Core, slot: int, operands: tuple[int, ...]) -> None:

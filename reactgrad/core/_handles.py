@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from reactgrad._errors import DTypeError
+from reactgrad.core._core import Core, V
 from reactgrad.nodes._handle import HandleRef
 from reactgrad.nodes._output import Output
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core, V
 
 _new = object.__new__
 

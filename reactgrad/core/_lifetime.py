@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from reactgrad.core._core import Core
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def tidy(graph: Core) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
+from reactgrad.core._core import Core
 
 
 def live_programs(graph: Core) -> list[tuple[int, dict[Any, Any]]]:

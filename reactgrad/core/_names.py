@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import GraphError
+from reactgrad.core._core import Core
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import note_name
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 class UnknownNameError(GraphError, KeyError):

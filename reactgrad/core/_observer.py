@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reactgrad.core._core import Core
 from reactgrad.core._observers import Attached
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._handle import Handle
 
 
 class Observer:

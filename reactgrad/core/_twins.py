@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from reactgrad._errors import GraphError
+from reactgrad.core._core import Core, V
 from reactgrad.core._handles import handle
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core, V
-    from reactgrad.nodes._handle import Handle
-
+from reactgrad.nodes._handle import Handle
 
 _T = TypeVar("_T")
 

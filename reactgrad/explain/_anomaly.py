@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from reactgrad._errors import AnomalyError, DTypeError, MutationError
 from reactgrad.autodiff._origin import origin
 from reactgrad.backend import own_copy
+from reactgrad.core._core import Core
 from reactgrad.explain._checksums import Checksums, GraphChecksums
 from reactgrad.explain._ranges import array_of, count_text, range_text
 from reactgrad.memory._host_in_front import Through, in_front
@@ -24,10 +25,6 @@ from reactgrad.ops import ALIAS
 from reactgrad.reading._blocks import Block, close_block
 from reactgrad.scheduler import UNCHANGED, Scheduler, Step
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-
 
 _OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as it is"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from reactgrad.backend import owner
+from reactgrad.core._core import Core
+from reactgrad.core._rows import Rows
 from reactgrad.explain._ranges import array_of
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.core._rows import Rows
 
 
 class Checksums:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import DTypeError
+from reactgrad.core._core import Core
+from reactgrad.core._rows import Rows
 from reactgrad.explain._event import Event, Moved
 from reactgrad.nodes._site import Site, user_site
 from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.core._rows import Rows
-
 
 # The number of events kept where the caller names no limit.
 LIMIT = 10_000

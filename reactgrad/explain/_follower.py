@@ -9,13 +9,10 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from reactgrad.core._core import Core
 from reactgrad.explain._snapshot import RunSnapshot, snapshot_of_run
 from reactgrad.scheduler import Run, Stopwatch, unwatch, watch
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 MOST_RUNS = 200
 EDITS = frozenset(("new", "edit", "rollback", "dropped", "pin", "unpin"))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from reactgrad.autodiff import Program, open_edges, sources
+from reactgrad.core._core import Core
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import DETACH
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 Reason = Literal[
     "const", "input", "frozen", "not_float", "unused", "unreached", "never_backwarded", "no_param"

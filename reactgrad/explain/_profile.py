@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from contextlib import ContextDecorator, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError, GraphError
+from reactgrad.core._core import Core
 from reactgrad.explain._calls import Seen
 from reactgrad.explain._record import Watcher
 from reactgrad.explain._stats import bytes_text
 from reactgrad.explain._trace_file import write_trace
 from reactgrad.reading._blocks import Block, close_block, is_open
 from reactgrad.scheduler import unwatch, watch
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 By = Literal["op", "node"]
 SortBy = Literal["self_seconds", "seconds", "bytes", "calls", "name"]

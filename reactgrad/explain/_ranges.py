@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad.backend import device_of_kind, owner
+from reactgrad.core._rows import Rows
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._rows import Rows
 
 
 def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:

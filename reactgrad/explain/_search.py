@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING
 
 from reactgrad.core._arguments import own_slot
+from reactgrad.core._core import Core
 from reactgrad.explain._event import Event
 from reactgrad.explain._event_log import EventLog
 from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
+from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
 
 
 def explain(graph: Core, var: Handle) -> Why:

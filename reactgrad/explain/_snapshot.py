@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from reactgrad.core._arguments import own_slot
+from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import slots_in_order, tidy
+from reactgrad.core._rows import Rows
+from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
-from reactgrad.scheduler import CollectorPause, at_work
+from reactgrad.scheduler import CollectorPause, Run, at_work
 from reactgrad.values._brief import brief
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.core._rows import Rows
-    from reactgrad.nodes._handle import Handle
-    from reactgrad.scheduler import Run
 
 State = Literal["clean", "stale", "running", "unset", "error"]
 Outcome = Literal["ran", "cut_off", "rebuilt", "skipped", "failed"]

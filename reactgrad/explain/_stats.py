@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from reactgrad.core._core import Core
 from reactgrad.core._display import display
 from reactgrad.core._lifetime import tidy
 from reactgrad.memory._budget import Budget
 from reactgrad.values._ledger import Ledger
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._core import Core, V
+from reactgrad.graph._var import Var
 from reactgrad.nodes._handle import current_graph
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.graph._var import Var
 
 
 def input(*args: Any, **kwargs: Any) -> Var:

@@ -14,12 +14,9 @@ Nothing of it is imported before the first graph is saved or loaded.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from reactgrad._later import later as _later
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
+from reactgrad.core._core import Core
 
 
 def save(graph: Core, path: str | os.PathLike[str]) -> None:

@@ -15,14 +15,12 @@ Complex numbers are stored as pairs of floats along an additional last axis.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 import numpy as np
 
 from reactgrad._errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 FORMAT: Final = "reactgrad.graph"
 VERSION: Final = 1

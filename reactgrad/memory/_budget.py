@@ -23,11 +23,12 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import BudgetWarning, DTypeError
+from reactgrad.core._core import Core
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._rows import Rows
 from reactgrad.memory._rebuild_costs import Gaps
@@ -37,9 +38,6 @@ from reactgrad.scheduler import STALE, UNKNOWN, Column, InvariantError, Run
 from reactgrad.values._columns import MISSING
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 # One release frees at least this part of the budget. Otherwise many small values would each cost a
 # walk over all values.

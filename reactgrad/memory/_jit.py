@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import DTypeError, MissingExtraWarning
 from reactgrad.backend.machine._registers import Registers, find_machine
+from reactgrad.core._core import Core
 from reactgrad.nodes._site import user_level
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def set_jit(graph: Core, jit: Any) -> None:

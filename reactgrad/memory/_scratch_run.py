@@ -16,15 +16,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
+from reactgrad.core._rows import Rows
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Step
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._rows import Rows
 
 # Scratch of more bytes than this is freed after each run: on arrays so large binding is cheap.
 MAX_SCRATCH = 1 << 25

@@ -13,15 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
+from reactgrad.core._rows import Rows
 from reactgrad.memory._host_in_front import Through, in_front
 from reactgrad.memory._scratch_run import AGAIN, BACK, GONE, RAN, Event, Repeat
 from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step, released
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._rows import Rows
 
 
 def meets_transient(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> bool:

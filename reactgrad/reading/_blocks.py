@@ -9,10 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
+from reactgrad.core._core import Core
 
 # The open blocks of all threads, and those of this thread or task, innermost last.
 open_blocks: set[Block] = set()

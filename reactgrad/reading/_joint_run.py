@@ -6,12 +6,8 @@ gradients are known in full. That takes a run ahead of the read's own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from reactgrad.core._core import Core
 from reactgrad.scheduler import Run
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 class OneRead:

@@ -6,15 +6,13 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from reactgrad._errors import Cancelled, DTypeError
+from reactgrad.core._core import Core
 from reactgrad.scheduler import FAILED, Serial, Threads
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 @contextmanager

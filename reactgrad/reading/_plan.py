@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from reactgrad.core._core import Core
 from reactgrad.scheduler import FAILED, UNSETTLED
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def planned(graph: Core, targets: Sequence[int]) -> list[int]:

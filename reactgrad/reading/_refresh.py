@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
 
 from reactgrad._errors import Cancelled, OutdatedRuleError, UnsetError
 from reactgrad.change._change import Change
+from reactgrad.core._core import Core
 from reactgrad.core._held import collect, held
 from reactgrad.core._twins import following
 from reactgrad.memory._transient_run import take_refusal
@@ -18,9 +18,6 @@ from reactgrad.reading._limits import _check_cancelled
 from reactgrad.scheduler import Later
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.values._quiet import as_before, be_quiet, error_state
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def refresh(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad import scheduler
+from reactgrad.core._core import Core
 from reactgrad.core._display import display
 from reactgrad.core._handles import living
 from reactgrad.core._var_list import VarList
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._handle import Handle
 
 
 class Run:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad.change._set import make_waiting_sets
+from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._held import held
 from reactgrad.core._observer_errors import conclude
@@ -15,9 +16,6 @@ from reactgrad.reading._refresh import refresh
 from reactgrad.scheduler import Later, note_read
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Lease
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def value(graph: Core, slot: int) -> Any:

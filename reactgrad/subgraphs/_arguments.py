@@ -5,17 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad._errors import GraphError
 from reactgrad.backend import Spec, owner, read_value
+from reactgrad.core._core import Core
 from reactgrad.nodes._handle import Handle
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-
 
 _PLAIN = (bool, int, str, bytes, type(None), Enum, np.dtype)
 

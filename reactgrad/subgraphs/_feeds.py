@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad.backend import Spec
 from reactgrad.build._leaf import new_leaf
 from reactgrad.change._change import Change
 from reactgrad.change._stand_in import connect, probe
+from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import FEED
 from reactgrad.values._columns import MISSING
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 
 def _feed(graph: Core, found: Spec | None) -> Handle:

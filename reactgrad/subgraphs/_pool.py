@@ -7,18 +7,15 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad.change._stand_in import connect
+from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import tidy
+from reactgrad.nodes._handle import Handle
 from reactgrad.subgraphs._feeds import _give, _take, _unset
 from reactgrad.subgraphs._instance import Instance, _alone, _descendants, _held, _programs
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
-
 
 # The number of instances of one function in one graph that are kept unused, the latest ones.
 SPARE = 16

@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from reactgrad._errors import DTypeError, GraphError, UnsetError
 from reactgrad.autodiff import asked_before_reads
 from reactgrad.backend import Spec
+from reactgrad.core._core import Core
 from reactgrad.core._lifetime import tidy
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.nodes._handle import Handle, entered
@@ -25,9 +26,6 @@ from reactgrad.subgraphs._arguments import _feeds, _read, _structure
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
 from reactgrad.subgraphs._pool import Pool
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 P = ParamSpec("P")
 R = TypeVar("R")

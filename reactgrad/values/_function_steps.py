@@ -12,15 +12,13 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reactgrad.nodes._cutoff import equal
+from reactgrad.nodes._lifted import Lifted
 from reactgrad.scheduler import UNCHANGED, Column, Step
-
-if TYPE_CHECKING:
-    from reactgrad.nodes._lifted import Lifted
 
 # With more operands than this they are gathered by an `itemgetter`.
 _MOST = 32

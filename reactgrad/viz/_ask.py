@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import VizError
 from reactgrad.core._arguments import var_of
+from reactgrad.core._core import Core
 from reactgrad.explain._snapshot import Snapshot, key_of, snapshot
 from reactgrad.reading._run import Plan, Run
 from reactgrad.viz._picture import Layer, Picture, picture
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
 
 LAYERS = ("values", "gradients", "all")
 

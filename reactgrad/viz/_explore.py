@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import MissingExtraError
 from reactgrad.core._arguments import var_of
+from reactgrad.core._core import Core
 from reactgrad.core._lifetime import slots_in_order
 from reactgrad.explain._snapshot import Snapshot
+from reactgrad.nodes._handle import Handle
 from reactgrad.viz._ask import checked
 from reactgrad.viz._draw import need_graphviz
 from reactgrad.viz._picture import Layer
 from reactgrad.viz._session import Session
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
-
 
 HERE = Path(__file__).parent
 

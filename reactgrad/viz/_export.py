@@ -8,24 +8,21 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import VizError
 from reactgrad._files import write_whole
 from reactgrad.core._arguments import var_of
+from reactgrad.core._core import Core
 from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
 from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
+from reactgrad.nodes._handle import Handle
 from reactgrad.viz._ask import checked
 from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
 from reactgrad.viz._picture import ORDER, Layer, look
 from reactgrad.viz._text import shown
 from reactgrad.viz._view import focuses, view_message
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
-
 
 MOST_VIEWS = 60  # the most views with scopes opened that a page holds
 MOST_FACTS = 500  # the most nodes with an explanation in words

@@ -6,20 +6,17 @@ Every message is a dict with ``kind``; ``explorer.js`` lists what it does with e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from reactgrad.core._core import Core
 from reactgrad.explain._search import explain
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad.nodes._cutoff import Tolerance
+from reactgrad.nodes._handle import Handle
 from reactgrad.viz._html import abbreviated
 from reactgrad.viz._text import sent
-
-if TYPE_CHECKING:
-    from reactgrad.core._core import Core
-    from reactgrad.nodes._handle import Handle
-
 
 Message = dict[str, Any]
 

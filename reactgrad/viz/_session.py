@@ -12,11 +12,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad._errors import Cancelled
 from reactgrad.explain._follower import Follower
 from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
+from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause
 from reactgrad.viz._messages import (
     Message,
@@ -29,10 +30,6 @@ from reactgrad.viz._messages import (
 from reactgrad.viz._picture import Layer
 from reactgrad.viz._text import sent
 from reactgrad.viz._view import view_message
-
-if TYPE_CHECKING:
-    from reactgrad.nodes._handle import Handle
-
 
 FRAME = 1 / 30  # least seconds between two messages about states
 LOOK = 0.1  # seconds between two checks of which node is being computed

@@ -8,13 +8,11 @@ made for a few plans only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakSet
 
 from reactgrad_scheduler.collector import CollectorPause
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.plan import Plan
+from reactgrad_scheduler.plan import Plan
 
 # A function and its arguments.
 Row = tuple[Callable[..., object], *tuple[Any, ...]]

@@ -10,10 +10,8 @@ less than finding the plan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from reactgrad_scheduler.plan import Group, Plan
+from reactgrad_scheduler.plan import Group, Plan
 
 # Bounds: reads that came once, reads with plans, plans of a read, and nodes in all plans together.
 MAX_SEEN = 4096

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import filterfalse
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.executors.serial import (
     Frame,
@@ -28,12 +27,10 @@ from reactgrad_scheduler.executors.serial import (
     run_rest,
 )
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Row, Step
+from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN
 from reactgrad_scheduler.tables import UNKNOWN
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
 
 # A run with this many nodes that were not replaced is still one entry of the journal.
 FEW = 64

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
+from reactgrad_scheduler.reads import Reads
 
 # From this many seconds on it pays to call another thread in for a step.
 LONG = 1e-4

@@ -20,18 +20,15 @@ from contextvars import copy_context
 from heapq import heappop, heappush
 from threading import Condition, Thread, get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.executors.straight import NOT_BEGUN, Straight
 from reactgrad_scheduler.lock import Gate, Lane, finish
 from reactgrad_scheduler.plan import Step
+from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
 from reactgrad_scheduler.tables import UNKNOWN
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
 
 # A free node that no thread has taken for so many seconds is worth another thread: a step takes longer
 # than expected.

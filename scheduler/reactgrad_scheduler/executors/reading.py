@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.order import find_path
 from reactgrad_scheduler.plan import Expected, Plan, Pull, Reading
+from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
 
 # Plans lie inside of each other at most this deep: each level takes some of Python's stack.
 MAX_INSIDE = 16

@@ -14,19 +14,17 @@ from itertools import starmap
 from operator import call, length_hint
 from threading import Lock, get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.failure import StoredError, annotate, without_frames
 from reactgrad_scheduler.hot import OFTEN, Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
+from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.tables import UNKNOWN
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
 
 
 class Frame:

@@ -7,13 +7,11 @@ bare loops once, before its first step.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from reactgrad_scheduler.executors import serial
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
-    from reactgrad_scheduler.run import Run
+from reactgrad_scheduler.reads import Reads
+from reactgrad_scheduler.run import Run
 
 
 class Timed(NamedTuple):

@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.lock import Lane
 from reactgrad_scheduler.plan import Plan, Step
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
+from reactgrad_scheduler.reads import Reads
 
 # The position of a task that was suspended before its first step was called.
 NOT_BEGUN = -1

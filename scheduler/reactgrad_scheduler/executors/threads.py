@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from reactgrad_scheduler.errors import ExecutorError
 from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.plan import Plan, Step
+from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
-
-if TYPE_CHECKING:
-    from reactgrad_scheduler.reads import Reads
 
 
 class Serial:
