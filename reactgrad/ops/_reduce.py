@@ -65,26 +65,40 @@ def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     return spread(_back(g, x, axis, keepdims), x)
 
 
+def _counting(dtype: Any) -> Any:
+    """Return the dtype in which elements are counted: half floats end at 65504."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def _in(dtype: Any, x: Any) -> Any:
+    return x if x.dtype == dtype else astype(x, dtype)
+
+
 def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    own, wide = g.dtype, _counting(g.dtype)
+    g = _in(wide, g)
     if known_shape(x) is None:  # the count as a node, since it is known only when `x` has run
-        ones = spread(g._graph.const(np.ones((), g.dtype)), x)
-        return spread(_back(g / sum(ones, axis, keepdims=keepdims), x, axis, keepdims), x)
-    count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
-    return spread(_back(g / float(count or 1), x, axis, keepdims), x)
+        ones = spread(g._graph.const(np.ones((), wide)), x)
+        g = g / sum(ones, axis, keepdims=keepdims)
+    else:
+        count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
+        g = g / float(count or 1)
+    return spread(_back(_in(own, g), x, axis, keepdims), x)
 
 
 def _shares(dtype: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     """Return the derivative of the largest or smallest element by each element; ties share it."""
-    chosen = astype(equal(x, _back(ans, x, axis, keepdims)), dtype)
+    chosen = astype(equal(x, _back(ans, x, axis, keepdims)), _counting(dtype))
     return chosen / sum(chosen, axis, keepdims=True)
 
 
 def _extremum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    return _back(g, x, axis, keepdims) * _shares(g.dtype, ans, x, axis, keepdims)
+    return _in(g.dtype, _back(g, x, axis, keepdims) * _shares(g.dtype, ans, x, axis, keepdims))
 
 
 def _extremum_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    return sum(t * _shares(t.dtype, ans, x, axis, keepdims), axis, keepdims=keepdims)
+    shares = _shares(t.dtype, ans, x, axis, keepdims)
+    return _in(t.dtype, sum(t * shares, axis, keepdims=keepdims))
 
 
 # fmt: off
@@ -296,7 +310,8 @@ VDOT = Op(
 )
 
 # With more elements BLAS divides the sum among threads, and its bits would depend on their number.
-MOST_DOTTED: Final = 8192
+# In float32 the rounding errors of BLAS, which keeps few partial sums, would be seen earlier.
+MOST_DOTTED: Final = {"d": 8192, "f": 2048}
 
 
 def sum_to(x: Any, like: Any) -> Any:
@@ -327,7 +342,7 @@ def _factors(x: Any) -> tuple[Any, Any] | None:
     if not product or found is None or not found.known or not has_kernel("vdot", found.kind):
         return None
     first, second = x._graph._scheduler.topology.parents[slot]
-    alike = host.specs[first] is host.specs[second] is found and found.dtype.char in "fd"
-    if not alike or not 1 < math.prod(found.shape) <= MOST_DOTTED:
+    alike = host.specs[first] is host.specs[second] is found and found.dtype.char in MOST_DOTTED
+    if not alike or not 1 < math.prod(found.shape) <= MOST_DOTTED[found.dtype.char]:
         return None
     return x._graph._handle(first), x._graph._handle(second)

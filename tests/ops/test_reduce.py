@@ -35,7 +35,8 @@ def test_long_sums_have_numpys_bits(name: str, dtype: str) -> None:
     rng = np.random.default_rng(0)
     a = (rng.random((1000, 7)) * 100).astype(dtype)
     x = rg.Graph().input(a)
-    for axis in (None, 0, 1):
+    # Off the innermost axis NumPy loses digits of short floats: see test_sums_of_short_floats.
+    for axis in (None, 1) if dtype in ("float16", "float32") else (None, 0, 1):
         expected = outcome(lambda axis=axis: getattr(np, name)(a, axis=axis))
         check(
             lambda axis=axis: getattr(x, name)(axis=axis), expected, f"{name} {dtype} axis {axis}"

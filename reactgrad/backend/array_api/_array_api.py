@@ -22,7 +22,7 @@ from reactgrad.backend._device import cpu, register_device
 from reactgrad.backend._parts import Key, placed, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
-from reactgrad.backend.array_api._array_api_rows import register_rows
+from reactgrad.backend.array_api._array_api_rows import register_rows, sum_of
 
 Call = Callable[[], object]
 
@@ -325,12 +325,12 @@ def _register_choices(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
 def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def total(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
-        x = xp.astype(x, out.dtype)
-        out[...] = xp.sum(x, axis=axis, dtype=out.dtype, keepdims=keepdims)
+        out[...] = sum_of(xp, xp.astype(x, out.dtype), axis, keepdims)
 
     def average(x: Any, out: Any, axis: Any, keepdims: bool) -> None:
         if _size(x):
-            out[...] = xp.mean(xp.astype(x, out.dtype), axis=axis, keepdims=keepdims)
+            total(x, out, axis, keepdims)
+            out[...] = out / xp.astype(xp.asarray(_size(x) // _size(out)), out.dtype)
         else:
             out[...] = xp.full(out.shape, float("nan"), dtype=out.dtype)
 
@@ -348,7 +348,7 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         new = x.ndim - out.ndim
         stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
         axes = (*range(new), *stretched)
-        out[...] = xp.reshape(xp.sum(x, axis=axes, dtype=out.dtype, keepdims=True), out.shape)
+        out[...] = xp.reshape(sum_of(xp, xp.astype(x, out.dtype), axes, True), out.shape)
 
     def sum_like(x: Any, like: Any, out: Any) -> None:
         if xp.isdtype(like.dtype, ("real floating", "complex floating")):

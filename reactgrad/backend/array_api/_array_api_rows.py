@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,21 @@ from reactgrad.backend._parts import numbers_check
 from reactgrad.backend._registry import register_kernel
 
 
+def sum_of(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the sum of `x` in its dtype; short floats are added up in a longer one."""
+    wide = {xp.float32: xp.float64, xp.complex64: xp.complex128}.get(x.dtype, x.dtype)
+    found = xp.sum(x, axis=axis, dtype=wide, keepdims=keepdims)
+    return found if wide == x.dtype else xp.astype(found, x.dtype)
+
+
 def register_rows(xp: Any, kind: str, device: Device) -> None:
     """Register kernels for arrays of `device` that only call functions of the standard."""
 
     def total(x: Any, axis: Any) -> Any:
-        return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
+        return sum_of(xp, x, axis, True)
 
     def average(x: Any, axis: Any) -> Any:
-        return xp.mean(x, axis=axis, keepdims=True)
+        return total(x, axis) / (math.prod(x.shape) // math.prod(total(x, axis).shape))
 
     def below_max(x: Any, axis: Any) -> Any:
         return x - xp.max(x, axis=axis, keepdims=True)

@@ -22,6 +22,7 @@ from reactgrad.backend.blocks import _strips
 from reactgrad.backend.blocks._blocks import blocks
 from reactgrad.backend.blocks._threads import for_each, get_num_threads
 from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._sums import sum_step
 
 Call = Callable[[], object]
 
@@ -72,7 +73,8 @@ class _Rows:
         return partial(np.multiply, a, b, out, dtype=self._dtype)
 
     def sum(self, x: Any, out: Any) -> Call:
-        return partial(_add_reduce, x, self._axes, None, out, True)
+        careful = sum_step(x, self._axes, out)
+        return careful or partial(_add_reduce, x, self._axes, None, out, True)
 
     def max(self, x: Any, out: Any) -> Call:
         return partial(_max_reduce, x, self._axes, None, out, True, -np.inf)

@@ -20,6 +20,7 @@ import numpy as np
 from reactgrad.backend._registry import Kernel
 from reactgrad.backend.blocks._blocks import Block, Shape, blocks, cut, part
 from reactgrad.backend.blocks._threads import for_each, get_num_threads
+from reactgrad.backend.numpy._sums import sum_into
 
 
 class Settings:
@@ -237,12 +238,12 @@ class Reduction(Blockwise):
             if self._cut in self._inside:
                 number = block[self._cut].start // self._each
                 at[self._cut] = slice(number, number + 1)
-            self._ufunc.reduce(x, self._inside, None, self._parts[tuple(at)], keepdims=True)
+            self._join(x, self._inside, self._parts[tuple(at)])
 
     def finish(self) -> None:
         """Join the results of the blocks, in their order."""
         if self._across or not self._inside:
-            self._ufunc.reduce(self._parts, self._across, None, self._kept, keepdims=True)
+            self._join(self._parts, self._across, self._kept)
         self._parts = None
         if self._last is not None:
             self._last()
@@ -274,7 +275,13 @@ class Reduction(Blockwise):
 
     def _reduce_rows(self, row: tuple[Any, Any]) -> None:
         source, target = row
-        self._ufunc.reduce(source, self._axes, None, target, keepdims=True)
+        self._join(source, self._axes, target)
+
+    def _join(self, x: Any, axes: tuple[int, ...], out: Any) -> None:
+        if self._ufunc is np.add:
+            sum_into(x, axes, out)
+        else:
+            self._ufunc.reduce(x, axes, None, out, keepdims=True)
 
 
 def _shared(source: Any, target: Any) -> Iterator[tuple[Any, Any]]:

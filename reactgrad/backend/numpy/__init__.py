@@ -2,6 +2,7 @@
 
 - ``_numpy``: the kernels of most ops, also for libraries that mirror NumPy (CuPy).
 - ``_erf``: error function and normal distribution, accurate in the tails.
+- ``_sums``: sums of short floats, accurate along any axis.
 - ``_in_turn``: steps that are several calls, and plans that make these calls one by one.
 - ``_stretched``: operands in the shape in which NumPy broadcasts them fastest.
 

@@ -12,6 +12,7 @@ from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_k
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
+from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_step
 
 UFUNCS = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -164,21 +165,26 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return copy
 
+    def total(x: Any, axis: Any, out: Any, keepdims: bool) -> Callable[[], object]:
+        """Return the call that sums `x`, whose result has the dtype of `x` or a wider one."""
+        careful = sum_step(x, axis, out) if xp is np else None
+        return careful or partial(xp.add.reduce, x, axis, None, out, keepdims)
+
     def bind_sum(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
-        axis, keepdims = attrs
-        return partial(xp.add.reduce, inputs[0], axis, None, out, keepdims)
+        return total(inputs[0], attrs[0], out, attrs[1])
 
     def bind_mean(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         (x,) = inputs
         axis, keepdims = attrs
         # Half floats are summed in float32, as NumPy does without `out`.
         wide = np.dtype(np.float32) if out.dtype.itemsize == 2 else out.dtype
-        total = xp.empty(out.shape, wide)
+        all_of_it = xp.empty(out.shape, wide)
         count = xp.asarray(x.size // out.size if x.size else 0, wide)
-        return InTurn(
-            partial(xp.add.reduce, x, axis, wide, total, keepdims),
-            partial(xp.divide, total, count, out),
-        )
+        if x.dtype == wide or x.dtype.char == "e":
+            step = total(x, axis, all_of_it, keepdims)
+        else:
+            step = partial(xp.add.reduce, x, axis, wide, all_of_it, keepdims)
+        return InTurn(step, partial(xp.divide, all_of_it, count, out))
 
     def bind_max(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         axis, keepdims = attrs
@@ -197,17 +203,17 @@ def register_like_numpy(xp: Any, kind: str) -> None:
         new = x.ndim - out.ndim
         stretched = [new + i for i, n in enumerate(out.shape) if n == 1 != x.shape[new + i]]
         target = out.reshape([1] * new + list(out.shape))
-        return partial(xp.add.reduce, x, (*range(new), *stretched), None, target, True)
+        return total(x, (*range(new), *stretched), target, True)
 
     def bind_vdot(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         x, y = inputs
-        total = out.reshape(())
+        number = out.reshape(())
         if x.flags.c_contiguous and y.flags.c_contiguous:
-            return partial(xp.dot, x.reshape(-1), y.reshape(-1), total)
+            return partial(xp.dot, x.reshape(-1), y.reshape(-1), number)
         product = xp.empty(x.shape, out.dtype)
         return InTurn(
             partial(xp.multiply, x, y, product),
-            partial(xp.add.reduce, product, None, None, total, False),
+            partial(xp.add.reduce, product, None, None, number, False),
         )
 
     def reshape_like(x: Any, like: Any, out: Any) -> None:
@@ -276,7 +282,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             for x, at, indices in placed(inputs, places)
         ]
 
-        def accumulate() -> None:
+        def accumulate_into(out: Any) -> None:
             out.fill(0)
             for x, at, basic in parts:
                 if at is None:
@@ -284,7 +290,18 @@ def register_like_numpy(xp: Any, kind: str) -> None:
                 elif basic:
                     out[at] += x
                 else:
-                    xp.add.at(out, at, x)
+                    xp.add.at(out, at, x.astype(out.dtype, copy=False))
+
+        # So many may be added to one place that the errors of a short dtype could be seen.
+        many = len(parts) > ALONE or not all(basic or at is None for _, at, basic in parts)
+        wide = WIDER.get(out.dtype.char) if many or out.dtype.char == "e" else None
+        if wide is None:
+            return partial(accumulate_into, out)
+
+        def accumulate() -> None:
+            total = xp.empty(out.shape, wide)
+            accumulate_into(total)
+            xp.copyto(out, total, "same_kind")
 
         return accumulate
 
