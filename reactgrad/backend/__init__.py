@@ -3,6 +3,7 @@
 - ``_spec``: ``Spec``, the shape, dtype and device of a value before it is computed.
 - ``_device``: ``Device``, what the engine needs from an array library; NumPy as a device.
 - ``_registry``: the table of kernels, by op and device kind.
+- ``_objects``: objects that are no arrays: one-shot ones, copies, and which last unchanged.
 - ``_values``: conversion of what callers write to arrays and numbers.
 - ``_parts``: the index of a part of a value, for kernels that split, pick or add up parts.
 
@@ -19,6 +20,11 @@ from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
+from reactgrad.backend._objects import AWAITED as AWAITED
+from reactgrad.backend._objects import is_one_shot as is_one_shot
+from reactgrad.backend._objects import lasts as lasts
+from reactgrad.backend._objects import own_object as own_object
+from reactgrad.backend._objects import refuse_one_shot as refuse_one_shot
 from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
 from reactgrad.backend._parts import placed as placed

@@ -8,6 +8,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend._device import cpu, device_of_kind, owner
+from reactgrad.backend._objects import refuse_one_shot
 from reactgrad.backend._spec import WEAK_SPECS, Spec, spec
 
 _NUMERIC = "biufc"
@@ -38,9 +39,10 @@ def read_dtype(what: str, dtype: Any) -> Any:
 def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
     """Return the spec of a value that a caller gave, and the value as an array or as it is.
 
-    Python numbers stay numbers. Lists and tuples of numbers, and everything array-like, become an
-    array, which may share the caller's memory: copy it before keeping it. Any other object stays as
-    it is, with the spec ``None``, for nodes that call Python functions.
+    Python numbers stay numbers. Lists and tuples of numbers, and arrays of other libraries, become
+    an array, which may share the caller's memory: copy it before keeping it. Any other object stays
+    as it is, with the spec ``None``, for nodes that call Python functions: also one that could be
+    converted to an array, such as a DataFrame, whose labels would be lost.
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
     ShapeError
         For ragged lists.
     DTypeError
-        For arrays of objects, strings or dates, and for masked arrays.
+        For arrays of objects, strings or dates, for masked arrays and other subclasses of
+        ``numpy.ndarray``, and for objects that can be read only once.
     """
     kind = type(value)
     if kind in WEAK_SPECS:
@@ -63,25 +66,19 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
         return None, value.item()
     device = owner(value)
     if device is None:
-        if isinstance(value, list | tuple):
+        if kind is list or kind is tuple:
             value, device = _from_list(value, what), cpu
-        elif hasattr(value, "__array__") and not isinstance(value, type):
+        elif _is_array_of_another_library(kind):
             value, device = np.asarray(value), cpu
         else:
+            refuse_one_shot(what, value)
             return None, value
-    if isinstance(value, np.ma.MaskedArray):
-        raise DTypeError(
-            f"{what} was given a masked array, and no op here knows masks. Write "
-            "value.filled(...) and pass the mask as an input of its own for rg.where."
-        )
+    elif kind not in _PLAIN_ARRAYS and isinstance(value, np.ndarray):
+        raise _subclass(what, value)
     if device is cpu:
         value = np.asarray(value)
         if value.dtype.kind not in _NUMERIC:
-            raise DTypeError(
-                f"{what} was given an array of dtype {value.dtype} ({_kind_name(value.dtype)}), "
-                "which has no kernels. Arrays hold booleans, integers, floats or complex numbers; "
-                "convert it with .astype(...), or give other Python objects to an rg.lift function."
-            )
+            raise _no_numbers(what, value)
         dtype = value.dtype.newbyteorder("=")
         if dtype != value.dtype or not value.dtype.isnative:
             value = value.astype(dtype)
@@ -107,19 +104,76 @@ def storage_shape(found: Spec) -> tuple[int, ...]:
     return found.storage
 
 
-def _holds_vars(value: Any) -> bool:
-    return any(
-        hasattr(one, "_slot") or (isinstance(one, list | tuple) and _holds_vars(one))
-        for one in value
+# Classes of arrays that are nothing but their elements.
+_PLAIN_ARRAYS = frozenset((np.ndarray, np.memmap))
+
+
+def _is_array_of_another_library(kind: type) -> bool:
+    # Only arrays without labels or units take part in the exchange by DLPack.
+    return hasattr(kind, "__dlpack__") and hasattr(kind, "__array__")
+
+
+def _subclass(what: str, value: Any) -> DTypeError:
+    """Return the error for an array of a class that says more than its elements do."""
+    if isinstance(value, np.ma.MaskedArray):
+        return DTypeError(
+            f"{what} was given a masked array, and no op here knows masks. Write "
+            "value.filled(...) and pass the mask as an input of its own for rg.where."
+        )
+    kind = type(value).__name__
+    if value.dtype.kind not in _NUMERIC:
+        return _no_numbers(what, value)
+    return DTypeError(
+        f"{what} was given a {kind}, whose class changes what its elements mean or how it is "
+        "computed with, and no op here knows that. If its elements are meant, write "
+        "np.asarray(value)."
     )
 
 
+def _no_numbers(what: str, array: Any) -> DTypeError:
+    return DTypeError(
+        f"{what} was given an array of dtype {array.dtype} ({_kind_name(array.dtype)}), "
+        "which has no kernels. Arrays hold booleans, integers, floats or complex numbers; "
+        "convert it with .astype(...), or give other Python objects to an rg.lift function."
+    )
+
+
+# Types of elements that need no further check.
+_NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.int64, np.bool_))
+
+
+def _check_elements(value: Any, what: str) -> None:
+    """Raise if what is in nested lists would lose its meaning, or its life, in an array."""
+    stack = [value]
+    while stack:
+        inner = stack.pop()
+        if _NUMBERS.issuperset(map(type, inner)):
+            continue
+        for one in inner:
+            kind = type(one)
+            if kind is list or kind is tuple:
+                stack.append(one)
+            elif hasattr(one, "_slot"):
+                raise DTypeError(
+                    f"{what} was given a list that holds Vars, and would keep their present values "
+                    "for ever. rg.stack(list) makes a node that follows them."
+                )
+            elif isinstance(one, np.ndarray):
+                if kind not in _PLAIN_ARRAYS:
+                    raise _subclass(f"in a list, {what}", one)
+            elif (hasattr(kind, "__array__") and owner(one) is None) or isinstance(one, tuple):
+                if not _is_array_of_another_library(kind):
+                    raise DTypeError(
+                        f"{what} was given a list that holds a {kind.__name__}, of which an array "
+                        "would keep nothing but the elements. If these are meant, write "
+                        "np.asarray(one) for each."
+                    )
+            else:
+                refuse_one_shot(what, one)
+
+
 def _from_list(value: list[Any] | tuple[Any, ...], what: str) -> Any:
-    if _holds_vars(value):
-        raise DTypeError(
-            f"{what} was given a list that holds Vars, and would keep their present values for "
-            "ever. rg.stack(list) makes a node that follows them."
-        )
+    _check_elements(value, what)
     try:
         array = np.asarray(value)
     except ValueError as error:

@@ -143,9 +143,15 @@ def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spe
     if found is None:
         raise DTypeError(
             f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
-            "Vars, numbers and arrays. Use rg.lift for other objects."
+            f"Vars, numbers and arrays. {_instead(value)}"
         )
     return found, value
+
+
+def _instead(value: Any) -> str:
+    if hasattr(type(value), "__array__"):
+        return "If only its elements are meant, without their labels, write np.asarray(value)."
+    return "Use rg.lift for other objects."
 
 
 def _reused(

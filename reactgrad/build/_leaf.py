@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import Spec, own_copy, read_dtype, spec
+from reactgrad.backend import Spec, own_copy, own_object, read_dtype, spec
 from reactgrad.core._handles import new_var
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._names import check_name, set_name
@@ -56,8 +56,10 @@ def new_leaf(
         tidy(graph)
         data: Any = MISSING
         if value is not MISSING:
-            plain = found is None or found.weak is not None
-            data = value if plain else own_copy(found, value)  # type: ignore[arg-type]
+            if found is None:
+                data = own_object(value)
+            else:
+                data = value if found.weak is not None else own_copy(found, value)
         # An orphan until it has its Var: if an error comes first, it is released.
         valued = value is not MISSING
         graph._scheduler.orphans.append(slot := graph._scheduler.add((), leaf=True, valued=valued))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, SetError, ShapeError
-from reactgrad.backend import own_copy, read_value
+from reactgrad.backend import own_copy, own_object, read_value, refuse_one_shot
 from reactgrad.change._change import Change
 from reactgrad.core._core import Core
 from reactgrad.core._held import announce
@@ -109,10 +109,11 @@ def _fitting(graph: Core, var: Handle, value: Any) -> Any:
         raise DTypeError(f"{what} was given a Var; pass its value, v.value.")
     found, op = graph._host.specs[var._slot], graph._host.ops[var._slot]
     if found is None and not isinstance(op, Op):
+        refuse_one_shot(what, value)
         return _as_returned(op, value)
     seen, new = read_value(value, what)
     if found is None:
-        return frozen_copy(new)[()] if isinstance(new, np.ndarray) else value
+        return frozen_copy(new)[()] if isinstance(new, np.ndarray) else own_object(value)
     if seen is None or seen.shape != found.shape:
         raise ShapeError(
             f"{what} was given {seen or type(value).__name__}; the node's values are {found!r}."
@@ -132,4 +133,4 @@ def _as_returned(op: Any, value: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    return frozen_copy(value) if type(value) is np.ndarray else value
+    return frozen_copy(value) if type(value) is np.ndarray else own_object(value)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad._errors import DeviceError, DTypeError, SetError
-from reactgrad.backend import Spec, device_of_kind, own_copy, read_value, spec
+from reactgrad.backend import (
+    Spec,
+    device_of_kind,
+    lasts,
+    own_copy,
+    own_object,
+    read_value,
+    spec,
+)
 from reactgrad.change import _shape_check
 from reactgrad.change._make_way import respec
 from reactgrad.core._arguments import own_each
@@ -130,7 +138,7 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
     for slot, value in values:
         found, new = read_set(graph, slot, value)
         if not _cut_off(graph, slot, found, new):
-            ready.append((slot, found, new))
+            ready.append((slot, found, new if found or adopt else own_object(new)))
     if not ready:
         return
     specs = graph._host.specs
@@ -206,6 +214,8 @@ def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
             new = own_copy(found, new)
             if not found.shape:
                 new = device_of_kind(found.kind).reshape(new, ())
+        elif found is None:
+            new = own_object(new)
         sets.append((handle(graph, slot), new))
     if reshaped:
         tidy(graph)
@@ -247,8 +257,11 @@ def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:
         return False
     if found is not None and found.weak is None and found.kind == "cpu":
         new = np.asarray(new, found.dtype)[()]
+    old = graph._host.hand_out(slot)
+    if old is new and found is None and not lasts(new):
+        return False  # of this object there is no copy: it may have changed in place
     try:
-        return unchanged(rule, graph._host.hand_out(slot), new)
+        return unchanged(rule, old, new)
     except Exception as error:  # no run adds the note about the node
         error.add_note(graph._host.explain(slot))
         raise

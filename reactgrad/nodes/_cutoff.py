@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import cpu, owner
+from reactgrad.backend import cpu, lasts, owner
 from reactgrad.nodes._function_names import remember
 
 Cutoff = Callable[[Any, Any], Any]
@@ -29,8 +29,9 @@ def equal(old: Any, new: Any) -> bool:
 
     Two arrays are the same if they have the same class, dtype and shape, and each pair of elements
     has the same bits or is NaN. Arrays of classes that may hold more than their elements, such as
-    masked arrays, are never the same. Other objects are the same if they have the same type and
-    ``==`` returns exactly ``True``.
+    masked arrays, are never the same. Other objects are the same if they have the same type, ``==``
+    returns exactly ``True``, and all parts of which they are made are the same, in the same order.
+    One object that may have changed in place is not the same as itself.
 
     Parameters
     ----------
@@ -52,7 +53,16 @@ def equal(old: Any, new: Any) -> bool:
             return same or (old != old and new != new)
         if type(old) in _EXACT:
             return old == new
-    if type(old) in _PYTHON_FLOATS and type(old) is type(new):
+    try:
+        return _same(old, new)
+    except Exception:  # objects that cannot be compared, such as those without a form for `pickle`
+        return False
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Do the work of ``equal`` for all but the most frequent types."""
+    kind = type(old)
+    if kind in _PYTHON_FLOATS and kind is type(new):
         return _same_bits(np.asarray(old), np.asarray(new))
     if isinstance(old, _ARRAYS) and isinstance(new, _ARRAYS) and _told_by_elements(old, new):
         a, b = np.asarray(old), np.asarray(new)
@@ -60,16 +70,44 @@ def equal(old: Any, new: Any) -> bool:
     device = owner(old)
     if device is not None and device is not cpu and owner(new) is device:
         return equal(device.to_numpy(old), device.to_numpy(new))
-    if old is None or new is None:
-        return old is new
-    try:
-        return type(old) is type(new) and (old == new) is True
-    except Exception:  # objects that cannot be compared, such as lists of arrays
+    return kind is type(new) and _same_parts(old, new)
+
+
+def _same_parts(old: Any, new: Any) -> bool:
+    """Return whether two objects of one type are made of the same parts."""
+    kind = type(old)
+    if kind is float or kind in _EXACT:
+        return equal(old, new)
+    if old is new:
+        return lasts(old)
+    if kind in _PYTHON_FLOATS or isinstance(old, np.generic):
+        return _same(old, new)
+    if isinstance(old, np.ndarray):
+        # Arrays of one memory: what was changed in place is not seen in the older one.
+        return not np.may_share_memory(old, new) and _same(old, new)
+    if kind is dict:
+        return len(old) == len(new) and _same_each([*old.items()], [*new.items()])
+    if kind in _SEQUENCES:
+        return len(old) == len(new) and _same_each([*old], [*new])
+    if (old == new) is not True:
         return False
+    # The parts in which `pickle` would write them: how to make one, and its contents.
+    return _same_each(*([_listed(part) for part in one.__reduce_ex__(4)] for one in (old, new)))
+
+
+def _same_each(old: Any, new: Any) -> bool:
+    return len(old) == len(new) and all(
+        type(a) is type(b) and _same_parts(a, b) for a, b in zip(old, new, strict=True)
+    )
+
+
+def _listed(part: Any) -> Any:
+    return list(part) if hasattr(type(part), "__next__") else part
 
 
 _ARRAYS = (np.ndarray, np.generic)
 _PYTHON_FLOATS = (float, complex)
+_SEQUENCES = frozenset((list, tuple, set, frozenset))
 # Classes of arrays that hold nothing but their elements; others may have a mask or a unit.
 _PLAIN_CLASSES = frozenset((np.ndarray, np.matrix, np.memmap, np.recarray))
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from types import (
-    AsyncGeneratorType,
     BuiltinFunctionType,
     CoroutineType,
     EllipsisType,
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import Spec
+from reactgrad.backend import AWAITED, Spec, is_one_shot, refuse_one_shot
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._output import Output, output
@@ -151,12 +150,12 @@ class Lifted:
             If it is a Var, an iterator that its first reader would use up, or a coroutine.
         """
         kind = type(result)
-        if kind not in _USUAL and (hasattr(kind, "__next__") or kind in _AWAITED):
+        if kind not in _USUAL and is_one_shot(result):
             if kind is CoroutineType:
                 result.close()  # else Python warns that it was never awaited
             instead = (
                 "write def instead of async def, and asyncio.run(...) in it"
-                if kind in _AWAITED
+                if kind in AWAITED or hasattr(kind, "__anext__")
                 else "return a list"
             )
             raise DTypeError(
@@ -261,8 +260,10 @@ def refuse_hidden(function: Any, value: Any) -> None:
     Raises
     ------
     DTypeError
-        If `value` is a list, tuple, set or dict that holds a Var.
+        If `value` is a list, tuple, set or dict that holds a Var, or can be read only once.
     """
+    if isinstance(value, Handle):
+        return
     parts: Any = ()
     if isinstance(value, list | tuple | set | frozenset):
         parts = value
@@ -277,6 +278,8 @@ def refuse_hidden(function: Any, value: Any) -> None:
                 "f(a, b), with rg.lift(lambda *values: fn(list(values))) where the function wants "
                 "a list, or join arrays with rg.stack."
             )
+    if type(value) not in _FIXED:
+        refuse_one_shot(f"an argument of {getattr(function, '__name__', 'the function')}", value)
 
 
 OPERAND = object()  # in a layout: the place of an operand
@@ -289,14 +292,14 @@ _USUAL = frozenset(
 )
 
 
-# Types besides iterators whose values only one reader could use.
-_AWAITED = frozenset((CoroutineType, AsyncGeneratorType))
-
-
 _NUMBERS = (bool, int, float, complex)
 
 
 _CONSTANTS = (str, bytes, NoneType, EllipsisType)
+
+
+# Types of fixed arguments that hold nothing.
+_FIXED = frozenset((*_NUMBERS, *_CONSTANTS, np.ndarray))
 
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)

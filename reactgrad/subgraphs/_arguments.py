@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import GraphError
-from reactgrad.backend import Spec, owner, read_value
+from reactgrad.backend import Spec, owner, read_value, refuse_one_shot
 from reactgrad.core._core import Core
 from reactgrad.nodes._handle import Handle
 
@@ -72,7 +72,10 @@ def _structure(value: Any, arguments: list[Any]) -> Any:
     if isinstance(value, Handle):
         base = getattr(value, "base", None)
         return (type(value), Same(value if base is None else base))
-    return (type(value), value) if isinstance(value, _PLAIN) else Same(value)
+    if isinstance(value, _PLAIN):
+        return (type(value), value)
+    refuse_one_shot("an argument of a subgraph", value)
+    return Same(value)
 
 
 def _read(graph: Core, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], list[Any]]:

@@ -438,8 +438,8 @@ class Steps(Store):
                 if one is None:
                     raise DTypeError(
                         f"{op.name} computes with numbers and arrays; an operand is "
-                        f"{type(value).__name__}: {value!r:.80}. Take the number out in an "
-                        "rg.lift function first."
+                        f"{type(value).__name__}: {value!r:.80}. Take the number out, or what "
+                        "np.asarray(value) gives, in an rg.lift function first."
                     )
             elif one.weak is None:
                 value = shaped(value, one)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
+from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -78,6 +82,14 @@ class Unit(np.ndarray[Any, Any]):
     """An array of a class that may hold more than its elements."""
 
 
+PARIS = timezone(timedelta(hours=1))
+
+
+@dataclass
+class Price:
+    amount: float
+
+
 EQUAL: list[tuple[Any, Any, bool]] = [
     (np.array([1.0, NAN]), np.array([1.0, NAN]), True),
     (np.array([1.0, NAN]), np.array([1.0, 2.0]), False),
@@ -106,7 +118,63 @@ EQUAL: list[tuple[Any, Any, bool]] = [
     (0j, -0j, False),
     (0j, 0j, True),
     (complex(NAN, 1), complex(NAN, 1), True),
+    ([1], [True], False),
+    ([1], [1.0], False),
+    ([0.0], [-0.0], False),
+    ([NAN], [NAN], True),
+    ((1, [2.0]), (1, [2.0]), True),
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}, False),
+    ({1: "a"}, {1.0: "a"}, False),
+    ({1, 2}, {1, 2}, True),
+    ({1}, {True}, False),
+    ([np.zeros(2)], [np.zeros(2)], True),
+    ([np.zeros(2)], [-np.zeros(2)], False),
+    ({"a": np.ones(2)}, {"a": np.ones(2, "f4")}, False),
+    (OrderedDict(a=1), OrderedDict(a=1), True),
+    (OrderedDict(a=1), OrderedDict(a=True), False),
+    (deque([1], 3), deque([1], 4), False),
+    (deque([0.0], 3), deque([0.0], 3), True),
+    (Decimal("1.0"), Decimal("1.00"), False),
+    (Decimal("1.0"), Decimal("1.0"), True),
+    (datetime(2026, 1, 1), datetime(2026, 1, 1), True),
+    (datetime(2026, 1, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 2, tzinfo=PARIS), False),
+    (Price(1), Price(1), True),
+    (Price(1), Price(1.0), False),
+    (object(), object(), False),
+    (bytearray(b"a"), bytearray(b"a"), True),
+    (range(0), range(1, 1), False),
 ]
+
+
+@dataclass
+class Changing:
+    """Equal to all others of its kind."""
+
+    n: int = field(default=0, compare=False)
+
+
+@pytest.mark.parametrize(
+    "value", [[1], {"a": 1}, {1}, deque([1]), bytearray(1), Changing(), ([1],), [np.zeros(1)]]
+)
+def test_one_object_that_a_function_may_have_changed_is_a_change(g: rg.Graph, value: Any) -> None:
+    x = g.input(1.0)
+    y = rg.lift(lambda _: value, cutoff="equal")(x)
+    z = rg.lift(lambda _: [value], cutoff="equal")(x)
+    g.forward(y, z)
+    x.set(2.0)
+    assert g.forward(y, z).cut_off == []
+
+
+@pytest.mark.parametrize(
+    "value", [None, "a", (1, "b"), Decimal(1), len, np.float64, date(2026, 1, 1)]
+)
+def test_one_object_that_cannot_change_is_the_same(g: rg.Graph, value: Any) -> None:
+    x = g.input(1.0)
+    y = rg.lift(lambda _: value, cutoff="equal")(x)
+    z = rg.lift(lambda _: [value], cutoff="equal")(x)
+    g.forward(y, z)
+    x.set(2.0)
+    assert set(g.forward(y, z).cut_off) == {y, z}
 
 
 @pytest.mark.parametrize(("old", "new", "unchanged"), EQUAL, ids=repr)

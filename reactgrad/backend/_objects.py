@@ -1,0 +1,131 @@
+"""Objects that are no arrays: which may be values, how they are copied, which last unchanged."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from enum import Enum
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CoroutineType,
+    EllipsisType,
+    FunctionType,
+    ModuleType,
+    NoneType,
+)
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError
+
+# Types besides iterators whose values only one reader could use.
+AWAITED = frozenset((CoroutineType, AsyncGeneratorType))
+
+# Types whose values never change.
+_LASTING = frozenset(
+    (
+        *(NoneType, bool, int, float, complex, str, bytes, range, EllipsisType, object),
+        *(FunctionType, BuiltinFunctionType, ModuleType),
+    )
+)
+_LASTING_BASES = (
+    Enum,
+    type,
+    np.dtype,
+    np.number,
+    np.bool_,
+    np.ufunc,
+    np.datetime64,
+    np.timedelta64,
+)
+
+# The same for the types of these modules, none of which is imported for that.
+_LASTING_MODULES = frozenset(
+    ("datetime", "decimal", "fractions", "ipaddress", "pathlib", "re", "uuid", "zoneinfo")
+)
+
+_CONTAINERS = (list, tuple, set, frozenset, deque)
+
+
+def is_one_shot(value: Any) -> bool:
+    """Return whether only the first reader of a value gets what is in it."""
+    kind = type(value)
+    return hasattr(kind, "__next__") or hasattr(kind, "__anext__") or kind in AWAITED
+
+
+def refuse_one_shot(what: str, value: Any) -> None:
+    """Raise ``DTypeError`` if a value, or one in a container, gives what is in it only once."""
+    for part in _parts(value):
+        if is_one_shot(part):
+            kind = type(part)
+            within = "" if part is value else f"{type(value).__name__} that holds a "
+            if kind is CoroutineType and part is value:
+                part.close()  # else Python warns that it was never awaited
+            raise DTypeError(
+                f"{what} was given a {within}{kind.__name__}, which gives what is in it to its "
+                f"first reader alone, and a value may have many. {_instead(part)}"
+            )
+
+
+def _instead(value: Any) -> str:
+    if type(value) in AWAITED or hasattr(type(value), "__anext__"):
+        return "Write def instead of async def, or pass what awaiting it gives."
+    if hasattr(value, "read") and hasattr(value, "close"):
+        return "Pass what file.read() returns, or the path to a function that opens it."
+    return "Pass list(...) of it."
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Return an iterator over a value and, in containers of Python, all that is in it."""
+    stack, seen = [value], set()
+    while stack:
+        one = stack.pop()
+        yield one
+        inner = one.values() if isinstance(one, dict) else one
+        if isinstance(one, (dict, *_CONTAINERS)) and id(one) not in seen:
+            seen.add(id(one))
+            stack.extend(inner)
+
+
+def lasts(value: Any) -> bool:
+    """Return whether neither the value nor anything in it can change."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        kind = type(one)
+        if kind in _LASTING:
+            continue
+        if isinstance(one, tuple | frozenset) and not hasattr(one, "__dict__"):
+            stack.extend(one)
+        elif getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
+            stack.extend([getattr(one, name, None) for name in kind.__dataclass_fields__])
+        elif not isinstance(one, _LASTING_BASES) and (
+            kind.__module__.partition(".")[0] not in _LASTING_MODULES
+        ):
+            return False
+    return True
+
+
+def own_object(value: Any) -> Any:
+    """Return a copy of an object, with read-only arrays in it; the object itself if it has no copy.
+
+    Functions and other callables are not copied, since they may stand for much more than themselves.
+    """
+    if callable(value) or lasts(value):
+        return value
+    import copy  # imported late: few graphs hold such objects
+
+    copied: dict[int, Any] = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of parts that will have no copy in later versions
+            result = copy.deepcopy(value, copied)
+    except Exception:  # locks, connections and the like, or whatever a class of the user's raises
+        return value
+    for part in copied.values():
+        if type(part) is np.ndarray and part is not value:
+            part.flags.writeable = False
+    return result
