@@ -9,6 +9,7 @@ from reactgrad_scheduler import UNCHANGED as UNCHANGED
 from reactgrad_scheduler import UNKNOWN as UNKNOWN
 from reactgrad_scheduler import UNSETTLED as UNSETTLED
 from reactgrad_scheduler import Blank as Blank
+from reactgrad_scheduler import Block as Block
 from reactgrad_scheduler import BlockError as BlockError
 from reactgrad_scheduler import BusyError as BusyError
 from reactgrad_scheduler import Calls as Calls
@@ -35,8 +36,11 @@ from reactgrad_scheduler import Step as Step
 from reactgrad_scheduler import Stopwatch as Stopwatch
 from reactgrad_scheduler import Threads as Threads
 from reactgrad_scheduler import Timed as Timed
+from reactgrad_scheduler import add_note as add_note
 from reactgrad_scheduler import at_work as at_work
+from reactgrad_scheduler import block as block
 from reactgrad_scheduler import check_invariants as check_invariants
+from reactgrad_scheduler import is_interrupt as is_interrupt
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import released as released
 from reactgrad_scheduler import share as share

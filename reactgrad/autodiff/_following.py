@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from reactgrad._errors import Cancelled, GradientError, SeedError
@@ -19,7 +18,7 @@ from reactgrad.ops import (
     ALIAS,
     known_shape,
 )
-from reactgrad.scheduler import CollectorPause
+from reactgrad.scheduler import CollectorPause, block, is_interrupt
 
 
 class Following(Sweep):
@@ -63,8 +62,9 @@ class Following(Sweep):
                         moved |= self._moved([slot])
                     except Cancelled:
                         raise
-                    except Exception:  # raised again where it is needed
-                        continue
+                    except Exception as error:  # raised again where it is needed
+                        if is_interrupt(error):
+                            raise
         finally:
             programs.looking = before
         if moved:
@@ -312,7 +312,7 @@ class Following(Sweep):
                 yield var, shape, seed
 
 
-@contextmanager
+@block
 def building(graph: Any, number: int) -> Iterator[None]:
     """Build differentiable nodes for a program, whatever the gradient mode of the caller."""
     programs = graph._programs

@@ -28,6 +28,8 @@ from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run
 from reactgrad.reading._value import clean_values
+from reactgrad.scheduler import add_note, is_interrupt
+from reactgrad.values._brief import told_error
 
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
@@ -244,9 +246,11 @@ def _call_all(told: Sequence[tuple[Any, Any]]) -> None:
         try:
             hook(var)
         except Exception as error:
+            if is_interrupt(error):
+                raise
             errors.append(error)
     for other in errors[1:]:
-        errors[0].add_note(f"another hook raised {type(other).__name__}: {other}")
+        add_note(errors[0], f"another hook raised {told_error(other)}")
     if errors:
         try:
             raise errors[0]

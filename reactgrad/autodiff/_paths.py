@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from reactgrad.autodiff._edges import open_edges, sources, way_to
 from reactgrad.autodiff._tables import Tables
+from reactgrad.scheduler import add_note
 
 # For nodes with more operands than this an index by operand is made while a program is built.
 WIDE = 8
@@ -111,9 +112,10 @@ class Paths(Tables):
             if known[owner]:
                 path = way_to(self._output, slot, self._edges)
                 error = self._graph._scheduler.cycle_error([*path, slot])
-                error.add_note(
+                add_note(
+                    error,
                     f"{self._graph._host.name(slot)!r} is part of a derivative of "
-                    f"{self._graph._host.name(path[-1])!r}."
+                    f"{self._graph._host.name(path[-1])!r}.",
                 )
                 raise error
 

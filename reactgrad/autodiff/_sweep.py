@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -335,7 +335,20 @@ class Sweep(Rules):
         made: dict[int, Part] = {}
         operands = dict(edges)
         first = graph._scheduler.topology.next_serial
-        for i, part in self._contributions(slot, handle(graph, self.adjoint[slot]), edges):
+        self._check_rule(slot, edges)
+        g, around = handle(graph, self.adjoint[slot]), operand_vars(graph, slot)
+        op, ans, attrs = ops[slot], handle(graph, slot), graph._host.attrs[slot]
+        of_all = op.variadic(ans, around, attrs) if isinstance(op, Op) and op.variadic else None
+        custom: dict[int, Any] = {}
+        # No generator calls rules, since it would turn a StopIteration into a RuntimeError.
+        for i, parent in edges:
+            if isinstance(op, Op | Output):
+                part = self._contribution(op, i, parent, (g, ans, *around, *attrs), of_all)
+            else:
+                custom = custom or custom_gradients(self, slot, g, around, [i for i, _ in edges])
+                part = custom[i]
+            if part is None:
+                continue
             var, kind, index, inside = part, None, None, ()
             if isinstance(part, Placed | Share):
                 var, kind, index = part.gradient, type(part), part.index
@@ -351,33 +364,27 @@ class Sweep(Rules):
             first = graph._scheduler.topology.next_serial
         return made
 
-    def _contributions(
-        self, slot: int, g: Any, edges: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield what this node contributes to the gradients of these operands, by position."""
-        graph = self._graph
-        op, attrs = graph._host.ops[slot], graph._host.attrs[slot]
-        self._check_rule(slot, edges)
-        ans = handle(graph, slot)
-        operands = operand_vars(graph, slot)
-        custom: dict[int, Any] = {}
-        of_all = op.variadic(ans, operands, attrs) if isinstance(op, Op) and op.variadic else None
-        for i, parent in edges:
-            if isinstance(op, Op):
-                part, since = None, graph._scheduler.topology.next_serial
-                if op.vjps is not None:
-                    rule = op.vjps[i]
-                    part = None if rule is None else rule(g, ans, *operands, *attrs)
-                elif of_all is not None:
-                    part = of_all(i, g)
-                if part is not None:
-                    yield i, self._fitted(parent, part, op.broadcasts, since)
-            elif isinstance(op, Output):
-                yield i, Share(g, op.index)
-            else:
-                custom = custom or custom_gradients(self, slot, g, operands, [i for i, _ in edges])
-                if custom[i] is not None:
-                    yield i, custom[i]
+    def _contribution(
+        self, op: Op | Output, i: int, parent: int, arguments: tuple[Any, ...], of_all: Any
+    ) -> Any:
+        """Return what an op contributes to the gradient of its `i`-th operand; ``None`` for nothing.
+
+        Parameters
+        ----------
+        arguments
+            What its rules get, the incoming gradient first.
+        of_all
+            The rule of an op of any number of operands, which is asked for each.
+        """
+        if isinstance(op, Output):
+            return Share(arguments[0], op.index)
+        part, since = None, self._graph._scheduler.topology.next_serial
+        if op.vjps is not None:
+            rule = op.vjps[i]
+            part = None if rule is None else rule(*arguments)
+        elif of_all is not None:
+            part = of_all(i, arguments[0])
+        return None if part is None else self._fitted(parent, part, op.broadcasts, since)
 
     def _fitted(self, parent: int, part: Any, broadcasts: bool, since: int | None = None) -> Any:
         """Return a contribution in the shape and dtype of the operand that it belongs to.

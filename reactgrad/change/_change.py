@@ -22,7 +22,7 @@ from reactgrad.core._handles import handle
 from reactgrad.core._programs import Program
 from reactgrad.nodes._lifted import Refused
 from reactgrad.nodes._op import Attrs, Op
-from reactgrad.scheduler import Former, Link
+from reactgrad.scheduler import Former, Link, is_interrupt
 from reactgrad.values._columns import MISSING
 
 
@@ -68,10 +68,10 @@ class Change:
             self._graph._shapes.clear(self._graph)
         return self
 
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is not None:
             self._take_back(0)
-            if not isinstance(error, Exception):
+            if is_interrupt(error):
                 self._recover()
         else:
             for former in self._done:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from reactgrad._errors import GradientError, SetError
@@ -12,6 +11,7 @@ from reactgrad.core._notes import note_frozen
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, PARAM, Leaf
 from reactgrad.nodes._output import Output
+from reactgrad.scheduler import block
 from reactgrad.values._columns import MISSING
 
 H = TypeVar("H", bound=Handle)
@@ -48,7 +48,7 @@ def touch(var: Any, /) -> None:
             announce(graph)
 
 
-@contextmanager
+@block
 def mutate(var: Any, /) -> Iterator[Any]:
     """Edit a copy of the array of a leaf, which becomes its value when the block ends.
 

@@ -30,6 +30,7 @@ from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, MODE, Leaf
+from reactgrad.scheduler import add_note, is_interrupt
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
 
@@ -242,6 +243,8 @@ def make_waiting_sets(graph: Core) -> list[Exception]:
             try:
                 set_many(graph, list(values.items()))
             except Exception as error:  # it fitted when it was asked for
+                if is_interrupt(error):
+                    raise
                 observer.blame(error)
                 problems.append(error)
         graph._followed.pop(observers, None)
@@ -263,7 +266,7 @@ def _cut_off(graph: Core, slot: int, found: Spec | None, new: Any) -> bool:
     try:
         return unchanged(rule, old, new)
     except Exception as error:  # no run adds the note about the node
-        error.add_note(graph._host.explain(slot))
+        add_note(error, graph._host.explain(slot))
         raise
 
 

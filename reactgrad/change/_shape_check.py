@@ -15,6 +15,7 @@ from reactgrad.nodes._op import Op
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._site import site_text
 from reactgrad.nodes._switch_op import common
+from reactgrad.scheduler import add_note
 
 Specs = dict[int, "Spec | None"]
 
@@ -87,7 +88,7 @@ def check(
                     found = op.result(specs, host.attrs[slot])  # type: ignore[arg-type]
             except ReactgradError as error:
                 if not lenient and slot not in host.removed:  # removed nodes refuse nothing
-                    error.add_note(_reason(graph, slot, sources, edited))
+                    add_note(error, _reason(graph, slot, sources, edited))
                     if doubtful is None or not _may_fit_later(graph, slot, operands):
                         raise
                     doubtful[slot] = error.with_traceback(None)

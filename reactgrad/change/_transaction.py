@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 
 from reactgrad._errors import BlockError
@@ -14,9 +14,10 @@ from reactgrad.change._set import make_waiting_sets
 from reactgrad.core._core import Core
 from reactgrad.core._held import held
 from reactgrad.core._observer_errors import conclude
+from reactgrad.scheduler import block
 
 
-@contextmanager
+@block
 def transaction(graph: Core, /) -> Iterator[None]:
     """Make the sets and edits of a block all-or-nothing.
 

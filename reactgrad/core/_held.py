@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from reactgrad.core._observer import detach
 from reactgrad.core._observer_errors import conclude
 from reactgrad.scheduler import Run as RawRun
+from reactgrad.scheduler import is_interrupt
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -105,11 +106,11 @@ class held:
             # If it is less, a block around this one has ended first, and has counted down already.
             if self._graph._observers.held > self._before:
                 self._graph._observers.held = self._before
-            if error is None or isinstance(error, Exception):
+            if error is None or not is_interrupt(error):
                 problems: list[Exception] = []
                 endless = self._graph._deliver(problems)
-                if problems or endless:
-                    conclude(problems, endless, error)
+                if problems or endless is not None:
+                    conclude(problems, endless, cast("Exception | None", error))
         finally:  # also where an interrupt came before the lines above
             if self._graph._observers.held > self._before:
                 self._graph._observers.held = self._before

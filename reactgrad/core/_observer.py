@@ -8,6 +8,7 @@ from typing import Any
 from reactgrad.core._core import Core
 from reactgrad.core._observers import Attached
 from reactgrad.nodes._handle import Handle
+from reactgrad.scheduler import add_note, is_interrupt
 
 
 class Observer:
@@ -58,14 +59,15 @@ class Observer:
         try:
             self._callback(*arguments)
         except Exception as error:
-            self.blame(error)
+            if not is_interrupt(error):
+                self.blame(error)
             raise
 
     def blame(self, error: Exception) -> None:
         """Add a note to ``error`` that names the observed node."""
         there = self.var._graph is self._graph
         node = f"node {self.var.name!r}" if there else "a node that was removed"
-        error.add_note(f"in an observer ({self.kind}) of {node}")
+        add_note(error, f"in an observer ({self.kind}) of {node}")
 
     def __repr__(self) -> str:
         if self.active:

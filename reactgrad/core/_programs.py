@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
 from typing import Any, Protocol
+
+from reactgrad.scheduler import block
 
 
 class Program(Protocol):
@@ -136,7 +137,7 @@ class Programs:
         for program in self.in_order():
             program.rest()
 
-    @contextmanager
+    @block
     def while_reshaping(self) -> Iterator[None]:
         """Return a block in which leaves hold values of former shapes, so that nothing may run."""
         try:

@@ -15,7 +15,7 @@ from reactgrad.nodes._op import Attrs
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
-from reactgrad.scheduler import Column
+from reactgrad.scheduler import Column, add_note
 from reactgrad.values._columns import MISSING
 from reactgrad.values._steps import Steps
 
@@ -213,8 +213,9 @@ class Rows(Steps):
         self.refused.add(slot)
         self.scheduler.renew()
         if met:
-            error.add_note(f"raised when this node's value was put away: {self.explain(slot)}")
-            self.refusal = self.refusal or error
+            add_note(error, f"raised when this node's value was put away: {self.explain(slot)}")
+            if self.refusal is None:
+                self.refusal = error
 
     def let_go(self, slot: int) -> None:
         """Note that the value of a transient node was dropped. A subclass may act on it."""

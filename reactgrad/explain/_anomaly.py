@@ -8,7 +8,7 @@ after each node; no plan is stored or replayed. Outside, none of this costs anyt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ContextDecorator, contextmanager
+from contextlib import ContextDecorator
 from functools import partial
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS
 from reactgrad.reading._blocks import Block, close_block
-from reactgrad.scheduler import UNCHANGED, Scheduler, Step
+from reactgrad.scheduler import UNCHANGED, Scheduler, Step, block, is_interrupt
 from reactgrad.values._columns import MISSING
 
 _OUTSIDE = "found by rg.detect_anomaly(); outside of it the node is computed as it is"
@@ -116,7 +116,7 @@ class _Looking(Block):
         self._nan, self._inf = nan, inf
         self._sums = GraphChecksums()
 
-    @contextmanager
+    @block
     def around(self, graph: Core) -> Iterator[None]:
         """Run with the inspector as the host."""
         scheduler, sums = graph._scheduler, self._sums.of(graph)
@@ -133,7 +133,7 @@ class _Looking(Block):
     def _forget_errors(scheduler: Scheduler) -> None:
         """Make nodes that raised only because of the checks run again when they are read."""
         for slot, stored in list(scheduler.errors.items()):
-            if isinstance(stored.error, AnomalyError | MutationError):
+            if issubclass(type(stored.error), AnomalyError | MutationError):
                 # By name: a listener must not take it for a touch.
                 Scheduler.invalidate(scheduler, slot)
 
@@ -156,7 +156,9 @@ class _Inspector(Through):
         if slot in self._host.away and self._sums.is_fresh(slot):
             try:
                 value = self._host.transient[slot].fetch(self._host, slot)
-            except Exception:  # raised again when it is read
+            except Exception as error:  # raised again when it is read
+                if is_interrupt(error):
+                    raise
                 return
             found = self._host.specs[slot]
             self._sums.comes_back_as(slot, value if found is None else own_copy(found, value))

@@ -12,6 +12,7 @@ from reactgrad.core._rows import Rows
 from reactgrad.explain._event import Event, Moved
 from reactgrad.nodes._site import Site, user_site
 from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
+from reactgrad.values._brief import told_error
 
 # The number of events kept where the caller names no limit.
 LIMIT = 10_000
@@ -75,7 +76,7 @@ class EventLog:
             now = version[slot]
             error = errors.get(slot)
             if error is not None:
-                text = f"{type(error).__name__}: {error}"
+                text = told_error(error)
                 moved = self._moved(step)
                 self._note("failed", slot, now, now, None, moved=moved, error=text)
                 continue

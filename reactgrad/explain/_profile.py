@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ContextDecorator, contextmanager, nullcontext
+from contextlib import ContextDecorator, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, Self, get_args
@@ -17,7 +17,7 @@ from reactgrad.explain._record import Watcher
 from reactgrad.explain._stats import bytes_text
 from reactgrad.explain._trace_file import write_trace
 from reactgrad.reading._blocks import Block, close_block, is_open
-from reactgrad.scheduler import unwatch, watch
+from reactgrad.scheduler import block, unwatch, watch
 
 By = Literal["op", "node"]
 SortBy = Literal["self_seconds", "seconds", "bytes", "calls", "name"]
@@ -250,7 +250,7 @@ class _Profiling(Block):
         super().__init__()
         self._profile = profile
 
-    @contextmanager
+    @block
     def around(self, graph: Core) -> Iterator[None]:
         watcher = self._profile._watcher(graph)
         watch(graph._scheduler, watcher)

@@ -13,6 +13,7 @@ from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
+from reactgrad.values._brief import told_error
 
 
 def explain(graph: Core, var: Handle) -> Why:
@@ -108,7 +109,7 @@ class _Search:
     def error(self, slot: int) -> str:
         """Return the error that a node raised for the present versions of its parents, as text."""
         error = self._scheduler.error(slot)
-        return "" if error is None else f"{type(error).__name__}: {error}"
+        return "" if error is None else told_error(error)
 
     # --- following -----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, Run, at_work
-from reactgrad.values._brief import brief
+from reactgrad.values._brief import brief, told_error
 from reactgrad.values._columns import MISSING
 
 State = Literal["clean", "stale", "running", "unset", "error"]
@@ -393,7 +393,7 @@ def _node(
         slot in host.cutoffs,
         graph._measured.mean(slot, key),
         texts.line(site),
-        "" if error is None else f"{type(error).__name__}: {error}",
+        "" if error is None else told_error(error),
         _value(graph, slot) if values and state == "clean" else "",
         (given is not None and scopes_in(given)) or texts.scopes(built),
         given is not None,

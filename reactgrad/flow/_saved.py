@@ -11,6 +11,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import device_of_kind, owner
+from reactgrad.scheduler import add_note
 from reactgrad.values._transient import Transient
 
 # Hooks of the open blocks of all threads, for a cheap check; those of this task, innermost last.
@@ -79,7 +80,7 @@ class Hooks(Transient):
                 array = self._unpack(away.packed)
             return _checked(host, slot, array, away)
         except Exception as error:
-            error.add_note(f"raised when its value was brought back: {host.explain(slot)}")
+            add_note(error, f"raised when its value was brought back: {host.explain(slot)}")
             raise
 
 

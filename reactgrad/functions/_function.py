@@ -26,6 +26,8 @@ from reactgrad.nodes._function_names import remember
 from reactgrad.nodes._handle import Handle, current_graph
 from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 from reactgrad.ops import spread
+from reactgrad.scheduler import is_interrupt
+from reactgrad.values._brief import told_error
 
 
 class Function:
@@ -324,9 +326,11 @@ class Applied(Lifted):
             device = operands[0].device if operands and operands[0] is not None else "cpu"
             return spec(tuple(shape), np.dtype(dtype), device)
         except Exception as error:
+            if is_interrupt(error):
+                raise
             raise ShapeError(
-                f"{self.name}.infer, of ({', '.join(map(repr, operands))}): {type(error).__name__}: "
-                f"{error}. It returns a spec that it was given, or (shape, dtype) as in ((2, 3), "
+                f"{self.name}.infer, of ({', '.join(map(repr, operands))}): {told_error(error)}. "
+                "It returns a spec that it was given, or (shape, dtype) as in ((2, 3), "
                 "'float64'); of several outputs a tuple of these."
             ) from error
 

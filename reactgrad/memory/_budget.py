@@ -34,7 +34,7 @@ from reactgrad.core._rows import Rows
 from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._site import user_level
-from reactgrad.scheduler import STALE, UNKNOWN, Column, InvariantError, Run
+from reactgrad.scheduler import STALE, UNKNOWN, Column, InvariantError, Run, is_interrupt
 from reactgrad.values._columns import MISSING
 from reactgrad.values._ledger import Ledger, memory_of
 from reactgrad.values._lending import Lease
@@ -256,7 +256,7 @@ class Budget:
             return self._read_within(slots, read)
         except BaseException as error:
             # An interrupt may have come between a change of a value and its count.
-            if not isinstance(error, Exception):
+            if is_interrupt(error):
                 self.recovered()
             raise
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
-from reactgrad.scheduler import Host, Scheduler, Step
+from reactgrad.scheduler import Host, Scheduler, Step, block
 
 
 class Through(ABC):
@@ -38,7 +37,7 @@ class Through(ABC):
         """Call ``step``, which computes the value of a node; ``None`` if the node is a view."""
 
 
-@contextmanager
+@block
 def in_front(scheduler: Scheduler, host: Through) -> Iterator[None]:
     """Let the scheduler use this host for a block.
 

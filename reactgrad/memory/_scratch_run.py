@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
 from reactgrad.core._rows import Rows
 from reactgrad.nodes._op import Op
-from reactgrad.scheduler import Step
+from reactgrad.scheduler import Step, is_interrupt
 from reactgrad.values._columns import MISSING
 
 # Scratch of more bytes than this is freed after each run: on arrays so large binding is cheap.
@@ -392,6 +392,8 @@ class Repeat:
             host.data[slot] = mine
             host.moved(slot)
             host.lying.add(slot)
+            if is_interrupt(error):
+                raise
             host.refuse(slot, error, met=True)
 
     def _bring_back(self, slot: int, array: Any) -> None:

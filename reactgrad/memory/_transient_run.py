@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from reactgrad.core._rows import Rows
 from reactgrad.memory._host_in_front import Through, in_front
 from reactgrad.memory._scratch_run import AGAIN, BACK, GONE, RAN, Event, Repeat
-from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step, released
+from reactgrad.scheduler import UNCHANGED, Course, Run, Script, Step, block, is_interrupt, released
 from reactgrad.values._columns import MISSING
 
 
@@ -44,7 +44,7 @@ def meets_transient(host: Rows, slots: Sequence[int], targets: Sequence[int]) ->
     return False
 
 
-@contextmanager
+@block
 def sparing(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> Iterator[Course]:
     """Drop transient values during a run and at its end.
 
@@ -63,7 +63,7 @@ def sparing(host: Rows, slots: Sequence[int], targets: Sequence[int]) -> Iterato
 def take_refusal(host: Rows, failure: Exception | None) -> Exception | None:
     """Return the error that the read just ended must raise: its own failure, or the refusal."""
     refusal, host.refusal = host.refusal, None
-    return failure or refusal
+    return refusal if failure is None else failure
 
 
 class _Sparing(Through):
@@ -248,5 +248,7 @@ class _Sparing(Through):
                 self._events.append((GONE, slot))
             host.refused.discard(slot)
         except Exception as error:
+            if is_interrupt(error):
+                raise
             self._stuck.add(slot)
             host.refuse(slot, error, met=slot in self._met)

@@ -14,6 +14,7 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.backend import cpu, lasts, owner
 from reactgrad.nodes._function_names import remember
+from reactgrad.scheduler import add_note, is_interrupt
 
 Cutoff = Callable[[Any, Any], Any]
 
@@ -55,7 +56,9 @@ def equal(old: Any, new: Any) -> bool:
             return old == new
     try:
         return _same(old, new)
-    except Exception:  # objects that cannot be compared, such as those without a form for `pickle`
+    except Exception as error:  # objects that cannot be compared, or have no form for `pickle`
+        if is_interrupt(error):
+            raise
         return False
 
 
@@ -262,8 +265,10 @@ def unchanged(cutoff: Cutoff, old: Any, new: Any) -> bool:
     try:
         outcome = cutoff(old, new)
     except Exception as error:
-        error.add_note(
-            f"in {_cutoff_name(cutoff)}, which was asked whether the new value is a change"
+        if is_interrupt(error):
+            raise
+        add_note(
+            error, f"in {_cutoff_name(cutoff)}, which was asked whether the new value is a change"
         )
         raise
     if outcome is True or outcome is False or isinstance(outcome, np.bool_):

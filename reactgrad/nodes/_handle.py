@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from reactgrad.nodes._op import Attrs, Op
+from reactgrad.scheduler import block
 
 
 class Handle:
@@ -54,7 +54,7 @@ def leave() -> None:
     _current.set(_current.get()[:-1])
 
 
-@contextmanager
+@block
 def entered(graph: Any) -> Iterator[None]:
     """Make `graph` the current one of this thread in a block."""
     enter(graph)

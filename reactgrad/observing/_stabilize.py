@@ -8,6 +8,7 @@ from reactgrad._errors import AnomalyError, Cancelled, MutationError
 from reactgrad.core._observer_errors import MAX_ROUNDS, conclude
 from reactgrad.observing._tell import deliver, endless
 from reactgrad.reading._refresh import refresh
+from reactgrad.scheduler import is_interrupt
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -32,11 +33,11 @@ def _stabilize(graph: Core) -> int:
             finally:
                 observers.held -= 1
             stopped = deliver(graph, problems)
-            if stopped or not observers.stirred or isinstance(failure, Cancelled):
+            if stopped is not None or not observers.stirred or isinstance(failure, Cancelled):
                 break
         else:
             stopped = endless(graph)
-        if problems or stopped or failure:
+        if problems or stopped is not None or failure is not None:
             conclude(problems, stopped, failure)
         return passes
     finally:
@@ -56,6 +57,8 @@ def _refresh(graph: Core) -> Exception | None:
     except (Cancelled, AnomalyError, MutationError) as error:  # the read itself failed, not a node
         return error
     except Exception as error:
+        if is_interrupt(error):
+            raise
         broken = graph._scheduler.topology.sort(graph._scheduler.stale_among(targets))
         told = graph._observers.of["error"]
         unheard = tuple([slot for slot in broken if slot not in told])
@@ -65,6 +68,8 @@ def _refresh(graph: Core) -> Exception | None:
             try:
                 refresh(graph, unheard)
             except Exception as error:
+                if is_interrupt(error):
+                    raise
                 return error
     return None
 

@@ -11,6 +11,7 @@ from reactgrad.change._set import make_waiting_sets
 from reactgrad.core._observer_errors import MAX_ROUNDS, StabilizeError
 from reactgrad.core._observers import Calls
 from reactgrad.reading._value import hand_out
+from reactgrad.scheduler import is_interrupt
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -68,6 +69,8 @@ def _call(graph: Core, problems: list[Exception]) -> None:
                 try:
                     observer.call(*arguments)
                 except Exception as error:
+                    if is_interrupt(error):
+                        raise
                     problems.append(error)
                 if observers.queue:
                     with graph._lock:

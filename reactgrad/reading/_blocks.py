@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 
 from reactgrad.core._core import Core
+from reactgrad.scheduler import block
 
 # The open blocks of all threads, and those of this thread or task, innermost last.
 open_blocks: set[Block] = set()
@@ -50,16 +51,16 @@ def blocks_due(graph: Core) -> list[Block]:
     return [block for block in _mine.get() if id(graph) not in block.running]
 
 
-@contextmanager
+@block
 def surrounded(graph: Core, blocks: list[Block]) -> Iterator[None]:
     """Surround a run with these blocks."""
-    for block in blocks:
-        block.running.add(id(graph))
+    for one in blocks:
+        one.running.add(id(graph))
     try:
         with ExitStack() as stack:
-            for block in blocks:
-                stack.enter_context(block.around(graph))
+            for one in blocks:
+                stack.enter_context(one.around(graph))
             yield
     finally:
-        for block in blocks:
-            block.running.discard(id(graph))
+        for one in blocks:
+            one.running.discard(id(graph))

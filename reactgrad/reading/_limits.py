@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
 
 from reactgrad._errors import Cancelled, DTypeError
 from reactgrad.core._core import Core
-from reactgrad.scheduler import FAILED, Serial, Threads
+from reactgrad.scheduler import FAILED, Serial, Threads, block
 
 
-@contextmanager
+@block
 def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
     """Run nodes by another executor while the block is open."""
     if graph._computing:
@@ -30,7 +29,7 @@ def running_by(graph: Core, executor: Serial | Threads) -> Iterator[None]:
         scheduler.executor = former
 
 
-@contextmanager
+@block
 def within(limit: float, cancel: Callable[[], None]) -> Iterator[None]:
     """Call `cancel` if the block takes longer than `limit` seconds, but never after it has ended."""
     guard, ended = threading.Lock(), False

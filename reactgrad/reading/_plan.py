@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reactgrad.core._core import Core
-from reactgrad.scheduler import FAILED, UNSETTLED
+from reactgrad.scheduler import FAILED, UNSETTLED, is_interrupt
 from reactgrad.values._columns import MISSING
 
 
@@ -55,5 +55,7 @@ def _chosen(graph: Core, slot: int) -> int | None:
         return None
     try:
         return first if value else second
-    except Exception:  # it has no truth value: the choice will raise the same
+    except Exception as error:  # it has no truth value: the choice will raise the same
+        if is_interrupt(error):
+            raise
         return None

@@ -15,7 +15,7 @@ from reactgrad.memory._transient_run import take_refusal
 from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
 from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._limits import _check_cancelled
-from reactgrad.scheduler import Later
+from reactgrad.scheduler import Later, is_interrupt
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.values._quiet import as_before, be_quiet, error_state
 
@@ -57,13 +57,13 @@ def refresh(
             as_before(before)
     except BaseException as error:
         # Not the end of a run: it may have come at any line.
-        interrupted = not isinstance(error, Exception | Later)
+        interrupted = is_interrupt(error) and not isinstance(error, Later)
         if graph._computing:
             if interrupted or isinstance(error, Cancelled):
                 graph._scheduler.break_read(error)
         elif interrupted:
             graph._scheduler.forget()  # marks may be wrong; versions say how far it got
-        if not isinstance(error, Exception) and graph._observed:
+        if (interrupted or isinstance(error, Later)) and graph._observed:
             collect(graph, graph._scheduler.last_run)
         raise
     if graph._observed:

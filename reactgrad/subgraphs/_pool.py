@@ -6,7 +6,6 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Set
-from contextlib import contextmanager
 from typing import Any
 
 from reactgrad.change._stand_in import connect
@@ -14,6 +13,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import tidy
 from reactgrad.nodes._handle import Handle
+from reactgrad.scheduler import block
 from reactgrad.subgraphs._feeds import _give, _take, _unset
 from reactgrad.subgraphs._instance import Instance, _alone, _descendants, _held, _programs
 
@@ -78,7 +78,7 @@ class Pool:
             tidy(graph)  # frees the instances that fed them
         return forgot
 
-    @contextmanager
+    @block
     def building(self, feeds: list[Handle], arguments: list[Any]) -> Iterator[None]:
         """Record that an instance is being built, whose feeds have no values yet."""
         self._building.append((feeds, arguments))
@@ -87,7 +87,7 @@ class Pool:
         finally:
             self._building.pop()
 
-    @contextmanager
+    @block
     def fed(self, graph: Core) -> Iterator[None]:
         """Give the feeds of instances under way the values of their arguments, for rules that must
         read them.

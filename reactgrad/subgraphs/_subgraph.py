@@ -22,6 +22,7 @@ from reactgrad.nodes._handle import Handle, entered
 from reactgrad.nodes._leaf import FEED
 from reactgrad.nodes._nested import graph_of, mapped
 from reactgrad.reading._refresh import follow_rules
+from reactgrad.scheduler import add_note
 from reactgrad.subgraphs._arguments import _feeds, _read, _structure
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
@@ -116,9 +117,10 @@ class Subgraph(Generic[P, R]):
                     follow_rules(graph)
         except GraphError as error:
             if not any(isinstance(one, Handle) for one in arguments):
-                error.add_note(
+                add_note(
+                    error,
                     f"{self.__name__} was called without nodes, so what it builds belongs to the current "  # type: ignore[attr-defined]
-                    "graph. Call it inside of `with g:`, g being the graph of the nodes that it uses."
+                    "graph. Call it inside of `with g:`, g being the graph of the nodes that it uses.",
                 )
             raise
         tidy(graph)  # intermediate nodes that nothing needs are not part of it

@@ -15,7 +15,6 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -28,6 +27,7 @@ from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Anchor
 from reactgrad.nodes._nested import elements, mapped
+from reactgrad.scheduler import Block, block
 
 # The most kinds of arguments of one function, and the most idle traces of one kind. Several of one
 # kind exist where threads, or calls inside of calls, needed them at the same time.
@@ -46,7 +46,7 @@ _lock = threading.Lock()
 _called_in: ContextVar[Graph | None] = ContextVar("reactgrad_called_in", default=None)
 
 
-@contextmanager
+@block
 def called_in(graph: Graph) -> Iterator[None]:
     """Call a function to differentiate what it builds in this block, whatever gradient mode
     surrounds it.
@@ -207,9 +207,8 @@ class Arguments:
         return function(*operands[:split], **dict(zip(self._names, operands[split:], strict=True)))
 
 
-@contextmanager
-def traced(function: Any, transform: Hashable, build: Build, arguments: Arguments) -> Iterator[Any]:
-    """Yield what `build` makes of the arguments, as Vars that hold their values during the block.
+def traced(function: Any, transform: Hashable, build: Build, arguments: Arguments) -> Block[Any]:
+    """Return a block that yields what `build` makes of the arguments, as Vars that hold their values during the block.
 
     Parameters
     ----------
@@ -226,6 +225,11 @@ def traced(function: Any, transform: Hashable, build: Build, arguments: Argument
         trace = Trace(build, arguments)
     else:
         trace.set(arguments)
+    return _in_use(function, key, trace)
+
+
+@block
+def _in_use(function: Any, key: Hashable, trace: Trace) -> Iterator[Any]:
     yield trace.result
     # Not reached if the block raised: then the next call builds a new trace.
     if trace.reusable:

@@ -27,6 +27,21 @@ def told(value: Any) -> str:
         return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
 
 
+def told_error(error: BaseException) -> str:
+    """Return an exception as ``"Type: message"``, or its type alone if it has none or its ``str`` raises.
+
+    Examples
+    --------
+    >>> told_error(ValueError("no")), told_error(ValueError())
+    ('ValueError: no', 'ValueError')
+    """
+    try:
+        text = str(error)
+    except Exception as other:
+        text = f"<whose str raises {type(other).__name__}>"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 class _Objects(Repr):
     """Short texts of objects and of their elements. An element whose ``repr`` raises shows its type."""
 

@@ -12,7 +12,6 @@ to the caller, and the node gets another one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from reactgrad.backend import (
 from reactgrad.scheduler import (
     Blank,
     InvariantError,
+    block,
     share,
 )
 from reactgrad.values._columns import MISSING, NEW, frozen_copy
@@ -135,7 +135,7 @@ class Store(LeafWrites):
                 self.lying.add(slot)
         self.scheduler.renew()  # plans found before do not drop these values
 
-    @contextmanager
+    @block
     def letting_pass(self, slots: Collection[int], how: Transient) -> Iterator[None]:
         """Do for a block what ``let_pass`` does; these nodes must not be transient before.
 
@@ -161,7 +161,7 @@ class Store(LeafWrites):
         self.footprint.add(self.data[slot])
         self.moved(slot)
 
-    @contextmanager
+    @block
     def aside(self, slot: int) -> Iterator[None]:
         """Return a block for user code that runs for a node.
 

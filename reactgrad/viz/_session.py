@@ -19,6 +19,7 @@ from reactgrad.explain._follower import Follower
 from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
 from reactgrad.nodes._handle import Handle
 from reactgrad.scheduler import CollectorPause
+from reactgrad.values._brief import told_error
 from reactgrad.viz._messages import (
     Message,
     control,
@@ -144,7 +145,7 @@ class Session:
                 if self._shown is not None and (self._changed or sets):
                     self._tell()
             except Exception as error:  # the page shows it, and the thread goes on
-                self._say(f"{type(error).__name__}: {error}")
+                self._say(told_error(error))
             # At most one message a frame, and at most half of the time spent on messages.
             time.sleep(max(FRAME - (time.perf_counter() - began), 0.5 * FRAME))
 
@@ -188,7 +189,7 @@ class Session:
         except Cancelled as error:
             self._say(str(error))
         except Exception as error:
-            self._say(f"{type(error).__name__}: {error}")
+            self._say(told_error(error))
         finally:
             self._computing = False
             self._send({"kind": "busy", "busy": False})

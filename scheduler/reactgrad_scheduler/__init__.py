@@ -32,6 +32,8 @@ Map, from the bottom up:
 object, with its methods in the file of their subject.
 """
 
+from reactgrad_scheduler.block import Block as Block
+from reactgrad_scheduler.block import block as block
 from reactgrad_scheduler.collector import CollectorPause as CollectorPause
 from reactgrad_scheduler.edit import Former as Former
 from reactgrad_scheduler.edit import Link as Link
@@ -43,6 +45,8 @@ from reactgrad_scheduler.errors import ExecutorError as ExecutorError
 from reactgrad_scheduler.errors import InvariantError as InvariantError
 from reactgrad_scheduler.errors import Later as Later
 from reactgrad_scheduler.errors import ReactgradError as ReactgradError
+from reactgrad_scheduler.exceptions import add_note as add_note
+from reactgrad_scheduler.exceptions import is_interrupt as is_interrupt
 from reactgrad_scheduler.executors.serial import released as released
 from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 
 from reactgrad_scheduler import order
+from reactgrad_scheduler.block import block
 from reactgrad_scheduler.edit import Former, Link, Noted
 from reactgrad_scheduler.errors import CycleError
 from reactgrad_scheduler.failure import StoredError
@@ -214,7 +214,7 @@ class Changes(Reads):
         self.staleness.restore(slot)
         self.staleness.put(slot, CLEAN)
 
-    @contextmanager
+    @block
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
         """Hold the lock for the block. If it raises, give back all that was noted in it."""
         with self.lock:

@@ -8,10 +8,10 @@ change like any other, so that versions only grow (rule E7). ``Notes`` has the f
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from reactgrad_scheduler import order
+from reactgrad_scheduler.block import block
 from reactgrad_scheduler.errors import BlockError
 
 # By key: the state that the transaction found.
@@ -52,7 +52,7 @@ class Notes:
         if self.wants(key):
             self.open[-1][key] = before
 
-    @contextmanager
+    @block
     def aside(self) -> Generator[None]:
         """Note nothing in a block: for changes of nodes that were just made."""
         former, self.open = self.open, []
@@ -61,7 +61,7 @@ class Notes:
         finally:
             self.open = former
 
-    @contextmanager
+    @block
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
         """Keep the changes of the block if it ends normally, else take back all that was noted in it.
 

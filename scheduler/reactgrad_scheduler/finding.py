@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 from reactgrad_scheduler import executors
 from reactgrad_scheduler.errors import Cancelled
+from reactgrad_scheduler.exceptions import is_interrupt
 from reactgrad_scheduler.host import Course
 from reactgrad_scheduler.plan import Group, Key, Plan, Transition
 from reactgrad_scheduler.run import Run
@@ -296,6 +297,8 @@ class Finding(Runs):
             except Cancelled:
                 pass  # the caller sees that a target is still dropped
             except Exception as error:
+                if is_interrupt(error):
+                    raise
                 self.staleness.push(wanted[:1])
                 executors.serial.fail(self, wanted[0], error, run, explained=True)
         return bool(wanted)

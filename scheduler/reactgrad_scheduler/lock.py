@@ -572,7 +572,8 @@ def finish(
             wait()
             return interrupted
         except BaseException as error:  # KeyboardInterrupt, or another error of a signal handler
-            interrupted = interrupted or error
+            if interrupted is None:
+                interrupted = error
             if stop is not None:
                 stop()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence, Set
-from contextlib import contextmanager
 from random import Random
 
+from reactgrad_scheduler.block import block
 from reactgrad_scheduler.latest import Latest
 from reactgrad_scheduler.plan import Group, Key, Plan, Transition
 
@@ -166,7 +166,7 @@ class PlanCache:
         """Neither find nor store plans from now on."""
         self.enabled, self.get = False, _nothing
 
-    @contextmanager
+    @block
     def aside(self) -> Generator[None]:
         """Neither find nor store plans in the block."""
         former = self.enabled, self.get

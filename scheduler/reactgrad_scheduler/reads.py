@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NoReturn
 
+from reactgrad_scheduler.exceptions import is_interrupt
 from reactgrad_scheduler.order import admit, cycle_through, way_back
 from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 from reactgrad_scheduler.standing import Standing
@@ -58,7 +59,7 @@ class Reads(Standing):
         try:
             self._relink_reads(slot, len(fixed), former, parents)
         except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupt: complete the edges first
+            if is_interrupt(error):  # an interrupt: complete the edges first
                 self.versions.record[slot] = None
                 self._relink_reads(slot, len(fixed), former, parents)
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import get_ident
 
 from reactgrad_scheduler.errors import Later
+from reactgrad_scheduler.exceptions import is_interrupt
 from reactgrad_scheduler.executors.serial import run_certain, was_cancelled
 from reactgrad_scheduler.finding import Finding
 from reactgrad_scheduler.plan import Key
@@ -143,7 +144,8 @@ def _pull(scheduler: ReadsInside, slot: int) -> None:
         else:
             scheduler.read_inside((slot,), run)
     except BaseException as error:
-        if was_cancelled(scheduler, error) or not isinstance(error, Exception | Later):
+        stopped = is_interrupt(error) and not isinstance(error, Later)
+        if stopped or was_cancelled(scheduler, error):
             scheduler.break_read(error)
         raise
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable
 from operator import attrgetter
 
+from reactgrad_scheduler.exceptions import notes_of, set_notes
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.order import find_path
 from reactgrad_scheduler.run import Run
@@ -48,7 +49,11 @@ class Standing(Tables):
         if not stored:
             return None
         first = min(stored, key=attrgetter("number"))
-        error = raised.get(first.number) or first.again(self.turn)
+        error = raised.get(first.number)
+        if error is None:
+            error = first.again(self.turn)
+        else:  # several nodes may have raised the same object
+            set_notes(error, notes_of(first.error))
         if self.computing:  # kept, so that it is known if the node passes it on
             run.raised[first.number] = error
         return error

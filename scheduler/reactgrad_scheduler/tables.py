@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from reactgrad_scheduler.block import block
 from reactgrad_scheduler.edit import Notes
 from reactgrad_scheduler.errors import BusyError, CycleError
 from reactgrad_scheduler.failure import StoredError
@@ -269,7 +269,7 @@ class Tables:
         for frame in list(self.frames):
             frame.stop()
 
-    @contextmanager
+    @block
     def apart(self) -> Generator[None]:
         """Give reads in the block plans of their own, since the host does what marks do not show."""
         self.salted(_APART)

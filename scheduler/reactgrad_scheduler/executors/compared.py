@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from itertools import filterfalse
 from time import perf_counter
 
+from reactgrad_scheduler.exceptions import is_interrupt
 from reactgrad_scheduler.executors.serial import (
     Frame,
     abandon,
@@ -153,7 +154,9 @@ def run_compared(scheduler: Reads, plan: Plan, replaced: set[int]) -> tuple[Run 
         return run_checked(scheduler, plan.slots), False
     try:
         rows = _bound_rows(scheduler, plan)
-    except Exception:  # a node cannot be bound: its own run will find and note the error
+    except Exception as error:  # a node cannot be bound: its own run will find and note the error
+        if is_interrupt(error):
+            raise
         # The plan is run below, outside of this block, whose traceback keeps the bound steps alive.
         rows = None
     if rows is None:

@@ -132,7 +132,8 @@ class Crew:
             scheduler.computing.clear()
             scheduler.retried = self._retried
             scheduler.crew = lock.crew = None
-        interrupted = self.interrupted or interrupted
+        if self.interrupted is not None:
+            interrupted = self.interrupted
         straight, run = self._straight, self.run
         if straight is not None:
             if not straight.undone and interrupted is None:
@@ -243,7 +244,8 @@ class Crew:
                     self._work_straight(self._straight)
                 self._work(self._all)
             except BaseException as error:
-                self.interrupted = self.interrupted or error
+                if self.interrupted is None:
+                    self.interrupted = error
                 self.scheduler.cancel()
             finally:
                 self.leave()

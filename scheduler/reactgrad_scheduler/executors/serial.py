@@ -14,11 +14,12 @@ from itertools import starmap
 from operator import call, length_hint
 from threading import Lock, get_ident
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
-from reactgrad_scheduler.failure import StoredError, annotate, without_frames
+from reactgrad_scheduler.exceptions import is_interrupt, without_frames
+from reactgrad_scheduler.failure import StoredError, annotate
 from reactgrad_scheduler.hot import OFTEN, Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.reads import Reads
@@ -278,7 +279,11 @@ def _bound_calls(scheduler: Reads, plan: Plan) -> tuple[list[Step] | None, list[
     if bound is None or plan.moves_seen != len(scheduler.moves):
         try:
             bound = bound_steps(scheduler, plan)
-        except Exception:  # a node cannot be bound: its own run will find and note the error
+        except (
+            Exception
+        ) as error:  # a node cannot be bound: its own run will find and note the error
+            if is_interrupt(error):
+                raise
             return None, []  # the traceback of this block would keep bound steps alive
     # Steps of a plan with readings are not fused: reads of a node run between steps, and no step may move
     # across them. A script fuses its steps itself.
@@ -300,12 +305,13 @@ def run_openly(scheduler: Reads, plan: Plan) -> Run:
 def interrupt(scheduler: Reads, plan: Plan, error: BaseException, run: Run) -> None:
     """End the step of a plan that raised: its node fails, or the whole run if the error stops it."""
     slot = scheduler.computing.pop()
-    if isinstance(error, Exception) and not was_cancelled(scheduler, error):
-        fail(scheduler, slot, error, run)
+    stops = is_interrupt(error)
+    if not stops and not was_cancelled(scheduler, error):
+        fail(scheduler, slot, cast("Exception", error), run)
         return
     scheduler.reads.pop(slot, None)
     run.absorb(scheduler.inner.pop(slot, ()))
-    if not isinstance(error, Exception):
+    if stops:
         run.seal(scheduler.topology.serial)
         scheduler.last_run = run
         raise error
@@ -516,20 +522,17 @@ def run_node(scheduler: Reads, slot: int, run: Run) -> None:
         finally:
             if scheduler.broken:
                 scheduler.raise_broken(slot)
-    except Exception as error:
+    except BaseException as error:
         computing.pop()
         abandon(scheduler, (slot,))
-        if was_cancelled(scheduler, error):
-            scheduler.reads.pop(slot, None)
-            run.absorb(scheduler.inner.pop(slot, ()))
+        stops = is_interrupt(error)
+        if not stops and not was_cancelled(scheduler, error):
+            fail(scheduler, slot, cast("Exception", error), run, explained=explained)
             return
-        fail(scheduler, slot, error, run, explained=explained)
-        return
-    except BaseException:
-        computing.pop()
-        abandon(scheduler, (slot,))
         scheduler.reads.pop(slot, None)
         run.absorb(scheduler.inner.pop(slot, ()))
+        if not stops:
+            return
         run.seal(scheduler.topology.serial)
         run.raised.clear()
         scheduler.last_run = run
@@ -667,8 +670,8 @@ def rebuild_node(scheduler: Reads, slot: int, run: Run) -> None:
                 scheduler.raise_broken(slot)
     except BaseException as error:
         abandon(scheduler, (slot,))
-        if not explained and isinstance(error, Exception) and not was_cancelled(scheduler, error):
-            annotate(error, scheduler.host.explain(slot), ())
+        if not explained and not is_interrupt(error) and not was_cancelled(scheduler, error):
+            annotate(cast("Exception", error), scheduler.host.explain(slot), ())
         raise
     finally:
         scheduler.computing.pop()

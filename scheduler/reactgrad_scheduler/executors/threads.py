@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from reactgrad_scheduler.errors import ExecutorError
+from reactgrad_scheduler.exceptions import is_interrupt
 from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.plan import Plan, Step
 from reactgrad_scheduler.reads import Reads
@@ -127,7 +128,9 @@ class Threads:
             scheduler.host.overwrite(plan.members)
             try:
                 steps = serial.bound_steps(scheduler, plan)
-            except Exception:  # a node cannot be bound: its own run will find and note the error
+            except Exception as error:  # a node cannot be bound: its own run will find and note it
+                if is_interrupt(error):
+                    raise
                 steps = None
             if steps is not None:
                 return self._go_straight(scheduler, plan, steps)
