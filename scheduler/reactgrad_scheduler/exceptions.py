@@ -156,8 +156,10 @@ def _is_handler(frame: FrameType) -> bool:
     if starred:
         more = values.get(code.co_varnames[count + code.co_kwonlyargcount])
         given += more if isinstance(more, tuple) else ()
+    if isinstance(values, dict):  # up to Python 3.12 a copy, which the frame keeps alive
+        values.clear()
     return any(
-        one is caller and isinstance(number, int) and 0 < number < _SIGNALS
+        one is caller and type(number) is int and 0 < number < _SIGNALS
         for number, one in pairwise(given)
     )
 
