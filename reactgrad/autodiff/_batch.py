@@ -23,6 +23,7 @@ from reactgrad.flow import no_grad
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Op
 from reactgrad.nodes._output import Output
+from reactgrad.nodes._reached import reached
 from reactgrad.ops import (
     SUM_TO,
     Index,
@@ -74,13 +75,7 @@ def batch(seed: Any, result: Any, seeds: Any) -> Any:
 def _between(graph: Any, start: int, end: int) -> list[int]:
     """Return the nodes after `start` up to `end`, in topological order."""
     topology, users = graph._scheduler.topology, graph._host.branch_users
-    found, stack = {start}, [start]
-    while stack:
-        slot = stack.pop()
-        for child in (*topology.children[slot], *users.get(slot, ())):
-            if child not in found:
-                found.add(child)
-                stack.append(child)
+    found = reached([start], lambda slot: (*topology.children[slot], *users.get(slot, ())))
     needed = {end}
     for slot in reversed(order := topology.sort(found)):
         if slot in needed:

@@ -9,6 +9,7 @@ from typing import Any
 
 from reactgrad.core._handles import handle
 from reactgrad.nodes._leaf import PARAM
+from reactgrad.nodes._reached import reached
 
 
 def sources(graph: Any, slot: int) -> tuple[int, ...]:
@@ -51,26 +52,14 @@ def operand_vars(graph: Any, slot: int) -> tuple[Any, ...]:
 
 def wanted_leaves(graph: Any, slot: int) -> list[int]:
     """Return the trainable leaves that `slot` depends on over open edges, in order of creation."""
-    host, topology = graph._host, graph._scheduler.topology
+    ops, frozen = graph._host.ops, graph._host.frozen
     program = graph._programs.find(slot, None)
     # The program of `backward` knows its params: no walk.
     if program is not None and not program.unsure:
-        frozen = host.frozen
         return [at for at in program.params() if at not in frozen]
-    found = {slot}
-    stack = [slot]
-    leaves: list[int] = []
-    while stack:
-        at = stack.pop()
-        if host.ops[at] is PARAM:
-            if at not in host.frozen:
-                leaves.append(at)
-            continue
-        for _, parent in open_edges(graph, at):
-            if parent not in found:
-                found.add(parent)
-                stack.append(parent)
-    return sorted(leaves, key=topology.serial.__getitem__)
+    found = reached([slot], lambda at: [parent for _, parent in open_edges(graph, at)])
+    leaves = [at for at in found if ops[at] is PARAM and at not in frozen]
+    return sorted(leaves, key=graph._scheduler.topology.serial.__getitem__)
 
 
 def way_to(output: int, slot: int, edges: Mapping[int, Sequence[tuple[int, int]]]) -> list[int]:

@@ -9,7 +9,7 @@ from reactgrad._errors import Cancelled, GradientError, SeedError
 from reactgrad.autodiff._edges import sources
 from reactgrad.autodiff._paths import Wide
 from reactgrad.autodiff._sweep import Redefine, Sweep
-from reactgrad.autodiff._tables import TABLES, ZERO, Changes
+from reactgrad.autodiff._tables import BY_NODE, TABLES, ZERO, Changes
 from reactgrad.change._change import Change
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
@@ -260,18 +260,8 @@ class Following(Sweep):
                 self._drop(self._parts, (slot, i))
                 totals.add(source)
                 stack.append(source)
-            for table in (
-                edges,
-                self.adjoint,
-                self._serials,
-                self._own,
-                self._holds,
-                self._hooks,
-                self.observed,
-                self.seen,
-                self._inner,
-            ):
-                self._drop(table, slot)
+            for name in BY_NODE:
+                self._drop(getattr(self, name), slot)
             left.append(slot)
             self._params = None
         return left

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from reactgrad.autodiff._edges import open_edges, sources, way_to
 from reactgrad.autodiff._tables import Tables
+from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import add_note
 
 # For nodes with more operands than this an index by operand is made while a program is built.
@@ -119,35 +120,26 @@ class Paths(Tables):
                 )
                 raise error
 
-    def _stands_on(self, number: int) -> set[int]:
+    def _stands_on(self, number: int) -> Set[int]:
         """Return the number of a program, and the numbers of all programs whose results it derives
         now.
         """
         programs, owners = self._graph._programs, self._graph._host.owners
-        found, stack = {number}, [number]
-        while stack:
-            program = programs.of_number(stack.pop())
-            if program is None:
-                continue
-            # From the graph, not from its tables: these may not have followed the present edit yet.
-            for slot in program._nodes_now():
-                owner = owners.get(slot)
-                if owner is not None and owner not in found:
-                    found.add(owner)
-                    stack.append(owner)
-        return found
 
-    def _nodes_now(self) -> set[int]:
+        def below(number: int) -> set[int]:
+            program = programs.of_number(number)
+            # From the graph, not from its tables: these may not have followed the present edit yet.
+            nodes = () if program is None else program._nodes_now()
+            return {owners[slot] for slot in nodes if slot in owners}
+
+        return reached([number], below).keys()
+
+    def _nodes_now(self) -> Set[int]:
         """Return the nodes that the output depends on over open edges, read from the graph and not
         from tables.
         """
-        found, stack = {self._output}, [self._output]
-        while stack:
-            for _, source in self._ways_from(stack.pop()):
-                if source not in found:
-                    found.add(source)
-                    stack.append(source)
-        return found
+        ways = self._ways_from
+        return reached([self._output], lambda slot: [source for _, source in ways(slot)]).keys()
 
     def _is_end(self, slot: int) -> bool:
         """Return whether the derivative of this node was asked for."""

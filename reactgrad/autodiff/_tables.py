@@ -31,6 +31,9 @@ TABLES = (
     "_inner",
 )
 
+# Those of them with a row for each node; ``_parts`` has one for each edge.
+BY_NODE = tuple(name for name in TABLES if name != "_parts")
+
 # Those of them that refer to no handle, with other sets and dicts: forks share these until one side
 # writes.
 _SHARED = tuple({*TABLES, "reads", "_given"} - {"_holds"})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Literal
 
 from reactgrad.autodiff import Program, open_edges, sources
 from reactgrad.core._core import Core
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM
+from reactgrad.nodes._reached import reached
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import DETACH
 
@@ -184,19 +185,14 @@ def _downstream(graph: Core, slot: int) -> tuple[set[int], list[_Edge]]:
     return reached, blocks
 
 
-def _upstream(graph: Core, outputs: Collection[int]) -> set[int]:
+def _upstream(graph: Core, outputs: Iterable[int]) -> Set[int]:
     """Return all nodes that these are computed from, also over edges that gradients do not pass."""
-    found = set(outputs)
-    stack = list(found)
-    while stack:
-        at = stack.pop()
-        pin = graph._host.pins.get(at)
-        before = [p._slot for p in pin.parents] if pin is not None else sources(graph, at)
-        for parent in before:
-            if parent not in found:
-                found.add(parent)
-                stack.append(parent)
-    return found
+    pins = graph._host.pins
+
+    def parents(at: int) -> Iterable[int]:
+        return [one._slot for one in pins[at].parents] if at in pins else sources(graph, at)
+
+    return reached(outputs, parents).keys()
 
 
 def _kind(graph: Core, child: int, position: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._nested import elements, graph_of
+from reactgrad.nodes._reached import reached
 from reactgrad.values._transient import Transient
 
 _inside: ContextVar[bool] = ContextVar("reactgrad_in_checkpoint", default=False)
@@ -162,12 +163,11 @@ def follow_segment(graph: Any, slot: int, operand: int, contribution: int, befor
 def _between(graph: Any, results: set[int], before: int) -> list[int]:
     """Return the computed nodes with serials from ``before`` on that these results are computed from."""
     topology, branches = graph._scheduler.topology, graph._host.branches
-    found, stack = set(results), list(results)
-    while stack:
-        slot = stack.pop()
-        for parent in (*topology.parents[slot], *branches.get(slot, ())):
-            if topology.serial[parent] >= before and parent not in found:
-                found.add(parent)
-                stack.append(parent)
-    leaf = graph._scheduler.leaf
+    serial, leaf = topology.serial, graph._scheduler.leaf
+
+    def parents(slot: int) -> list[int]:
+        both = (*topology.parents[slot], *branches.get(slot, ()))
+        return [parent for parent in both if serial[parent] >= before]
+
+    found = reached(results, parents)
     return [slot for slot in found if slot not in results and not leaf[slot]]

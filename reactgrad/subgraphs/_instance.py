@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._nested import mapped
+from reactgrad.nodes._reached import reached
 from reactgrad.subgraphs._feeds import _fed, _give
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Instance:
             return one
 
         self.result = mapped(result, place)
-        nodes.update(dict.fromkeys(_built(graph, list(ends), first)))
+        nodes.update(dict.fromkeys(_built(graph, ends, first)))
         self.nodes = {
             slot: (
                 scheduler.topology.serial[slot],
@@ -153,31 +154,20 @@ class _Place:
 def _descendants(graph: Core, slots: list[int]) -> dict[int, None]:
     """Return these nodes and all that depend on them, also as branches that a choice may take."""
     children, users = graph._scheduler.topology.children, graph._host.branch_users
-    found = dict.fromkeys(slots)
-    stack = list(found)
-    while stack:
-        slot = stack.pop()
-        for child in (*children[slot], *users.get(slot, ())):
-            if child not in found:
-                found[child] = None
-                stack.append(child)
-    return found
+    return reached(slots, lambda slot: (*children[slot], *users.get(slot, ())))
 
 
-def _built(graph: Core, ends: list[int], first: int) -> list[int]:
+def _built(graph: Core, ends: Iterable[int], first: int) -> Iterable[int]:
     """Return these nodes and the computed nodes that lead to them, as far as they were made since
     the serial `first`.
     """
     topology, leaf = graph._scheduler.topology, graph._scheduler.leaf
     branches = graph._host.branches
-    found: dict[int, None] = {}
-    stack = ends.copy()
-    while stack:
-        slot = stack.pop()
-        if slot not in found and topology.serial[slot] >= first and not leaf[slot]:
-            found[slot] = None
-            stack += (*topology.parents[slot], *branches.get(slot, ()))
-    return list(found)
+
+    def new(slots: Iterable[int]) -> list[int]:
+        return [slot for slot in slots if topology.serial[slot] >= first and not leaf[slot]]
+
+    return reached(new(ends), lambda slot: new((*topology.parents[slot], *branches.get(slot, ()))))
 
 
 def _programs(graph: Core, nodes: Iterable[int]) -> dict[int, dict[int, Handle]]:

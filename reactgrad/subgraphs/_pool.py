@@ -13,6 +13,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.core._lifetime import tidy
 from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import block
 from reactgrad.subgraphs._feeds import _give, _take, _unset
 from reactgrad.subgraphs._instance import Instance, _alone, _descendants, _held, _programs
@@ -114,25 +115,23 @@ class Pool:
         that depend on instances, so this is done only when there are twice as many as were seen the
         last time.
         """
-        host, topology = graph._host, graph._scheduler.topology
+        host, topology, branches = graph._host, graph._scheduler.topology, graph._host.branches
         every = [one for instances in self._of.values() for one in instances]
-        reached = _descendants(graph, [slot for one in every for slot in one.nodes])
-        known = _alone(_programs(graph, reached))
+        below = _descendants(graph, [slot for one in every for slot in one.nodes])
+        known = _alone(_programs(graph, below))
         kept = host.kept.keys() | graph._observers.observed.keys()
-        visible = {slot for slot in reached if slot in kept or _held(host, slot, known)}
-        stack = list(visible)
-        while stack:
-            slot = stack.pop()
-            for parent in (*topology.parents[slot], *host.branches.get(slot, ())):
-                if parent in reached and parent not in visible:
-                    visible.add(parent)
-                    stack.append(parent)
+
+        def parents(slot: int) -> Iterable[int]:
+            return filter(below.__contains__, (*topology.parents[slot], *branches.get(slot, ())))
+
+        seen = [slot for slot in below if slot in kept or _held(host, slot, known)]
+        visible = reached(seen, parents).keys()
         unseen = [one for one in every if visible.isdisjoint(one.nodes)]
         for slot in host.twin_programs.keys() & {slot for one in unseen for slot in one.nodes}:
             host.twin_programs[slot].clear()  # gradients that go through the whole chain
         feeds = [slot for one in unseen for slot in one.feeds]
         for slot in sorted(feeds, key=topology.rank.__getitem__, reverse=True):
-            if not reached.keys().isdisjoint(topology.parents[slot]):
+            if not below.keys().isdisjoint(topology.parents[slot]):
                 connect(handle(graph, slot), _unset(graph, host.specs[slot]))
         tidy(graph)
         for instances in self._of.values():

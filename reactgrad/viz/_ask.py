@@ -8,6 +8,7 @@ from reactgrad._errors import VizError
 from reactgrad.core._arguments import var_of
 from reactgrad.core._core import Core
 from reactgrad.explain._snapshot import Snapshot, key_of, snapshot
+from reactgrad.nodes._reached import reached
 from reactgrad.reading._run import Plan, Run
 from reactgrad.viz._picture import Layer, Picture, picture
 
@@ -66,9 +67,5 @@ def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
             "or a run for what they hold, or nothing for the whole graph."
         )
     key = key_of(graph, of)
-    cone, queue = {key}, [key]
-    while queue:
-        fresh = [child for child in now.children[queue.pop()] if child not in cone]
-        cone.update(fresh)
-        queue += fresh
-    return cone, f"what depends on {of.name}: {len(cone) - 1:,} nodes"
+    cone = reached([key], now.children.__getitem__)
+    return set(cone), f"what depends on {of.name}: {len(cone) - 1:,} nodes"
