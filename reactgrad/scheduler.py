@@ -2,6 +2,7 @@
 
 from reactgrad_scheduler import CLEAN as CLEAN
 from reactgrad_scheduler import FAILED as FAILED
+from reactgrad_scheduler import FLEETING as FLEETING
 from reactgrad_scheduler import MAYBE as MAYBE
 from reactgrad_scheduler import RANK_GAP as RANK_GAP
 from reactgrad_scheduler import STALE as STALE

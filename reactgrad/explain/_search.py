@@ -13,6 +13,7 @@ from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
+from reactgrad.scheduler import FLEETING
 from reactgrad.values._brief import told_error
 
 
@@ -61,6 +62,7 @@ def explain(graph: Core, var: Handle) -> Why:
             gradient=no_gradient(graph, slot),
             logged=search.log is not None,
             _operands=len(set(operands)),
+            _again=bool(failed) and issubclass(type(scheduler.errors[slot].error), FLEETING),
         )
 
 

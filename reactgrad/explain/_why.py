@@ -175,6 +175,7 @@ class Why:
     gradient: NoGradient | None = None
     logged: bool = False
     _operands: int = 0
+    _again: bool = False  # for an error that tells nothing about the operands
 
     def __repr__(self) -> str:
         return str(self)
@@ -206,6 +207,8 @@ class Why:
         if self.verdict == "pinned":
             return f"{self.node} is pinned at {version}: its operands do not matter until unpin()"
         if self.verdict == "failed":
+            if self._again:
+                return f"{self.node} failed: {self.error}; the next read runs it again"
             return (
                 f"{self.node} failed: {self.error}; raised again at every read until an operand "
                 "changes, or g.forward(..., retry=True)"

@@ -52,6 +52,7 @@ from reactgrad_scheduler.executors.stopwatch import Stopwatch as Stopwatch
 from reactgrad_scheduler.executors.stopwatch import Timed as Timed
 from reactgrad_scheduler.executors.threads import Serial as Serial
 from reactgrad_scheduler.executors.threads import Threads as Threads
+from reactgrad_scheduler.failure import FLEETING as FLEETING
 from reactgrad_scheduler.host import Course as Course
 from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.hot import Calls as Calls

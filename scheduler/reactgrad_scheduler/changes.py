@@ -9,7 +9,7 @@ from reactgrad_scheduler import order
 from reactgrad_scheduler.block import block
 from reactgrad_scheduler.edit import Former, Link, Noted
 from reactgrad_scheduler.errors import CycleError
-from reactgrad_scheduler.failure import StoredError
+from reactgrad_scheduler.failure import FLEETING, StoredError
 from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.staleness import CLEAN, MAYBE, STALE, UNSETTLED
 from reactgrad_scheduler.versions import JOURNAL_LIMIT, Leaves
@@ -62,6 +62,14 @@ class Changes(Reads):
         """Make a computed node run at its next read, whatever the versions of its parents are."""
         self.attend()
         self._force((slot,))
+
+    def _forget_fleeting(self) -> None:
+        """Let those nodes run again whose errors tell nothing about their parents."""
+        self.attend()
+        fleeting = [s for s, one in self.errors.items() if issubclass(type(one.error), FLEETING)]
+        if fleeting:
+            self._force(fleeting)
+        self.fleeting = False  # last: an interrupt leaves it to the next read
 
     def unset(self, leaf: int) -> None:
         """Note that a leaf lost its value: a change like any other; reads that need it will raise."""

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 from reactgrad_scheduler.exceptions import notes_of, set_notes, without_frames
 
+# Errors that tell nothing about the parents of a node, but about the machine at that moment, or about the
+# stack of the caller: the next read runs the node again.
+FLEETING = MemoryError, RecursionError
+
 
 class StoredError:
     """The error of a node, with what the node had seen of its parents (see ``Scheduler.seen``)."""

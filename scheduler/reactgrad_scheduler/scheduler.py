@@ -40,6 +40,7 @@ class Scheduler(ReadsInside):
         self.leaf, twin.leaf = share(self.leaf)
         twin.errors, twin.raises = self.errors.copy(), self.raises.copy()
         twin.error_count, twin.turn = self.error_count, self.turn
+        twin.fleeting = self.fleeting
         twin.cycles = self.cycles.copy()
         twin.dropped = twin.staleness.dropped
         twin.dynamic = self.dynamic.copy()
@@ -62,6 +63,8 @@ class Scheduler(ReadsInside):
             return self._refresh_inside(targets, retry)
         if self.distrust:
             self.forget()
+        if self.fleeting:
+            self._forget_fleeting()
         self.turn += 1
         self.cancelled = False
         self.broken.clear()

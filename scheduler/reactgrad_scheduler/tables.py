@@ -62,6 +62,7 @@ class Tables:
         self.errors: dict[int, StoredError] = {}  # by slot: the node's own error
         # Of all failed nodes: their own error, or that of an operand.
         self.raises: dict[int, StoredError] = {}
+        self.fleeting = False  # True if errors are stored that the next read does not raise again
         self.error_count = 0
         self.retried = 0  # errors up to this number do not count in the read under way
         # Of nodes that were refused a read: serials of the nodes on the cycle that it would have closed.

@@ -19,7 +19,7 @@ from typing import Any, cast
 from reactgrad_scheduler.collector import CollectorPause
 from reactgrad_scheduler.errors import Cancelled
 from reactgrad_scheduler.exceptions import is_interrupt, without_frames
-from reactgrad_scheduler.failure import StoredError, annotate
+from reactgrad_scheduler.failure import FLEETING, StoredError, annotate
 from reactgrad_scheduler.hot import OFTEN, Calls, Hot
 from reactgrad_scheduler.plan import UNCHANGED, Plan, Reading, Step
 from reactgrad_scheduler.reads import Reads
@@ -697,6 +697,8 @@ def fail(
     seen = scheduler.seen_parents(slot)
     stored = StoredError(without_frames(error), seen, number, scheduler.turn)
     scheduler.errors[slot] = scheduler.raises[slot] = stored
+    if issubclass(type(error), FLEETING):
+        scheduler.fleeting = True
     scheduler.staleness.put(slot, scheduler.unless_doubted(slot, FAILED))
     scheduler.staleness.renew()  # marks do not show which error it is
     run.failed[slot] = stored.error
