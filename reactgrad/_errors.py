@@ -66,7 +66,8 @@ class SeedError(ShapeError):
         self.output = output
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShapeError, self.args  # pickled without its output, which is a node of this process
+        # Pickled without its output, which is a node of this process.
+        return ShapeError, self.args, {k: v for k, v in vars(self).items() if k != "output"}
 
 
 class OutdatedRuleError(GradientError):

@@ -266,7 +266,7 @@ class MissingRuleError(GradientError):
     __module__, __qualname__ = "reactgrad", "GradientError"  # users know it by that name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GradientError, self.args
+        return GradientError, self.args, vars(self)
 
 
 def no_rule(graph: Any, slot: int) -> MissingRuleError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 
 class ReactgradError(Exception):
@@ -16,7 +17,8 @@ class CycleError(ReactgradError, ValueError):
     ----------
     path : tuple
         The nodes of the cycle in the direction of the data, with the first one repeated at the end.
-        Nodes that are gone are left out, since an error keeps no node alive.
+        Nodes that are gone are left out, since an error keeps no node alive. Where the error was
+        pickled, it has their names.
     """
 
     def __init__(self, message: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
@@ -26,6 +28,15 @@ class CycleError(ReactgradError, ValueError):
     @property
     def path(self) -> tuple[object, ...]:
         return self._nodes()
+
+    def __copy__(self) -> CycleError:
+        twin = type(self)(str(self.args[0]), self._nodes)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __reduce__(self) -> tuple[object, ...]:
+        names = tuple([str(getattr(node, "name", node)) for node in self.path])
+        return type(self), self.args, {**self.__dict__, "_nodes": partial(tuple, names)}
 
 
 class BusyError(ReactgradError, RuntimeError):
