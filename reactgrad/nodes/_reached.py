@@ -1,4 +1,4 @@
-"""What can be reached from some nodes, by any kind of edge."""
+"""The walk to all that some nodes lead to, over any kind of edge."""
 
 from __future__ import annotations
 
