@@ -45,6 +45,8 @@ from reactgrad._errors import ExecutorError as ExecutorError
 from reactgrad._errors import GradientError as GradientError
 from reactgrad._errors import GradModeWarning as GradModeWarning
 from reactgrad._errors import GraphError as GraphError
+from reactgrad._errors import ImplicitValueError as ImplicitValueError
+from reactgrad._errors import ImplicitValueWarning as ImplicitValueWarning
 from reactgrad._errors import IndexingError as IndexingError
 from reactgrad._errors import LoadError as LoadError
 from reactgrad._errors import MissingExtraError as MissingExtraError
@@ -159,6 +161,7 @@ from reactgrad.ops import tanh as tanh
 from reactgrad.ops import transpose as transpose
 from reactgrad.ops import unbind as unbind
 from reactgrad.ops import where as where
+from reactgrad.reading._implicit_values import implicit_values as implicit_values
 from reactgrad.reading._run import Plan as Plan
 from reactgrad.reading._run import Run as Run
 from reactgrad.reading._run import Running as Running

@@ -23,6 +23,10 @@ class DTypeError(ReactgradError, TypeError):
     """A dtype or kind of value that an op or leaf cannot take."""
 
 
+class ImplicitValueError(DTypeError):
+    """A live node was used where Python, NumPy or another library takes a plain number or array."""
+
+
 class IndexingError(ReactgradError, IndexError):
     """An index that a value does not have."""
 
@@ -104,6 +108,10 @@ class ReactgradWarning(UserWarning):
 
 class BudgetWarning(ReactgradWarning):
     """A memory budget is smaller than the values that have to be in memory at once."""
+
+
+class ImplicitValueWarning(ReactgradWarning):
+    """A value left the graph by an implicit conversion, where ``implicit_values("warn")`` holds."""
 
 
 class MissingExtraWarning(ReactgradWarning):

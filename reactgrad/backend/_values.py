@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
 from reactgrad.backend._device import cpu, device_of_kind, owner
 from reactgrad.backend._objects import refuse_one_shot
 from reactgrad.backend._spec import WEAK_SPECS, Spec, spec
@@ -154,7 +154,7 @@ def _check_elements(value: Any, what: str) -> None:
             if kind is list or kind is tuple:
                 stack.append(one)
             elif hasattr(one, "_slot"):
-                raise DTypeError(
+                raise ImplicitValueError(
                     f"{what} was given a list that holds Vars, and would keep their present values "
                     "for ever. rg.stack(list) makes a node that follows them."
                 )

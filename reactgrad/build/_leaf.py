@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.backend import Spec, own_copy, own_object, read_dtype, spec
 from reactgrad.core._handles import new_var
 from reactgrad.core._lifetime import tidy
@@ -37,7 +37,7 @@ def new_leaf(
             raise not_float(what, pattern)
     else:
         if isinstance(value, Handle):
-            raise DTypeError(
+            raise ImplicitValueError(
                 f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
                 "v.snapshot() for a constant; to compute from v, just use v."
             )

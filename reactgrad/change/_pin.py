@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError, SetError, ShapeError
+from reactgrad._errors import DTypeError, ImplicitValueError, SetError, ShapeError
 from reactgrad.backend import own_copy, own_object, read_value, refuse_one_shot
 from reactgrad.change._change import Change
 from reactgrad.core._core import Core
@@ -106,7 +106,7 @@ def _fitting(graph: Core, var: Handle, value: Any) -> Any:
     """Return the value as the node would store it, in its shape and dtype where these are known."""
     what = f"pin of {var.name!r}"
     if hasattr(value, "_slot"):
-        raise DTypeError(f"{what} was given a Var; pass its value, v.value.")
+        raise ImplicitValueError(f"{what} was given a Var; pass its value, v.value.")
     found, op = graph._host.specs[var._slot], graph._host.ops[var._slot]
     if found is None and not isinstance(op, Op):
         refuse_one_shot(what, value)

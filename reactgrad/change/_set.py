@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reactgrad._errors import DeviceError, DTypeError, SetError
+from reactgrad._errors import DeviceError, DTypeError, ImplicitValueError, SetError
 from reactgrad.backend import (
     Spec,
     device_of_kind,
@@ -312,7 +312,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     if kind is MODE and type(value) is not bool:
         raise SetError(f"{what} was given {value!r:.60}: write g.train() or g.eval().")
     if isinstance(value, Handle):
-        raise DTypeError(
+        raise ImplicitValueError(
             f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
         )
     if host.data[slot] is MISSING and old is None:

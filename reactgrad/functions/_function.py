@@ -76,7 +76,7 @@ class Function:
     >>> dy = rg.grad(y, x)
     >>> d2y = rg.grad(dy, x)
     >>> x.set(1.0)
-    >>> float(y), float(dy), float(d2y)
+    >>> y.item(), dy.item(), d2y.item()
     (2.718281828459045, 2.718281828459045, 2.718281828459045)
     """
 

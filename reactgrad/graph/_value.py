@@ -16,6 +16,7 @@ from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
+from reactgrad.reading._implicit_values import check_conversion
 from reactgrad.reading._value import hand_out
 from reactgrad.values._columns import MISSING
 from reactgrad.values._function_steps import PLAIN
@@ -117,13 +118,25 @@ class Value(Handle, Generic[V]):
             )
         return value.item()
 
+    def tolist(self) -> Any:
+        """Return the value as a Python number, or as nested lists of them."""
+        return np.asarray(self._to_host()).tolist()
+
+    # --- implicit conversions: only of what never changes, see `check_conversion` ----------------
+
+    # pandas leaves its operators to operands of a higher priority: `series * var` is a node.
+    __pandas_priority__ = 10_000
+
     def __float__(self) -> float:
+        check_conversion(self, "float({x})", "number")
         return float(self.item())
 
     def __int__(self) -> int:
+        check_conversion(self, "int({x})", "number")
         return int(self.item())
 
     def __index__(self) -> int:
+        check_conversion(self, "{x} as an index, a length or a count", "index")
         number = self.item()
         if isinstance(number, bool) or not isinstance(number, int):
             raise DTypeError(
@@ -132,9 +145,11 @@ class Value(Handle, Generic[V]):
         return number
 
     def __complex__(self) -> complex:
+        check_conversion(self, "complex({x})", "number")
         return complex(self.item())
 
     def __bool__(self) -> bool:
+        check_conversion(self, "bool({x})", "bool")
         found = self._graph._host.specs[self._slot]
         if found is None:
             return bool(self.value)
@@ -146,6 +161,7 @@ class Value(Handle, Generic[V]):
                 "np.asarray(var, copy=False): a Var gives NumPy a copy, so that writing to it "
                 "cannot change the graph; var.value is read-only and costs no copy."
             )
+        check_conversion(self, "np.asarray({x})", "array")
         return np.array(self._to_host(), dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -278,6 +294,12 @@ class Value(Handle, Generic[V]):
     def __rmatmul__(self, other: Any) -> Any:
         return ops.matmul(other, self)
 
+    def __divmod__(self, other: Any) -> Any:
+        return ops.floor_divide(self, other), ops.remainder(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return ops.floor_divide(other, self), ops.remainder(other, self)
+
     def __neg__(self) -> Any:
         return ops.negative(self)
 
@@ -286,6 +308,9 @@ class Value(Handle, Generic[V]):
 
     def __abs__(self) -> Any:
         return ops.absolute(self)
+
+    __floor__ = ops.floor
+    __ceil__ = ops.ceil
 
     def __and__(self, other: Any) -> Any:
         return _logical(ops.logical_and, self, other, "&")

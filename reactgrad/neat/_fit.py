@@ -135,7 +135,7 @@ def fit(
     losses: list[float] = []
     for step in range(1, steps + 1):
         graph.forward(total, *[slope for _, slope in moving])
-        losses.append(float(total))
+        losses.append(total.item())
         for i, (_, slope) in enumerate(moving):
             first[i] += 0.1 * (slope.value - first[i])
             second[i] += 0.001 * (np.square(slope.value) - second[i])
@@ -150,7 +150,7 @@ def fit(
             break
         graph.set(moved)
     else:
-        losses.append(float(total))
+        losses.append(total.item())
     net.adopt()
     if write_back:
         _write(net, genome)

@@ -26,6 +26,12 @@ _OURS = (
 Site = tuple[CodeType, int] | tuple[CodeType | None, int, str]
 
 
+def is_ours(code: CodeType) -> bool:
+    """Return whether code is reactgrad's own, and no place of a user."""
+    name = code.co_filename
+    return name.startswith(_OURS) and not name.startswith(_DEMO)
+
+
 class Places(dict[int, tuple[CodeType, int]]):
     """The sites in one code object, by offset: thousands of nodes share the same few tuples."""
 
@@ -33,8 +39,7 @@ class Places(dict[int, tuple[CodeType, int]]):
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        name = code.co_filename
-        self.ours = name.startswith(_OURS) and not name.startswith(_DEMO)
+        self.ours = is_ours(code)
 
     def __missing__(self, offset: int) -> tuple[CodeType, int]:
         site = self[offset] = (self.code, offset)

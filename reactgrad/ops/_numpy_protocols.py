@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad import ops
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
 
 _REDUCTIONS = {np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min}
@@ -25,7 +25,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
     """
     out = kwargs.pop("out", None)
     if out is not None:
-        raise DTypeError(
+        raise ImplicitValueError(
             f"np.{ufunc.__name__}(..., out=...) would write a value that no version knows. Use the "
             "result as a node, and .set(...) to change a leaf."
         )

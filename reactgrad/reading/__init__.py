@@ -6,5 +6,6 @@
 - ``_plan``: the nodes that a read would run, found without running anything.
 - ``_run``: ``Run``, ``Running`` and ``Plan``, as users see them.
 - ``_joint_run``: several runs that one read needed, reported as one.
+- ``_implicit_values``: conversions that take a value out of the graph: refused, or warned of.
 - ``_blocks``: anomaly mode and profiles, which go around the runs of their thread.
 """

@@ -27,6 +27,10 @@ def x3() -> Any:
     return graph().input([1.0, 2.0, 3.0], name="x")
 
 
+def c3() -> rg.Var:
+    return graph().const([1.0, 2.0, 3.0], name="c")
+
+
 Row = tuple[Callable[[], Any], type[Exception], str]
 
 # what is written: (act, builtin error, essential words of the message)
@@ -127,13 +131,13 @@ READS: dict[str, Row] = {
     "unset input": (lambda: graph().input(name="x").value, ValueError, r"no value yet.*\.set\(value\)"),
     "unset input downstream": (lambda: (graph().input(shape=2, name="x") + 1).value, ValueError, r"no value yet"),
     "shape of an unset input": (lambda: graph().input().shape, ValueError, r"no value yet"),
-    "several as float": (lambda: float(x3()), (TypeError, ValueError), r"'x' has shape \(3,\).*single element"),
-    "several as int": (lambda: int(x3()), (TypeError, ValueError), r"single element"),
-    "several as bool": (lambda: bool(x3()), ValueError, r"shape \(3,\).*single element"),
-    "comparison as bool": (lambda: 1 if x3() > 0 else 0, ValueError, r"single element"),
-    "nothing as bool": (lambda: bool(graph().input(np.zeros(0))), ValueError, r"shape \(0,\)"),
+    "several as float": (lambda: float(c3()), (TypeError, ValueError), r"'c' has shape \(3,\).*single element"),
+    "several as int": (lambda: int(c3()), (TypeError, ValueError), r"single element"),
+    "several as bool": (lambda: bool(c3()), ValueError, r"shape \(3,\).*single element"),
+    "comparison as bool": (lambda: 1 if c3() > 0 else 0, ValueError, r"single element"),
+    "nothing as bool": (lambda: bool(graph().const(np.zeros(0))), ValueError, r"shape \(0,\)"),
     "several as item": (lambda: x3().item(), ValueError, r"Index or reduce"),
-    "float as index": (lambda: [1, 2][graph().input(1.0)], TypeError, r"float64.*integers can"),
+    "float as index": (lambda: [1, 2][graph().const(1.0)], TypeError, r"float64.*integers can"),
     "length of a number": (lambda: len(graph().input(1.0)), TypeError, r"no length"),
     "pickle": (lambda: pickle.dumps(x3()), TypeError, r"pickle v\.numpy\(\)"),
     "pickle of a graph": (lambda: pickle.dumps(graph()), TypeError, r"graph"),

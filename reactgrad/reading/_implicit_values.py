@@ -1,0 +1,183 @@
+"""Implicit conversions: Python, NumPy or another library takes a number or an array out of a node.
+
+What is computed from it would not follow the graph, and gradients would miss it, so a conversion
+raises unless the value can never change or the caller has allowed it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import warnings
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
+
+from reactgrad._errors import DTypeError, ImplicitValueError, ImplicitValueWarning
+from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._leaf import CONST
+from reactgrad.nodes._site import is_ours, site_text, user_level
+
+if TYPE_CHECKING:
+    from reactgrad.core._core import Core
+
+F = TypeVar("F", bound=Callable[..., Any])
+Treatment = Literal["raise", "warn", "allow"]
+_TREATMENTS: Final = ("raise", "warn", "allow")
+
+# What to write instead, by what was taken out; {x} is the name of the node.
+_INSTEAD: Final = {
+    "bool": "rg.maximum and rg.minimum for max and min, rg.where(condition, a, b) for `a if condition "
+    "else b`, rg.switch(condition, a, b) to run one branch alone; or {x}.value where the present value "
+    "is meant, as in `if {x}.value:`",
+    "number": "the op of that name, as rg.exp({x}) for math.exp({x}), or rg.lift(function)({x}) where "
+    "there is none; or {x}.value (in text f'{{{x}}}') where the present number is meant",
+    "index": "an op that takes a node where there is one, as g.const(array)[{x}] for array[{x}]; or "
+    "{x}.value where the present number is meant",
+    "array": "rg.stack([{x}, ...]) for a list of nodes, `a @ {x}` for a.dot({x}), {x} on the left of the "
+    "operator or g.const(other) for an operand of another library, rg.lift(function)({x}) for its "
+    "functions; or {x}.value where the present array is meant",
+}
+
+# The setting of the process, and those of the open blocks of this thread or task, innermost last.
+_setting: list[Treatment] = ["raise"]
+_blocks: ContextVar[tuple[Treatment, ...]] = ContextVar("reactgrad_implicit_values", default=())
+
+# Files whose lines are not the user's: the standard library and installed packages.
+_LIBRARIES: Final = tuple(
+    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+class implicit_values(ContextDecorator):  # noqa: N801, callers use it as a function
+    """Choose what implicit conversions of nodes do: in a block, in a function, or from here on.
+
+    `float(x)`, `if x > 0`, `max(x, y)`, `math.exp(x)`, `np.array([x, y])` and the like take the present
+    value out of the graph. They raise ``ImplicitValueError`` unless the node is a constant or computed
+    of constants only. This switch is for code that is being moved to nodes.
+
+    A bare call holds for the whole process. A ``with`` block or a decorated function holds for its
+    thread or task, whatever the setting of the process.
+
+    Parameters
+    ----------
+    treatment : {"raise", "warn", "allow"}
+        ``"warn"`` gives the value with an ``ImplicitValueWarning``, ``"allow"`` without.
+
+    Raises
+    ------
+    DTypeError
+        If `treatment` is none of the three.
+
+    Examples
+    --------
+    >>> import math
+    >>> import reactgrad as rg
+    >>> x = rg.Graph().input(0.0)
+    >>> with rg.implicit_values("allow"):
+    ...     math.exp(x)
+    1.0
+    """
+
+    __slots__ = ("_before", "_treatment")
+
+    def __init__(self, treatment: Treatment) -> None:
+        if treatment not in _TREATMENTS:
+            raise DTypeError(
+                f"implicit_values({treatment!r:.60}): write 'raise', 'warn' or 'allow'."
+            )
+        self._treatment: Treatment = treatment
+        self._before: Treatment | None = _setting[0]
+        _setting[0] = treatment
+
+    def _take_back(self) -> None:
+        """Restore the setting of the process, since this call opens a block or decorates a function."""
+        if self._before is not None:
+            _setting[0], self._before = self._before, None
+
+    def __call__(self, function: F) -> F:
+        self._take_back()
+        return super().__call__(function)
+
+    def __enter__(self) -> Self:
+        self._take_back()
+        _blocks.set((*_blocks.get(), self._treatment))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _blocks.set(_blocks.get()[:-1])
+
+
+def check_conversion(node: Handle, conversion: str, kind: str) -> None:
+    """Raise or warn where a conversion of `node` takes a value out of the graph that may change.
+
+    Parameters
+    ----------
+    node
+    conversion : str
+        The conversion as a user would write it, with ``{x}`` for the node.
+    kind : {"bool", "number", "index", "array"}
+        What is taken out; decides what the message says to write instead.
+
+    Raises
+    ------
+    ImplicitValueError
+    """
+    graph: Core = node._graph
+    if _never_changes(graph, node._slot):
+        return
+    if graph._traced and not _passes_gradients(graph, node._slot, kind):
+        return  # a transform calls its function again for other values, so the result follows
+    if graph._may_read:
+        graph._may_read(node._slot)  # raises where no value may be read at all, and says why
+    blocks = _blocks.get()
+    treatment = blocks[-1] if blocks else _setting[0]
+    if treatment == "allow":
+        return
+    x = node.name
+    message = (
+        f"{conversion.format(x=x)} takes the present value out of the graph: the result would not "
+        f"follow when {x} changes, and no gradient would pass. {_users_line()}Write "
+        f"{_INSTEAD[kind].format(x=x)}."
+    )
+    if treatment == "raise":
+        raise ImplicitValueError(message)
+    warnings.warn(message, ImplicitValueWarning, stacklevel=user_level())
+
+
+def _passes_gradients(graph: Core, slot: int, kind: str) -> bool:
+    """Return whether a gradient would be lost where the value is taken out; a condition passes none."""
+    found = graph._host.specs[slot]
+    return kind != "bool" and (found is None or found.dtype.kind in "fc")
+
+
+def _never_changes(graph: Core, slot: int) -> bool:
+    """Return whether a node is a constant, or computed of constants only."""
+    ops, pins, parents = graph._host.ops, graph._host.pins, graph._scheduler.topology.parents
+    if ops[slot] is CONST:
+        return True
+    seen, left = {slot}, [slot]
+    while left:
+        one = left.pop()
+        if one in pins or not (found := parents[one]):
+            return False
+        for parent in found:
+            if parent not in seen and ops[parent] is not CONST:
+                seen.add(parent)
+                left.append(parent)
+    return True
+
+
+def _users_line() -> str:
+    """Return a sentence with the innermost line that is neither ours nor of an installed library."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    innermost = frame
+    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame = frame.f_back
+    frame = frame or innermost
+    return "" if frame is None else f"Line: {site_text((frame.f_code, frame.f_lasti))}. "
