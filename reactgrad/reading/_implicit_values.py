@@ -52,7 +52,7 @@ _LIBRARIES: Final = tuple(
 )
 
 
-class implicit_values(ContextDecorator):  # noqa: N801, callers use it as a function
+class implicit_values(ContextDecorator):
     """Choose what implicit conversions of nodes do: in a block, in a function, or from here on.
 
     `float(x)`, `if x > 0`, `max(x, y)`, `math.exp(x)`, `np.array([x, y])` and the like take the present

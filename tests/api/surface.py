@@ -14,9 +14,10 @@ import re
 from types import ModuleType
 from typing import Any
 
+_SCHEDULER = ("reactgrad.scheduler", "reactgrad_scheduler")
 MODULES = (
     *("reactgrad", "reactgrad.extend", "reactgrad.testing", "reactgrad.neat", "reactgrad.demo"),
-    *("reactgrad.scheduler", "reactgrad_scheduler"),
+    *_SCHEDULER,
 )
 # What Python itself puts into classes, from version to version other things.
 _OF_PYTHON = {
@@ -34,6 +35,8 @@ _OF_PYTHON = {
     *("__subclasshook__", "__getnewargs__", "__init_subclass__", "__class_getitem__"),
     *("__type_params__", "__static_attributes__", "__conditional_annotations__"),
 }
+# What the scheduler's face exports for the engine alone.
+_CONSTANTS = {"CLEAN", "FAILED", "MAYBE", "RANK_GAP", "STALE", "UNKNOWN", "UNSETTLED", "released"}
 _PACKAGES = ("reactgrad", "reactgrad_scheduler")
 
 
@@ -47,6 +50,7 @@ def _of_module(module: ModuleType) -> dict[str, Any]:
         name: thing(value)
         for name in sorted(dir(module))
         if not name.startswith("_")
+        and not (module.__name__ in _SCHEDULER and name in _CONSTANTS)
         and not isinstance(value := getattr(module, name), ModuleType)
         and not _foreign(value)
     }

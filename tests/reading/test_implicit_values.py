@@ -225,7 +225,7 @@ def test_no_condition_is_frozen_in(place: str) -> None:
                 y = x + 1.0
                 y.observe(look)
                 x.set(3.0)
-                y.value  # noqa: B018
+                y.value
                 raise caught[0]
             case _:
                 choose(x)
@@ -239,7 +239,7 @@ def test_a_function_that_runs_reads_by_name_alone() -> None:
     s, x = g.input(2.0), g.input(3.0)
     implicit = rg.lift(lambda v: v * float(s))(x)
     with pytest.raises(rg.ImplicitValueError):
-        implicit.value  # noqa: B018
+        implicit.value
     named = rg.lift(lambda v: v * s.value)(x)
     assert named.value == 6.0
     s.set(4.0)
@@ -338,7 +338,8 @@ def test_values_leave_by_name() -> None:
         [1.0, 2.0],
     )
     assert v.numpy().tolist() == np.from_dlpack(v).tolist() == [1.0, 2.0]
-    assert "1.5" in str(x) and "1.5" in repr(x)
+    assert "1.5" in str(x)
+    assert "1.5" in repr(x)
 
 
 # --- functions that are differentiated ------------------------------------------------------------
