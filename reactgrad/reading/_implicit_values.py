@@ -131,8 +131,6 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
         return
     if graph._traced and not _passes_gradients(graph, node._slot, kind):
         return  # a transform calls its function again for other values, so the result follows
-    if graph._may_read:
-        graph._may_read(node._slot)  # raises where no value may be read at all, and says why
     blocks = _blocks.get()
     treatment = blocks[-1] if blocks else _setting[0]
     if treatment == "allow":

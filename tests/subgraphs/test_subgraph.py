@@ -432,10 +432,17 @@ def test_the_function_cannot_read_its_arguments(g: rg.Graph) -> None:
 
 
 @pytest.mark.parametrize(
-    "look",
-    [lambda x: x.value > 0, lambda x: x > 0, lambda x: math.exp(x) > 1, lambda x: float(x + 1) > 1],
+    ("look", "error", "words"),
+    [
+        (lambda x: x.value > 0, rg.UnsetError, "built without values"),
+        (lambda x: x > 0, rg.ImplicitValueError, "rg.switch"),
+        (lambda x: math.exp(x) > 1, rg.ImplicitValueError, "rg.exp"),
+        (lambda x: float(x + 1) > 1, rg.ImplicitValueError, "would not follow"),
+    ],
 )
-def test_the_function_cannot_read_inputs_that_hold_a_number(g: rg.Graph, look: Any) -> None:
+def test_the_function_cannot_read_inputs_that_hold_a_number(
+    g: rg.Graph, look: Any, error: type[Exception], words: str
+) -> None:
     """They stand for themselves, and what was read of them would stay as it was."""
     scale = g.input(2.0)
 
@@ -447,14 +454,14 @@ def test_the_function_cannot_read_inputs_that_hold_a_number(g: rg.Graph, look: A
     assert x.value == 3.0
     size = len(g)
     for call in (lambda: f(x), lambda: f(x, scale), lambda: f(x, other=g.input([1.0]))):
-        with pytest.raises(rg.UnsetError, match="built without values"):
+        with pytest.raises(error, match=words):
             call()
     assert len(g) == size
     assert x.value == 3.0
 
     @rg.subgraph
     def scaled(x: Any) -> Any:
-        return x * float(scale)  # no argument: read once
+        return x * scale.value  # no argument: read once
 
     assert scaled(x).value == 6.0
     value = scale.value
@@ -472,7 +479,7 @@ def test_what_a_function_reads_beside_its_arguments_is_the_value_of_now(g: rg.Gr
         scale.set(10.0)
         pair.set([5.0, 5.0])
         seen.extend([double.value, pair.value.sum()])
-        return x * float(double)
+        return x * double.value
 
     assert f(number).value == 60.0
     assert seen == [4.0, 3.0, 20.0, 10.0]

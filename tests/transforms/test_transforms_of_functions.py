@@ -247,10 +247,9 @@ def test_branch_on_a_value_is_right_and_built_every_time() -> None:
 @pytest.mark.parametrize(
     "fn",
     [
-        lambda x: float(x) ** 2,
         lambda x: x.value * 2,
-        lambda x: math.exp(x),
-        lambda x: np.asarray(x) + 1,
+        lambda x: math.exp(x.value),
+        lambda x: x.numpy() + 1,
         lambda x: rg.exp(np.float64((x * 2).item())),
     ],
 )
@@ -267,27 +266,25 @@ def test_an_argument_that_is_only_taken_out_as_a_number_is_refused(fn: Any) -> N
 
 def test_numbers_taken_out_of_other_arguments_are_constants() -> None:
     def scaled(x: Any, c: Any) -> Any:
-        return x * float(c)
+        return x * c.value if isinstance(c, rg.Var) else x * c
 
     assert rg.grad(scaled)(3.0, 4.0) == 4.0
     assert rg.grad(lambda x: scaled(x, 4.0))(3.0) == 4.0
     with pytest.raises(rg.GradientError, match="from argument 1 by"):
         rg.grad(scaled, argnums=(0, 1))(3.0, 4.0)
     with pytest.raises(rg.GradientError, match="from argument 0 by"):
-        rg.grad(lambda w: rg.grad(lambda x: x * x)(2.0) * float(w) * rg.grad(rg.sin)(1.0))(3.0)
-    inner = rg.grad(lambda w: rg.grad(lambda x: x * x * float(w))(2.0) * w)
+        rg.grad(lambda w: rg.grad(lambda x: x * x)(2.0) * w.item() * rg.grad(rg.sin)(1.0))(3.0)
+    inner = rg.grad(lambda w: rg.grad(lambda x: x * x * w.item())(2.0) * w)
     assert inner(3.0) == 12.0
     # What only chooses between constants, or is only shown, has no part in the result.
     assert rg.grad(lambda x: 1.0 if x > 0 else 0.0)(3.0) == 0.0
-    assert rg.grad(lambda x: 1.0 if float(x) > 0 else 0.0)(3.0) == 0.0
+    assert rg.grad(lambda x: 1.0 if x.item() > 0 else 0.0)(3.0) == 0.0
     chosen = rg.grad(lambda x, y: y * 2.0 if x.value > 0 else y * 3.0, argnums=(0, 1))
     assert chosen(3.0, 4.0) == (0.0, 2.0)
     assert chosen(-3.0, 4.0) == (0.0, 3.0)
     shown = rg.grad(lambda x, y: (str(y.value), x * 2.0)[1], argnums=(0, 1))
     assert shown(3.0, 4.0) == (2.0, 0.0)
-    assert np.array_equal(
-        rg.jacobian(lambda x: np.round(np.asarray(x)))([0.2, 1.7]), np.zeros((2, 2))
-    )
+    assert np.array_equal(rg.jacobian(lambda x: np.round(x.numpy()))([0.2, 1.7]), np.zeros((2, 2)))
     assert rg.grad(lambda x: 5.0)(3.0) == 0.0
 
 
@@ -349,8 +346,8 @@ def test_functions_are_differentiated_whatever_is_switched_off_around(switch: An
         assert rg.hessian(square)(x).value == 2.0
         for given in (3.0, x):
             y, pullback = rg.vjp(square, given)
-            assert float(y) == 9.0
-            assert float(pullback(1.0)[0]) == 6.0
+            assert getattr(y, "value", y) == 9.0
+            assert getattr(pullback(1.0)[0], "value", pullback(1.0)[0]) == 6.0
         assert rg.grad(half_closed)(3.0) == 3.0  # what it switches off itself counts
         with x.graph.no_grad():
             assert slope(x).value == 6.0
