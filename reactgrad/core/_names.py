@@ -36,7 +36,8 @@ def check_name(graph: Core, name: Any, slot: int | None) -> None:
             return
     raise GraphError(
         f"the name {name!r} is taken by another node of this graph; names are unique. "
-        f"Choose another one, or g[{name!r}] to get that node."
+        f"Choose another one, or g[{name!r}] to get that node. For a line that makes a leaf and runs "
+        f"twice: g.input(value, name={name!r}, exist_ok=True)."
     )
 
 

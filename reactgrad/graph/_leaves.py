@@ -7,6 +7,7 @@ from typing import Any
 
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._core import Core, V
+from reactgrad.graph._again import leaf_again
 from reactgrad.graph._var import Var
 from reactgrad.nodes._handle import current_graph
 from reactgrad.nodes._leaf import CONST, INPUT, PARAM
@@ -66,6 +67,7 @@ def add_input(
     shape: Sequence[int | None] | int | None = None,
     dtype: Any = None,
     cutoff: Any = None,
+    exist_ok: bool = False,
 ) -> V:
     """Return a new leaf whose value may be set.
 
@@ -82,6 +84,9 @@ def add_input(
         Values, this one and later ones, are cast to it.
     cutoff : None, "equal", rg.tolerance(...) or callable
         The rule by which a new value counts as unchanged.
+    exist_ok : bool
+        If the graph has an input of this name, set that one and return it, so that a notebook's cell
+        can run twice.
 
     Returns
     -------
@@ -94,12 +99,16 @@ def add_input(
     DTypeError
         For arrays of objects or strings, or a value that cannot be cast to ``dtype``.
     GraphError
-        If the name is taken.
+        If the name is taken; with ``exist_ok``, by a node that is no input, or was declared with
+        another shape or dtype.
 
     Examples
     --------
     >>> import reactgrad as rg
     >>> g = rg.Graph()
+    >>> rate = g.input(0.02, name="rate", exist_ok=True)
+    >>> g.input(0.03, name="rate", exist_ok=True) is rate, rate.value
+    (True, 0.03)
     >>> x = g.input(shape=(None, 2), dtype="f4")
     >>> y = x.sum(axis=1)
     >>> y.shape
@@ -108,6 +117,11 @@ def add_input(
     >>> y.value
     array([ 3.,  7., 11.], dtype=float32)
     """
+    if (
+        exist_ok
+        and (var := leaf_again(graph, INPUT, value, name, shape, dtype, cutoff)) is not None
+    ):
+        return var
     return new_leaf(graph, INPUT, value, name, shape, dtype, cutoff)
 
 
@@ -120,6 +134,7 @@ def add_param(
     shape: Sequence[int | None] | int | None = None,
     dtype: Any = None,
     cutoff: Any = None,
+    exist_ok: bool = False,
 ) -> V:
     """Return a new trainable leaf: an array of floats that ``backward`` gives a ``.grad``.
 
@@ -127,7 +142,7 @@ def add_param(
     ----------
     value : array_like
         Floats; copied.
-    name, shape, dtype, cutoff
+    name, shape, dtype, cutoff, exist_ok
         As for ``input``.
 
     Returns
@@ -150,10 +165,17 @@ def add_param(
     >>> w.grad
     array([2., 4.])
     """
+    if (
+        exist_ok
+        and (var := leaf_again(graph, PARAM, value, name, shape, dtype, cutoff)) is not None
+    ):
+        return var
     return new_leaf(graph, PARAM, value, name, shape, dtype, cutoff)
 
 
-def add_const(graph: Core[V], /, value: Any, name: str | None = None) -> V:
+def add_const(
+    graph: Core[V], /, value: Any, name: str | None = None, *, exist_ok: bool = False
+) -> V:
     """Return a new leaf whose value never changes.
 
     Parameters
@@ -162,6 +184,8 @@ def add_const(graph: Core[V], /, value: Any, name: str | None = None) -> V:
         Copied.
     name : str, optional
         Unique in the graph.
+    exist_ok : bool
+        If the graph has a const of this name with the same value, return that one.
 
     Returns
     -------
@@ -179,4 +203,6 @@ def add_const(graph: Core[V], /, value: Any, name: str | None = None) -> V:
     >>> (g.const(2.0) * 3.0).value
     np.float64(6.0)
     """
+    if exist_ok and (var := leaf_again(graph, CONST, value, name, None, None, None)) is not None:
+        return var
     return new_leaf(graph, CONST, value, name, None, None, None)
