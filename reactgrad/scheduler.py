@@ -42,8 +42,10 @@ from reactgrad_scheduler import at_work as at_work
 from reactgrad_scheduler import block as block
 from reactgrad_scheduler import check_invariants as check_invariants
 from reactgrad_scheduler import is_interrupt as is_interrupt
+from reactgrad_scheduler import listed as listed
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import released as released
 from reactgrad_scheduler import share as share
+from reactgrad_scheduler import shortened as shortened
 from reactgrad_scheduler import unwatch as unwatch
 from reactgrad_scheduler import watch as watch

@@ -29,7 +29,7 @@ from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
 from reactgrad.nodes._output import Output
-from reactgrad.scheduler import Link
+from reactgrad.scheduler import Link, listed
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -395,7 +395,7 @@ def insert(
             places = [i for i in places if i == position]
         if not places:
             at = "" if position is None else f" at position {position}"
-            has = ", ".join(operand.name for operand in operands)
+            has = listed(operand.name for operand in operands)
             raise EditError(
                 f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
                 f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"

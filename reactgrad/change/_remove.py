@@ -19,6 +19,7 @@ from reactgrad.core._handles import handle
 from reactgrad.core._held import removed
 from reactgrad.core._names import set_name
 from reactgrad.nodes._handle import Handle
+from reactgrad.scheduler import listed
 
 
 class Grave:
@@ -70,7 +71,7 @@ def _with_users(graph: Core, slots: Iterable[int]) -> str:
                 stack.append(user)
     if len(found) > 8:
         return "..."
-    return ", ".join(host.name(slot) for slot in reversed(topology.sort(found)))
+    return listed(host.name(slot) for slot in reversed(topology.sort(found)))
 
 
 def check_unused(graph: Core, slots: dict[int, Any]) -> None:

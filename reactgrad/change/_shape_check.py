@@ -15,7 +15,7 @@ from reactgrad.nodes._op import Op
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._site import site_text
 from reactgrad.nodes._switch_op import common
-from reactgrad.scheduler import add_note
+from reactgrad.scheduler import add_note, listed
 
 Specs = dict[int, "Spec | None"]
 
@@ -123,11 +123,11 @@ def _reason(graph: Core, slot: int, sources: Specs, edited: set[int]) -> str:
     host = graph._host
     name, site = host.name(slot), site_text(host.sites[slot])
     if slot in edited:
-        operands = ", ".join(map(host.name, graph._scheduler.topology.parents[slot]))
+        operands = listed(map(host.name, graph._scheduler.topology.parents[slot]))
         return (
             f"node {name!r} would compute with ({operands}). Nothing was changed.\nbuilt at {site}"
         )
-    changed = ", ".join(host.name(one) for one in (*sources, *sorted(edited)))
+    changed = listed(host.name(one) for one in (*sources, *sorted(edited)))
     note = (
         f"because of the new shape or dtype of {changed}; node {name!r} does not fit it. "
         "Nothing was changed. "

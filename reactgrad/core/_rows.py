@@ -15,7 +15,7 @@ from reactgrad.nodes._op import Attrs
 from reactgrad.nodes._output import Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
-from reactgrad.scheduler import Column, add_note
+from reactgrad.scheduler import Column, add_note, listed, shortened
 from reactgrad.values._columns import MISSING
 from reactgrad.values._steps import Steps
 
@@ -222,10 +222,10 @@ class Rows(Steps):
 
     def explain(self, slot: int) -> str:
         """Return a note for an error: the node, its operands, and the line that built it."""
-        note = f"node {self.name(slot)!r}, {self.describe_op(slot)}"
+        note = f"node {shortened(self.name(slot), 100)!r}, {self.describe_op(slot)}"
         if not isinstance(self.ops[slot], Leaf):
             parents = self.scheduler.topology.parents[slot]
-            operands = ", ".join(f"{self.name(p)}: {self.describe_value(p)}" for p in parents)
+            operands = listed(f"{self.name(p)}: {self.describe_value(p)}" for p in parents)
             note += f", of ({operands})"
         return f"{note}\nbuilt at {site_text(self.sites[slot])}"
 

@@ -12,7 +12,7 @@ import numpy as np
 from reactgrad._errors import LoadError
 from reactgrad.io._state import Choice, Column, State
 from reactgrad.nodes._lifted import Lifted as Lifted
-from reactgrad.scheduler import RANK_GAP
+from reactgrad.scheduler import RANK_GAP, listed
 
 # Serials and versions stay far below the limit of 64 bits, also multiplied by the gap of ranks.
 MOST_SERIAL = 1 << 42
@@ -56,7 +56,7 @@ def check(state: State) -> None:
     if len(wrong):
         cycle = _cycle(n, state.parents.tolist(), child.tolist())
         if cycle:
-            raise LoadError(f"its nodes form a cycle: {' -> '.join(map(state.label, cycle))}")
+            raise LoadError(f"its nodes form a cycle: {listed(map(state.label, cycle), ' -> ')}")
         raise LoadError(
             f"the rank of {state.label(int(child[wrong[0]]))!r} contradicts its parents"
         )

@@ -16,7 +16,7 @@ from reactgrad.io._state import LEAVES, OPS, Absent, Computation, Leaf, State, c
 from reactgrad.nodes._leaf import PARAM
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._scope import made_name
-from reactgrad.scheduler import RANK_GAP
+from reactgrad.scheduler import RANK_GAP, listed
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -145,7 +145,7 @@ class _Reading:
             path = [str(edge[0]) for edge in edges]
             path.append(path[0])
             raise CycleError(
-                f"the networkx graph has a cycle, {' -> '.join(path)}, which no node has a value on. "
+                f"the networkx graph has a cycle, {listed(path, ' -> ')}, which no node has a value on. "
                 "Remove one of its edges.",
                 lambda: tuple(path),
             ) from None

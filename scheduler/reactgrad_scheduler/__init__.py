@@ -74,6 +74,8 @@ from reactgrad_scheduler.staleness import MAYBE as MAYBE
 from reactgrad_scheduler.staleness import STALE as STALE
 from reactgrad_scheduler.staleness import UNSETTLED as UNSETTLED
 from reactgrad_scheduler.tables import UNKNOWN as UNKNOWN
+from reactgrad_scheduler.texts import listed as listed
+from reactgrad_scheduler.texts import shortened as shortened
 from reactgrad_scheduler.topology import RANK_GAP as RANK_GAP
 from reactgrad_scheduler.versions import Leaves as Leaves
 from reactgrad_scheduler.watch import at_work as at_work

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from reactgrad_scheduler.texts import message
+
 
 class ReactgradError(Exception):
-    """Base of every error that reactgrad raises on purpose."""
+    """Base of every error that reactgrad raises on purpose.
+
+    Its message has at most about 2,000 letters, however long the names and values in it are.
+    """
+
+    def __init__(self, *args: object, **fields: object) -> None:
+        super().__init__(*[message(one) if isinstance(one, str) else one for one in args], **fields)
 
 
 class CycleError(ReactgradError, ValueError):
@@ -21,8 +29,8 @@ class CycleError(ReactgradError, ValueError):
         pickled, it has their names.
     """
 
-    def __init__(self, message: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
-        super().__init__(message)
+    def __init__(self, text: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
+        super().__init__(text)
         self._nodes = nodes
 
     @property

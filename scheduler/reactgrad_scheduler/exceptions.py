@@ -17,6 +17,8 @@ from types import (
 )
 from typing import Any, cast
 
+from reactgrad_scheduler.texts import message
+
 _BASE = vars(BaseException)
 set_traceback = _BASE["__traceback__"].__set__
 _own = _BASE["__dict__"].__get__
@@ -46,10 +48,9 @@ def set_notes(error: BaseException, notes: list[str]) -> None:
 
 def add_note(error: BaseException, text: str) -> None:
     """Add a note to an exception of any class."""
-    notes = notes_of(error)
-    if not any(
-        type(note) is str and note == text for note in notes
-    ):  # one object may be raised often
+    notes, text = notes_of(error), message(text)
+    known = any(type(note) is str and note == text for note in notes)
+    if not known:  # one object may be raised often
         set_notes(error, [*notes, text])
 
 

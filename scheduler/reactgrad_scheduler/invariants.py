@@ -7,6 +7,7 @@ from reactgrad_scheduler.hubs import Hubs
 from reactgrad_scheduler.order import any_cycle
 from reactgrad_scheduler.scheduler import Scheduler
 from reactgrad_scheduler.staleness import CLEAN, DROPPED, FAILED, STALE, UNSETTLED
+from reactgrad_scheduler.texts import listed
 
 
 def check_invariants(scheduler: Scheduler) -> None:
@@ -64,7 +65,7 @@ def check_invariants(scheduler: Scheduler) -> None:
     reverse = {(slot, child) for slot in live for child in topology.children[slot]}
     require(edges == reverse, "children are not the reverse of parents")
     cycle = any_cycle(topology)
-    require(not cycle, "cycle: " + " -> ".join(map(name, cycle)))
+    require(not cycle, "cycle: " + listed(map(name, cycle), " -> "))
     for parent, slot in edges:
         require(
             topology.rank[parent] < topology.rank[slot],

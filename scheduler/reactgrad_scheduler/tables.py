@@ -18,6 +18,7 @@ from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.plan_cache import PlanCache
 from reactgrad_scheduler.run import Run, Totals
 from reactgrad_scheduler.staleness import CLEAN, STALE, Staleness
+from reactgrad_scheduler.texts import listed
 from reactgrad_scheduler.topology import FEW, RANK_GAP, Topology
 from reactgrad_scheduler.versions import Versions
 
@@ -251,7 +252,7 @@ class Tables:
 
     def cycle_error(self, path: Sequence[int], what: str = "edge") -> CycleError:
         """Return the error for a cycle, given as slots along the data."""
-        names = " -> ".join(self.host.name(slot) for slot in path)
+        names = listed([self.host.name(slot) for slot in path], " -> ")
         return CycleError(
             f"this {what} would close a cycle: {names}. A node cannot depend on itself; use a "
             "snapshot() of the earlier value if that is what is meant.",

@@ -1,0 +1,54 @@
+"""Texts of limited length for messages, whatever names and values are in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MOST_LETTERS = 2000  # of a message
+MOST_OF_A_WORD = 100  # of a name or value in a message that gets too long otherwise
+_LONG = re.compile(rf"\S{{{2 * MOST_OF_A_WORD},}}")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most about `most` letters: the middle of a longer one is counted instead.
+
+    Examples
+    --------
+    >>> shortened("a" * 1_000_000, 8)
+    'aaaa...(999,992 letters)...aaaa'
+    """
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text
+    half = most // 2
+    return f"{text[: most - half]}...({left_out:,} letters)...{text[len(text) - half :]}"
+
+
+def message(text: str) -> str:
+    """Return a text that fits a message: long words are shortened first, then the whole.
+
+    Examples
+    --------
+    >>> len(message("the name " + "a" * 10**6 + " is taken."))
+    137
+    """
+    if len(text) <= MOST_LETTERS:
+        return text
+    text = _LONG.sub(lambda word: shortened(word[0], MOST_OF_A_WORD), text)
+    return shortened(text, MOST_LETTERS)
+
+
+def listed(names: Iterable[str], joint: str = ", ", most: int = 12) -> str:
+    """Return names in a row; of many the first and last ones, with the number of the others.
+
+    Examples
+    --------
+    >>> listed("abcdefgh", " -> ", most=4)
+    'a -> b -> (4 more) -> g -> h'
+    """
+    each = [shortened(name, MOST_OF_A_WORD) for name in names]
+    if len(each) > most:
+        half = most // 2
+        each[half : len(each) - half] = [f"({len(each) - 2 * half:,} more)"]
+    return joint.join(each)
