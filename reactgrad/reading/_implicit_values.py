@@ -31,8 +31,8 @@ _TREATMENTS: Final = ("raise", "warn", "allow")
 # What to write instead, by what was taken out; {x} is the name of the node.
 _INSTEAD: Final = {
     "bool": "rg.maximum and rg.minimum for max and min, rg.where(condition, a, b) for `a if condition "
-    "else b`, rg.switch(condition, a, b) to run one branch alone; or {x}.value where the present value "
-    "is meant, as in `if {x}.value:`",
+    "else b`, rg.switch(condition, a, b) to run one branch alone, a set in place of a list for `node in "
+    "nodes`; or {x}.value where the present value is meant, as in `if {x}.value:`",
     "number": "the op of that name, as rg.exp({x}) for math.exp({x}), or rg.lift(function)({x}) where "
     "there is none; or {x}.value (in text f'{{{x}}}') where the present number is meant",
     "index": "an op that takes a node where there is one, as g.const(array)[{x}] for array[{x}]; or "

@@ -391,4 +391,4 @@ def test_loss_on_a_derivative_trains_what_it_was_built_from() -> None:
             count = len(g)
         w.set(w.value - 0.5 * w.grad)
     assert len(g) == count
-    assert float(w) == pytest.approx(1.0, abs=1e-6)
+    assert w.item() == pytest.approx(1.0, abs=1e-6)
