@@ -27,6 +27,7 @@ from reactgrad_scheduler import Later as Later
 from reactgrad_scheduler import Leaves as Leaves
 from reactgrad_scheduler import Link as Link
 from reactgrad_scheduler import Overlay as Overlay
+from reactgrad_scheduler import Owner as Owner
 from reactgrad_scheduler import ReactgradError as ReactgradError
 from reactgrad_scheduler import Row as Row
 from reactgrad_scheduler import Run as Run

@@ -29,7 +29,7 @@ from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
 from reactgrad.nodes._output import Output
-from reactgrad.scheduler import Link, listed
+from reactgrad.scheduler import Link, Owner, listed
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -42,15 +42,34 @@ class Edits:
 
     A block inside another one sees what the outer one has collected.
 
-    Of two open blocks the one opened last has to end first, or else neither is made.
+    Of two open blocks of a task the one opened last has to end first, or else neither is made. Blocks
+    of several tasks know nothing of each other until they end.
+
+    Parameters
+    ----------
+    stays
+        True if other tasks may go on before the block ends.
     """
 
-    __slots__ = ("_graph", "_outer", "_void", "operands", "removed")
+    __slots__ = (
+        "_graph",
+        "_outer",
+        "_owner",
+        "_stays",
+        "_void",
+        "before",
+        "operands",
+        "removed",
+    )
 
-    def __init__(self, graph: Core) -> None:
+    def __init__(self, graph: Core, stays: bool = False) -> None:
         self._graph = graph
+        self._stays = stays
+        self._owner: Owner | None = None  # the task of a block that stays
         self._outer: Edits | None = None
         self._void = False  # True once a block around this one has ended first
+        # By slot: the operands that a node had when the block first edited it.
+        self.before: dict[int, tuple[int, ...]] = {}
         # By slot: the node, its new operands, and the new attributes of its op or ``None``.
         self.operands: dict[int, tuple[Handle, list[Operand], Attrs | None]] = {}
         self.removed: dict[int, Handle] = {}
@@ -58,13 +77,15 @@ class Edits:
     def __enter__(self) -> Edits:
         graph = self._graph
         graph._lock.__enter__()
-        self._outer = graph._edits
         try:
+            self._outer = innermost(graph)
             graph._scheduler.check_idle()
-            graph._edits = self
+            graph._edits.append(self)
+            if self._stays:
+                self._owner = graph._lock.hold()
             return self
         except BaseException:
-            graph._edits = self._outer
+            self._leave()
             graph._lock.__exit__(None, None, None)
             raise
 
@@ -76,11 +97,10 @@ class Edits:
     ) -> None:
         try:
             graph, outer = self._graph, self._outer
-            last = graph._edits is self
-            if last:
-                graph._edits = outer
-            else:
+            last = all(block._outer is not self for block in graph._edits)
+            if not last:
                 void_inside(graph, self)
+            self._leave()
             if error is None and (self._void or not last):
                 raise BlockError.of("a block of edits")
             if error is None and (self.operands or self.removed):
@@ -92,9 +112,20 @@ class Edits:
                         announce(graph)
                         settle(graph)
         finally:  # also where an interrupt came before the lines above were done
-            if self._graph._edits is self:
-                self._graph._edits = self._outer
+            self._leave()
             self._graph._lock.__exit__(kind, error, trace)
+
+    def _leave(self) -> None:
+        """Take the block from the open ones."""
+        if self in self._graph._edits:
+            self._graph._edits.remove(self)
+        if self._owner is not None:
+            self._graph._lock.drop(self._owner)
+            self._owner = None
+
+    def is_here(self) -> bool:
+        """Return whether the running code belongs to the block."""
+        return self._owner is None or self._owner.is_here()
 
     def of(self, var: Handle) -> list[Operand]:
         """Return the operands of a node as the block has them so far, as a new list."""
@@ -118,6 +149,8 @@ class Edits:
         """Give a node these operands, and its op these attributes if there are any."""
         if attrs is None and var._slot in self.operands:
             attrs = self.operands[var._slot][2]
+        if self._stays:
+            self.before.setdefault(var._slot, self._graph._scheduler.operands(var._slot))
         self.operands[var._slot] = var, operands, attrs
 
     def join(self, inner: Edits) -> None:
@@ -127,18 +160,35 @@ class Edits:
         self.removed.update(inner.removed)
 
 
+def innermost(graph: Core) -> Edits | None:
+    """Return the innermost open block of edits of this task, ``None`` if none is open."""
+    return next((block for block in reversed(graph._edits) if block.is_here()), None)
+
+
 def void_inside(graph: Core, ending: Edits | None) -> None:
     """Mark the blocks inside `ending`, which ends too early, so that they raise when they end.
 
-    ``None`` stands for a block around all of them.
+    ``None`` stands for a block around all of this task.
     """
-    block = graph._edits
-    while block is not None and block is not ending:
-        block._void = True
-        if block._outer is ending and ending is not None:
-            block._outer = ending._outer
-            return
-        block = block._outer
+    around = [] if ending is None else [ending]
+    for block in graph._edits:  # outer ones first
+        if block._outer in around or (ending is None and block.is_here()):
+            block._void = True
+            if block._outer is ending and ending is not None:
+                block._outer = ending._outer
+            around.append(block)
+
+
+def _check_unchanged(graph: Core, edits: Edits) -> None:
+    """Raise if another task has edited a node since a block edited it first."""
+    for slot, operands in edits.before.items():
+        gone = edits.operands[slot][0]._graph is not graph
+        if gone or (slot not in graph._host.pins and graph._scheduler.operands(slot) != operands):
+            raise BlockError(
+                "another task edited or removed a node, at an `await` inside this block of edits, which "
+                "edits it too: none of the edits of this block is made, and the other task's stay. Await "
+                "before the block or after it."
+            )
 
 
 def _commit(graph: Core, edits: Edits) -> None:
@@ -147,6 +197,8 @@ def _commit(graph: Core, edits: Edits) -> None:
     Retry while spare nodes can be released.
     """
     tried: set[int] = set()
+    if edits.before:
+        _check_unchanged(graph, edits)
     while True:
         tidy(graph)  # nodes that nothing holds any longer cannot refuse
         notes = graph._scheduler.notes
@@ -499,7 +551,9 @@ def edit(graph: Core, /) -> AbstractContextManager[Any]:
     ShapeError, DTypeError
         If operands do not fit a node or what depends on it.
     BlockError
-        If it ends before a block that was opened inside of it, as two generators may do.
+        If it ends before a block that was opened inside of it, as two generators may do; or if
+        another task has edited the same node at an ``await`` inside. A block belongs to its task:
+        edits of others are made at once.
     BusyError
         Inside a node that is being computed.
 
@@ -516,4 +570,4 @@ def edit(graph: Core, /) -> AbstractContextManager[Any]:
     >>> b.value, a.value
     (np.float64(10.0), np.float64(11.0))
     """
-    return Edits(graph)
+    return Edits(graph, stays=True)

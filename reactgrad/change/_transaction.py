@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from reactgrad._errors import BlockError
-from reactgrad.change._edit import Edits, void_inside
+from reactgrad.change._edit import Edits, innermost, void_inside
 from reactgrad.change._remove import settle
 from reactgrad.change._rollback import give_back
 from reactgrad.change._set import make_waiting_sets
@@ -28,15 +28,17 @@ def transaction(graph: Core, /) -> Iterator[None]:
     Transactions nest.
 
     What was given back counts as changed: what depends on it runs again. The block belongs to its
-    thread and holds the graph: no ``await`` in it, which would let other tasks of the thread in, no
-    waiting for threads that use the graph, which would be for ever, and threads that need several
-    graphs in transactions enter them in the same order.
+    task, and holds the graph: if another task of the thread uses the graph at an ``await`` inside,
+    all is given back before that, and the block raises. No waiting in it for threads that use the
+    graph, which would be for ever, and threads that need several graphs in transactions enter them
+    in the same order.
 
     Raises
     ------
     BlockError
         If it ends before a block that was opened inside of it, as two generators may do: all is
-        given back that was done in both.
+        given back that was done in both. If another task has used the graph meanwhile: all is given
+        back that was done inside, and the other task's changes stay.
     BusyError
         Inside a node that is being computed.
 
@@ -55,17 +57,27 @@ def transaction(graph: Core, /) -> Iterator[None]:
     1.0
     """
     observers = graph._observers
-    with held(graph):
+    lock = graph._lock
+    with held(graph) as holding:
         if observers.queue:  # sets that the observer being called has asked for before
             conclude([], *make_waiting_sets(graph))
         ran = observers.ran
         # Inside a block of edits, those that are collected here go with what is set here.
-        first = graph._edits is None  # else what is edited here goes into the block around
+        first = innermost(graph) is None  # else what is edited here goes into the block around
         collected = nullcontext() if first else Edits(graph)
         try:
             with graph._scheduler.transaction(partial(give_back, graph)), collected:
-                yield
-                if first and graph._edits is not None:
+                # What is open here is of this task, or was broken off.
+                inner = any(owner.guards and not owner.void for owner in lock.owners)
+                owner = None if inner else lock.hold(partial(_break_off, graph, holding))
+                try:
+                    yield
+                    lock.check_owner()
+                finally:
+                    if owner is not None:
+                        lock.drop(owner)
+                        graph._followed.pop(holding, None)
+                if first and innermost(graph) is not None:
                     raise BlockError.of("a transaction")
         except BaseException:
             if first:
@@ -77,3 +89,10 @@ def transaction(graph: Core, /) -> Iterator[None]:
         finally:
             settle(graph)
         observers.ran = True
+
+
+def _break_off(graph: Core, holding: held) -> None:
+    """Take back what the open transactions have changed, before another task uses the graph."""
+    graph._scheduler.notes.break_off(partial(give_back, graph))
+    holding.end_early()
+    graph._followed[holding] = None  # so that the task of the block takes no fast path

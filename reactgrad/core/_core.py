@@ -73,7 +73,7 @@ class Core(Generic[V]):
         self._shapes: Any = None  # nodes kept for former shapes, see ``change``
         self._reuse: Any = None  # nodes that reuse blocks have built; None before the first
         self._events: Any = None  # the log of events, if one is kept, see ``explain``
-        self._edits: Any = None  # edits collected by the innermost open `with g.edit():`
+        self._edits: list[Any] = []  # the open blocks of edits of all tasks, see ``change``
         self._removals: list[Any] = []  # nodes that an open transaction has removed
         self._lineage: list[tuple[weakref.ref[Any], int]] = []
         # Forks of this graph that are being computed: one entry for each computation under way. And

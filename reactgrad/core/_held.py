@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from reactgrad.core._observer import detach
 from reactgrad.core._observer_errors import conclude
@@ -91,10 +92,16 @@ class held:
     def __init__(self, graph: Core) -> None:
         self._graph = graph
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._graph._lock.__enter__()
         self._before = self._graph._observers.held
         self._graph._observers.held = self._before + 1
+        return self
+
+    def end_early(self) -> None:
+        """Hold observers back no longer, although the block has not ended."""
+        self._graph._observers.held = self._before
+        self._before = sys.maxsize
 
     def __exit__(
         self,

@@ -14,6 +14,8 @@ Map, from the bottom up:
 - ``failure``       errors of nodes, stored without frames
 - ``host``          the interface of the owner of the values
 - ``lock``          one thread at a time, and the threads that it waits for
+- ``tasks``         blocks that belong to one task of several in a thread
+- ``waits``         threads that wait for each other
 - ``collector``     Python's cyclic collector, paused
 - ``edit``          transactions, and edits that can be taken back
 - ``tables``        all tables of one graph
@@ -74,6 +76,7 @@ from reactgrad_scheduler.staleness import MAYBE as MAYBE
 from reactgrad_scheduler.staleness import STALE as STALE
 from reactgrad_scheduler.staleness import UNSETTLED as UNSETTLED
 from reactgrad_scheduler.tables import UNKNOWN as UNKNOWN
+from reactgrad_scheduler.tasks import Owner as Owner
 from reactgrad_scheduler.texts import listed as listed
 from reactgrad_scheduler.texts import shortened as shortened
 from reactgrad_scheduler.topology import RANK_GAP as RANK_GAP

@@ -61,6 +61,21 @@ class Notes:
         finally:
             self.open = former
 
+    def break_off(self, give_back: Callable[[Noted], None]) -> None:
+        """Take back all open transactions, before their blocks end; these raise then."""
+        noted: Noted = {}
+        for one in self.open:
+            for key, before in one.items():
+                noted.setdefault(key, before)
+            one.clear()
+        self._void = (*self._void, *self.open)
+        self.giving_back = True
+        try:
+            give_back(noted)
+        finally:
+            self.giving_back = False
+            self.open.clear()
+
     @block
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
         """Keep the changes of the block if it ends normally, else take back all that was noted in it.
@@ -76,7 +91,11 @@ class Notes:
         try:
             self.open.append(noted)
             yield
-            if self.open[-1] is not noted or any(one is noted for one in self._void):
+            if (
+                not self.open
+                or self.open[-1] is not noted
+                or any(one is noted for one in self._void)
+            ):
                 raise BlockError.of("a transaction")
             if len(self.open) > 1:
                 outer = self.open[-2]

@@ -22,24 +22,25 @@ thread waits for its result, it raises instead of waiting for ever.
 If several threads compute together, as a *crew*, each has a *lane*: the nodes that it computes inside of
 each other, and their gates. Still one thread at a time works on the tables, with its lane in place. But a
 thread that opens a gate gives up the lock meanwhile, so that functions and kernels run side by side.
+
+While a task has a block open (``hold``), the lock looks at the task, too (see ``tasks``).
 """
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from inspect import currentframe
 from itertools import count
 from threading import RLock, Thread, get_ident
 from time import monotonic, sleep
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Protocol
 from weakref import WeakMethod
 
-from reactgrad_scheduler.errors import Later
+from reactgrad_scheduler.errors import BlockError, Later
+from reactgrad_scheduler.tasks import Owner
+from reactgrad_scheduler.waits import finish, is_awaited, is_joined_by
 
 # Seconds between two checks of what the thread inside is doing: at first, and at most.
 FIRST_LOOK, LAST_LOOK = 0.001, 0.05
@@ -54,9 +55,6 @@ PATIENCE = 5.0
 _number: ContextVar[int] = ContextVar("reactgrad_gate", default=0)
 _set_number, _reset_number = _number.set, _number.reset
 _numbers = count(1)
-
-_JOIN = Thread.join.__code__
-_walking = RLock()  # held while frames of other threads are walked
 
 
 class Gate:
@@ -168,6 +166,8 @@ class GraphLock:
     gates : list of Gate
         The gates of the calls under way, innermost last. Never empty while a crew computes and none of
         its threads holds the lock.
+    owners : list of Owner
+        The tasks that have blocks open.
     crew : Lanes or None
         The threads that compute together, if there are several.
     raw
@@ -188,6 +188,7 @@ class GraphLock:
         "crew",
         "gates",
         "give_up",
+        "owners",
         "raw",
         "release",
         "take_back",
@@ -200,6 +201,7 @@ class GraphLock:
         # All nested calls of one thread at once, as in ``threading.Condition``.
         self.give_up, self.take_back = raw._release_save, raw._acquire_restore
         self.crew: Lanes | None = None
+        self.owners: list[Owner] = []
         self.gates: list[Gate] = []
         self._spare: list[Gate] = []
         self._admit = WeakMethod(admit)
@@ -219,6 +221,49 @@ class GraphLock:
     ) -> None:
         if not self.gates or self.leave_gate():
             self.release()
+
+    # --- blocks of tasks -----------------------------------------------------------------------
+
+    def hold(self, break_off: Callable[[], None] | None = None) -> Owner:
+        """Note that the running task opens a block; the thread holds the lock until ``drop``.
+
+        ``break_off`` takes the block back before another task uses the graph; if it is missing, other
+        tasks may.
+        """
+        owner = Owner(break_off)
+        self.owners.append(owner)
+        self.acquire = self._acquire_as_task
+        return owner
+
+    def drop(self, owner: Owner) -> None:
+        """Note that a block ends."""
+        owner.close()
+        self.owners.remove(owner)
+        if not self.owners:
+            self.acquire = self.raw.acquire
+
+    def check_owner(self) -> None:
+        """Raise ``BlockError`` if a block of the running task was broken off."""
+        if any(owner.void and owner.is_here() for owner in self.owners):
+            raise BlockError.of_task("a transaction")
+
+    def _acquire_as_task(self, blocking: bool = True, timeout: float = -1.0) -> bool:
+        """Acquire the lock, unless a block of another task must be met first (``visit``)."""
+        if not self.raw.acquire(blocking, timeout):
+            return False
+        me = get_ident()
+        for owner in self.owners:
+            if owner.thread == me and not owner.admits():
+                self.release()
+                return False
+        return True
+
+    def _meet_owners(self) -> None:
+        """Break off the blocks of other tasks in this thread; raise if that has happened to this one."""
+        me = get_ident()
+        for owner in [*self.owners]:
+            if owner.thread == me:
+                owner.meet()
 
     # --- gates -------------------------------------------------------------------------------
 
@@ -392,6 +437,8 @@ class GraphLock:
             return
         if crew is None and self.gates and self._come_back():
             return
+        if self.owners:
+            self._meet_owners()
         look, since = FIRST_LOOK, monotonic()
         while not self._is_free(look):
             look = min(2 * look, LAST_LOOK)
@@ -400,6 +447,9 @@ class GraphLock:
                     return
                 continue
             gate = self._innermost()
+            late = gate is None and self.owners and monotonic() - since > GRACE
+            if late and any(owner.is_awaiting() for owner in [*self.owners]):
+                raise BlockError.of_thread()
             if gate is None or not gate.lock.acquire(blocking=False):
                 continue
             try:
@@ -560,63 +610,3 @@ class GraphLock:
         for gate in self.gates:
             if gate.void:
                 raise Later(0 if gate is self.gates[-1] else self.gates[-1].number, gate.void)
-
-
-def finish(
-    wait: Callable[[], object], stop: Callable[[], None] | None = None
-) -> BaseException | None:
-    """Wait to the end, whatever signals come meanwhile. Return what their handlers raised first, if any."""
-    interrupted: BaseException | None = None
-    while True:
-        try:
-            wait()
-            return interrupted
-        except BaseException as error:  # KeyboardInterrupt, or another error of a signal handler
-            if interrupted is None:
-                interrupted = error
-            if stop is not None:
-                stop()
-
-
-def is_joined_by(waiter: int) -> bool:
-    """Return whether a thread waits in ``Thread.join`` for the calling one, directly or by others."""
-    if sys.version_info >= (3, 12):
-        return _is_joined_by(waiter)
-    # Frame objects are made when they are asked for. Up to Python 3.11 the garbage collector may run then,
-    # so that other threads go on and leave the very frames that are walked, which crashes: pause it.
-    with _walking:
-        collects = gc.isenabled()
-        try:
-            gc.disable()
-            return _is_joined_by(waiter)
-        finally:
-            if collects:
-                gc.enable()
-
-
-def _is_joined_by(waiter: int) -> bool:
-    me, frames = get_ident(), sys._current_frames()  # pyright: ignore[reportPrivateUsage]
-    for _ in range(len(frames)):
-        frame = frames.get(waiter)
-        while frame is not None and frame.f_code is not _JOIN:
-            frame = frame.f_back
-        if frame is None:
-            return False
-        waiter = frame.f_locals["self"].ident
-        if waiter == me:
-            return True
-    return False
-
-
-def is_awaited() -> bool:
-    """Return whether some thread waits for a future that the calling thread computes."""
-    frame: FrameType | None = currentframe()
-    while frame is not None:
-        item = frame.f_locals.get("self")
-        # The work item of a thread pool.
-        if type(item).__module__ == "concurrent.futures.thread":
-            future = vars(item).get("future")
-            waiting = getattr(getattr(future, "_condition", None), "_waiters", ())
-            return bool(waiting or getattr(future, "_waiters", ()))
-        frame = frame.f_back
-    return False

@@ -23,12 +23,13 @@ from time import perf_counter
 
 from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.executors.straight import NOT_BEGUN, Straight
-from reactgrad_scheduler.lock import Gate, Lane, finish
+from reactgrad_scheduler.lock import Gate, Lane
 from reactgrad_scheduler.plan import Step
 from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.staleness import CLEAN, FAILED, MAYBE, STALE
 from reactgrad_scheduler.tables import UNKNOWN
+from reactgrad_scheduler.waits import finish
 
 # A free node that no thread has taken for so many seconds is worth another thread: a step takes longer
 # than expected.
