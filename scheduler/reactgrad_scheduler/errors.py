@@ -63,24 +63,6 @@ class BlockError(ReactgradError, RuntimeError):
             "generators that hold one each are closed in the opposite order."
         )
 
-    @classmethod
-    def of_task(cls, what: str) -> BlockError:
-        """Return the error for a kind of block that another task has come into."""
-        return cls(
-            f"another task used the graph while {what} of this task was open, at an `await` or a yield inside "
-            "of it. So the block was broken off, and nothing of it was kept; the other task's changes "
-            "stay. Await before the block or after it, and open the block for the changes alone."
-        )
-
-    @classmethod
-    def of_thread(cls) -> BlockError:
-        """Return the error for a thread that was called from a block, and waits for its end."""
-        return cls(
-            "this thread was called by a task inside a block (a transaction, or a block of edits), which holds "
-            "the graph until it ends: if the task awaits the thread, both would wait for ever. Call the "
-            "thread before the block or after it, or pass it values in place of Vars."
-        )
-
 
 class ExecutorError(ReactgradError, ValueError):
     """An executor that does not exist was asked for."""

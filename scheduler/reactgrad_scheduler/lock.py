@@ -38,8 +38,8 @@ from types import TracebackType
 from typing import Any, Protocol
 from weakref import WeakMethod
 
-from reactgrad_scheduler.errors import BlockError, Later
-from reactgrad_scheduler.tasks import Owner
+from reactgrad_scheduler.errors import Later
+from reactgrad_scheduler.tasks import Owner, broken_off, refused_thread
 from reactgrad_scheduler.waits import finish, is_awaited, is_joined_by
 
 # Seconds between two checks of what the thread inside is doing: at first, and at most.
@@ -245,7 +245,7 @@ class GraphLock:
     def check_owner(self) -> None:
         """Raise ``BlockError`` if a block of the running task was broken off."""
         if any(owner.void and owner.is_here() for owner in self.owners):
-            raise BlockError.of_task("a transaction")
+            raise broken_off()
 
     def _acquire_as_task(self, blocking: bool = True, timeout: float = -1.0) -> bool:
         """Acquire the lock, unless a block of another task must be met first (``visit``)."""
@@ -449,7 +449,7 @@ class GraphLock:
             gate = self._innermost()
             late = gate is None and self.owners and monotonic() - since > GRACE
             if late and any(owner.is_awaiting() for owner in [*self.owners]):
-                raise BlockError.of_thread()
+                raise refused_thread()
             if gate is None or not gate.lock.acquire(blocking=False):
                 continue
             try:

@@ -67,7 +67,7 @@ class Owner:
         if self.admits():
             return
         if self.void:
-            raise BlockError.of_task("a transaction")
+            raise broken_off()
         self.void = True
         assert self._break_off is not None
         self._break_off()
@@ -83,3 +83,21 @@ def _running_task() -> object:
     if asyncio is None or asyncio._get_running_loop() is None:
         return None
     return asyncio.current_task()
+
+
+def broken_off() -> BlockError:
+    """Return the error for a transaction that another task has come into."""
+    return BlockError(
+        "another task used the graph while a transaction of this task was open, at an `await` or a yield inside "
+        "of it. So the transaction was broken off, and nothing of it was kept; the other task's changes "
+        "stay. Await before the block or after it, and open the block for the changes alone."
+    )
+
+
+def refused_thread() -> BlockError:
+    """Return the error for a thread that was called from a block, and waits for its end."""
+    return BlockError(
+        "this thread was called by a task inside a block (a transaction, or a block of edits), which holds "
+        "the graph until it ends: if the task awaits the thread, both would wait for ever. Call the "
+        "thread before the block or after it, or pass it values in place of Vars."
+    )
