@@ -48,5 +48,7 @@ from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import released as released
 from reactgrad_scheduler import share as share
 from reactgrad_scheduler import shortened as shortened
+from reactgrad_scheduler import told as told
+from reactgrad_scheduler import told_error as told_error
 from reactgrad_scheduler import unwatch as unwatch
 from reactgrad_scheduler import watch as watch

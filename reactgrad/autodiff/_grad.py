@@ -28,8 +28,7 @@ from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run
 from reactgrad.reading._value import clean_values
-from reactgrad.scheduler import add_note, is_interrupt
-from reactgrad.values._brief import told_error
+from reactgrad.scheduler import add_note, is_interrupt, told_error
 
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:

@@ -18,6 +18,7 @@ from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
+from reactgrad.scheduler import told
 
 _new = object.__new__
 
@@ -142,7 +143,7 @@ def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spe
     found, value = read_value(operand, what)
     if found is None:
         raise DTypeError(
-            f"{what} is {type(value).__name__} ({value!r:.60}): ops compute with "
+            f"{what} is {type(value).__name__} ({told(value):.60}): ops compute with "
             f"Vars, numbers and arrays. {_instead(value)}"
         )
     return found, value

@@ -30,7 +30,7 @@ from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import CONST, MODE, Leaf
-from reactgrad.scheduler import add_note, is_interrupt
+from reactgrad.scheduler import add_note, is_interrupt, told
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number
 
@@ -310,7 +310,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         )
     what = f"{kind.name} {name!r}"
     if kind is MODE and type(value) is not bool:
-        raise SetError(f"{what} was given {value!r:.60}: write g.train() or g.eval().")
+        raise SetError(f"{what} was given {told(value):.60}: write g.train() or g.eval().")
     if isinstance(value, Handle):
         raise ImplicitValueError(
             f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
@@ -326,7 +326,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         return None, new if found is None or found.weak is not None else frozen_copy(new)
     if found is None:
         raise DTypeError(
-            f"{what} holds {old!r} and was given {type(value).__name__} ({value!r:.60}), "
+            f"{what} holds {old!r} and was given {type(value).__name__} ({told(value):.60}), "
             "which is no number or array. Make another input for such objects."
         )
     if old.weak is not None and pattern is None:

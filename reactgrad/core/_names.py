@@ -8,6 +8,7 @@ from reactgrad._errors import GraphError
 from reactgrad.core._core import Core
 from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import note_name
+from reactgrad.scheduler import told
 
 
 class UnknownNameError(GraphError, KeyError):
@@ -25,7 +26,7 @@ def check_name(graph: Core, name: Any, slot: int | None) -> None:
     if name is None:
         return
     if not isinstance(name, str) or not name:
-        raise GraphError(f"a name is a non-empty string, not {name!r:.60}.")
+        raise GraphError(f"a name is a non-empty string, not {told(name):.60}.")
     tidy(graph)
     taken = by_name(graph, name)
     if taken is None or taken == slot:

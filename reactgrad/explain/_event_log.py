@@ -11,8 +11,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._rows import Rows
 from reactgrad.explain._event import Event, Moved
 from reactgrad.nodes._site import Site, user_site
-from reactgrad.scheduler import Run, Stopwatch, Timed, unwatch, watch
-from reactgrad.values._brief import told_error
+from reactgrad.scheduler import Run, Stopwatch, Timed, told_error, unwatch, watch
 
 # The number of events kept where the caller names no limit.
 LIMIT = 10_000

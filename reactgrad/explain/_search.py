@@ -13,8 +13,7 @@ from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
-from reactgrad.scheduler import FLEETING
-from reactgrad.values._brief import told_error
+from reactgrad.scheduler import FLEETING, told_error
 
 
 def explain(graph: Core, var: Handle) -> Why:

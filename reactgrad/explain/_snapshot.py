@@ -18,8 +18,8 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
-from reactgrad.scheduler import CollectorPause, Run, at_work
-from reactgrad.values._brief import brief, told_error
+from reactgrad.scheduler import CollectorPause, Run, at_work, told_error
+from reactgrad.values._brief import brief
 from reactgrad.values._columns import MISSING
 
 State = Literal["clean", "stale", "running", "unset", "error"]

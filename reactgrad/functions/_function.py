@@ -26,8 +26,7 @@ from reactgrad.nodes._function_names import remember
 from reactgrad.nodes._handle import Handle, current_graph
 from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 from reactgrad.ops import spread
-from reactgrad.scheduler import is_interrupt
-from reactgrad.values._brief import told_error
+from reactgrad.scheduler import is_interrupt, told, told_error
 
 
 class Function:
@@ -315,13 +314,15 @@ class Applied(Lifted):
             )
             each: Any = (result,) if cls._outputs is None else result
             if not isinstance(each, tuple | list) or len(each) != len(self.outputs):
-                raise ValueError(f"for {len(self.outputs)} outputs infer returned {result!r:.60}")
+                raise ValueError(
+                    f"for {len(self.outputs)} outputs infer returned {told(result):.60}"
+                )
             found = each[index]
             if isinstance(found, Spec):
                 # A result is never a weak number.
                 return spec(found.shape, found.dtype, found.device)
             if not isinstance(found, tuple | list) or len(found) != 2:
-                raise TypeError(f"infer returned {type(found).__name__} ({found!r:.60})")
+                raise TypeError(f"infer returned {type(found).__name__} ({told(found):.60})")
             shape, dtype = found
             device = operands[0].device if operands and operands[0] is not None else "cpu"
             return spec(tuple(shape), np.dtype(dtype), device)

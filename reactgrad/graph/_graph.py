@@ -45,6 +45,7 @@ from reactgrad.scheduler import (
     Scheduler,
     Serial,
     Threads,
+    told,
 )
 
 
@@ -177,7 +178,9 @@ class Graph(Pictures, Questions, Settings):
         return named(self, name)
 
     def __setitem__(self, name: str | Var, value: Any) -> NoReturn:
-        raise SetError(f"g[{name!r}] is a node, not a place: write g[{name!r}].set({value!r:.40}).")
+        raise SetError(
+            f"g[{name!r}] is a node, not a place: write g[{name!r}].set({told(value):.40})."
+        )
 
     def __contains__(self, item: object) -> bool:
         """Return whether a Var, or a node with this name, belongs to the graph."""

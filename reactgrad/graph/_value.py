@@ -18,6 +18,7 @@ from reactgrad.nodes._leaf import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
 from reactgrad.reading._implicit_values import check_conversion
 from reactgrad.reading._value import hand_out
+from reactgrad.scheduler import told
 from reactgrad.values._columns import MISSING
 from reactgrad.values._function_steps import PLAIN
 from reactgrad.values._lending import Lease
@@ -90,7 +91,7 @@ class Value(Handle, Generic[V]):
 
     @value.setter
     def value(self, value: Any) -> None:
-        raise SetError(f"a value cannot be assigned; write {self.name}.set({value!r:.40}).")
+        raise SetError(f"a value cannot be assigned; write {self.name}.set({told(value):.40}).")
 
     def numpy(self) -> Any:
         """Return the value as a new, writable NumPy array."""

@@ -32,7 +32,7 @@ from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._leaf import Leaf
 from reactgrad.observing._observe import observe
 from reactgrad.reading._refresh import refresh
-from reactgrad.values._brief import told
+from reactgrad.scheduler import told
 
 
 @lists_verbs

@@ -34,6 +34,7 @@ from reactgrad.io._state import (
     spec,
     weak_spec,
 )
+from reactgrad.scheduler import told
 
 # Deeper nesting is refused in both directions.
 MOST_NESTED = 50
@@ -227,7 +228,7 @@ class Reader:
         if what == "array":
             place, dtype, axes = items_of(given, 3, "an array")
             return in_order(self.array(place, dtype), axes)
-        raise LoadError(f"{what!r:.60} is no kind of value")
+        raise LoadError(f"{told(what):.60} is no kind of value")
 
     def key(self, form: Any, depth: int) -> Any:
         key = self.value(form, depth + 1)
@@ -249,7 +250,7 @@ class Reader:
         try:
             return DTYPES[name]
         except (KeyError, TypeError):
-            raise LoadError(f"{name!r:.60} is no dtype of a value") from None
+            raise LoadError(f"{told(name):.60} is no dtype of a value") from None
 
     def spec(self, form: Any) -> Spec | None:
         """Return the spec that ``Writer.spec`` was given."""
@@ -292,7 +293,7 @@ class Reader:
                     "part of your program that gives the function to rg.lift before you load"
                 ) from None
             except LookupError as error:
-                raise LoadError(f"{user} calls {key.text!r:.200}: {error.args[0]}") from error
+                raise LoadError(f"{user} calls {told(key.text):.200}: {error.args[0]}") from error
         return found
 
     def cutoff(self, form: Any) -> Callable[..., Any]:
@@ -303,7 +304,7 @@ class Reader:
         if what == "function":
             return self.function(given, "a cutoff")
         if what != "tolerance":
-            raise LoadError(f"{what!r:.60} is no kind of cutoff")
+            raise LoadError(f"{told(what):.60} is no kind of cutoff")
         sizes = [self.value(size) for size in items_of(given, 2, "a tolerance")]
         if not all(type(size) in (int, float, bool) and size >= 0 for size in sizes):
             raise LoadError("a tolerance is negative, or no number")
@@ -335,7 +336,7 @@ def _index(parts: tuple[Any, ...]) -> Index:
         else:
             fits = part is None or part is Ellipsis or type(part) in (int, Slot)
         if not fits:
-            raise LoadError(f"{part!r:.60} is no part of an index")
+            raise LoadError(f"{told(part):.60} is no part of an index")
     return Index(parts)
 
 
@@ -343,14 +344,14 @@ def _from_bits(digits: Any) -> float:
     try:
         return struct.unpack(">d", bytes.fromhex(text(digits, "a float")))[0]
     except (ValueError, struct.error):
-        raise LoadError(f"{digits!r:.60} is not the bits of a float") from None
+        raise LoadError(f"{told(digits):.60} is not the bits of a float") from None
 
 
 def _from_hex(digits: Any) -> int:
     try:
         return int(text(digits, "an integer"), 16)
     except ValueError:
-        raise LoadError(f"{digits!r:.60} is no integer") from None
+        raise LoadError(f"{told(digits):.60} is no integer") from None
 
 
 # --- checks of the manifest's parts --------------------------------------------------------------
@@ -359,21 +360,21 @@ def _from_hex(digits: Any) -> int:
 def whole(number: Any, what: str, least: int, most: int) -> int:
     """Return `number` if it is an integer within these bounds, else raise."""
     if type(number) is not int or not least <= number <= most:
-        raise LoadError(f"{what} is {number!r:.60}, and should be from {least} to {most}")
+        raise LoadError(f"{what} is {told(number):.60}, and should be from {least} to {most}")
     return number
 
 
 def text(string: Any, what: str) -> str:
     """Return `string` if it is a string, else raise."""
     if type(string) is not str:
-        raise LoadError(f"{what} is {string!r:.60}, and should be a string")
+        raise LoadError(f"{what} is {told(string):.60}, and should be a string")
     return string
 
 
 def many(items: Any, what: str) -> list[Any]:
     """Return `items` if it is a list, else raise."""
     if type(items) is not list:
-        raise LoadError(f"{what} is {items!r:.60}, and should be a list")
+        raise LoadError(f"{what} is {told(items):.60}, and should be a list")
     return items
 
 
@@ -387,12 +388,12 @@ def items_of(items: Any, count: int, what: str) -> list[Any]:
 def record(fields: Any, what: str) -> dict[str, Any]:
     """Return `fields` if it is a JSON object, else raise."""
     if type(fields) is not dict:
-        raise LoadError(f"{what} is {fields!r:.60}, and should be an object")
+        raise LoadError(f"{what} is {told(fields):.60}, and should be an object")
     return fields
 
 
 def only(fields: Any, what: str) -> tuple[str, Any]:
     """Return the key and the content of a JSON object with one key; raise for anything else."""
     if len(record(fields, what)) != 1:
-        raise LoadError(f"{what} is {fields!r:.60}, and should be an object with one key")
+        raise LoadError(f"{what} is {told(fields):.60}, and should be an object with one key")
     return next(iter(fields.items()))

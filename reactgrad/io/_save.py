@@ -27,6 +27,7 @@ from reactgrad.io._format import (
 )
 from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
 from reactgrad.io._state import OPS, Absent, Applied, Choice, Computation, Leaf, Op, Output, State
+from reactgrad.scheduler import told
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
@@ -149,13 +150,13 @@ class _Packing:
                     f"{label} cannot be saved: it computes an op {op.name!r} which is not the one "
                     "known by that name. Give each op a name of its own."
                 )
-            what = f"{label}, op {op.name!r}, with the attributes {definition.attrs!r:.200}"
+            what = f"{label}, op {op.name!r}, with the attributes {told(definition.attrs):.200}"
             return {"op": op.name, "attrs": self.tried(writer.value, [*definition.attrs], what)}
         what = f"{label}, function {definition.name!r},"
         layout = definition.layout
         if layout is not None:
             layout = [
-                self.tried(writer.value, fixed, f"{what} with the fixed argument {fixed!r:.80}")
+                self.tried(writer.value, fixed, f"{what} with the fixed argument {told(fixed):.80}")
                 for fixed in layout
             ]
         form = {
@@ -176,7 +177,7 @@ class _Packing:
         return form
 
     def cutoff(self, node: int, rule: Any) -> Any:
-        label = f"node {self.state.label(node)!r} with the cutoff {rule!r:.80}"
+        label = f"node {self.state.label(node)!r} with the cutoff {told(rule):.80}"
         return self.tried(self.writer.cutoff, rule, label)
 
     # --- values
@@ -205,7 +206,7 @@ class _Packing:
             if not given:
                 return self.form("missing")
             raise SaveError(
-                f"node {self.state.label(node)!r} holds {value!r:.80} and cannot be saved: "
+                f"node {self.state.label(node)!r} holds {told(value):.80} and cannot be saved: "
                 f"{error}. Numbers, strings, arrays and lists, tuples and dicts of them can be."
             ) from None
         self.objects.append(form)

@@ -16,6 +16,7 @@ from reactgrad.backend import (
     read_value,
     spec,
 )
+from reactgrad.scheduler import told
 
 
 def not_float(what: str, found: object) -> DTypeError:
@@ -119,7 +120,7 @@ def read_as(what: str, value: Any, dtype: Any) -> tuple[Spec | None, Any]:
         return found, value
     if found is None:
         raise DTypeError(
-            f"{what} was given {type(value).__name__} ({value!r:.60}), which is no number or array "
+            f"{what} was given {type(value).__name__} ({told(value):.60}), which is no number or array "
             f"and cannot have dtype='{dtype}'."
         )
     return read_value(cast(what, value, dtype), what)

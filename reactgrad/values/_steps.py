@@ -25,7 +25,7 @@ from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
 from reactgrad.nodes._leaf import CONST, Leaf
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._output import Output
-from reactgrad.scheduler import UNCHANGED, Step
+from reactgrad.scheduler import UNCHANGED, Step, told
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._function_steps import direct_step
 from reactgrad.values._fused_steps import fuse, replaced
@@ -438,7 +438,7 @@ class Steps(Store):
                 if one is None:
                     raise DTypeError(
                         f"{op.name} computes with numbers and arrays; an operand is "
-                        f"{type(value).__name__}: {value!r:.80}. Take the number out, or what "
+                        f"{type(value).__name__}: {told(value):.80}. Take the number out, or what "
                         "np.asarray(value) gives, in an rg.lift function first."
                     )
             elif one.weak is None:
@@ -507,7 +507,7 @@ def _as_array(op: Op, device: Any, number: Any, dtype: Any) -> Any:
 
 def _overflow(number: Any, dtype: Any) -> NumberError:
     return NumberError(
-        f"the Python number {number!r:.60} does not fit into {dtype}, the dtype of the array beside "
+        f"the Python number {told(number):.60} does not fit into {dtype}, the dtype of the array beside "
         "it. Convert the array first, x.astype('int64') or x.astype('float64')."
     )
 

@@ -20,7 +20,7 @@ from reactgrad.explain._stats import Stats
 from reactgrad.explain._why import Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.reading._run import Plan, Run
-from reactgrad.values._brief import told
+from reactgrad.scheduler import told
 from reactgrad.viz._ask import asked
 from reactgrad.viz._dot import MOST_LETTERS, WORDS, dot_text
 from reactgrad.viz._draw import laid_out
@@ -114,8 +114,16 @@ _ARRAYS: Any = {
 def abbreviated(value: Any) -> str:
     """Return a value as text, abbreviated by NumPy.
 
-    Of more than two axes some slices are shown, each with its label.
+    Of more than two axes some slices are shown, each with its label. Of an array whose ``str`` raises
+    its type is shown.
     """
+    try:
+        return _abbreviated(value)
+    except Exception:
+        return told(value)
+
+
+def _abbreviated(value: Any) -> str:
     if isinstance(value, np.ndarray) and not value.shape:
         value = value[()]
     if not isinstance(value, np.ndarray):

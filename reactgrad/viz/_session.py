@@ -18,8 +18,7 @@ from reactgrad._errors import Cancelled
 from reactgrad.explain._follower import Follower
 from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
 from reactgrad.nodes._handle import Handle
-from reactgrad.scheduler import CollectorPause
-from reactgrad.values._brief import told_error
+from reactgrad.scheduler import CollectorPause, told_error
 from reactgrad.viz._messages import (
     Message,
     control,

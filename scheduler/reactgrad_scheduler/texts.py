@@ -52,3 +52,34 @@ def listed(names: Iterable[str], joint: str = ", ", most: int = 12) -> str:
         half = most // 2
         each[half : len(each) - half] = [f"({len(each) - 2 * half:,} more)"]
     return joint.join(each)
+
+
+def told(value: object) -> str:
+    """Return ``repr(value)``, or a text with the type if that raises, as for very large integers.
+
+    Examples
+    --------
+    >>> told([1]), told(10**6000)
+    ('[1]', '<int of 19932 bits>')
+    """
+    try:
+        return repr(value)
+    except Exception as error:
+        if isinstance(value, int):
+            return f"<int of {value.bit_length()} bits>"
+        return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
+
+
+def told_error(error: BaseException) -> str:
+    """Return an exception as ``"Type: message"``, or its type alone if it has none or its ``str`` raises.
+
+    Examples
+    --------
+    >>> told_error(ValueError("no")), told_error(ValueError())
+    ('ValueError: no', 'ValueError')
+    """
+    try:
+        text = str(error)
+    except Exception as other:
+        text = f"<whose str raises {type(other).__name__}>"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

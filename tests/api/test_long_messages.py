@@ -45,7 +45,7 @@ def test_of_long_names(g: rg.Graph, name: str, tmp_path: Path) -> None:
         assert length(caught.value) < 3000
     with pytest.raises(rg.ReactgradError, match=r"^the name 'a{49}|^the name 'net income") as taken:
         g.input(1.0, name=name)
-    assert str(taken.value).endswith("to get that node.")
+    assert str(taken.value).endswith(", exist_ok=True).")
     assert "letters)..." in str(taken.value)
 
 
