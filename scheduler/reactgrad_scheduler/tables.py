@@ -74,6 +74,7 @@ class Tables:
         # because a rebuild inside of it reads them.
         self.awaited: Counter[int] = Counter()
         self.locked: Counter[int] = Counter()
+        self.most_rebuilt = 0.0  # a read that has rebuilt more locks all values that it awaits
         self.moves: list[int] = []  # log of slots whose storage moved
         # Certain plans being run, innermost last: ``executors.serial.Frame``.
         self.frames: list[Any] = []

@@ -178,3 +178,19 @@ def test_a_node_that_fails_after_its_value_was_released_has_none() -> None:
     host.read(y)
     assert y not in host.scheduler.dropped
     assert host.values[y] == 2
+
+
+def test_a_run_whose_every_node_is_rebuilt_stays_quadratic() -> None:
+    """All of a graph of two chains that cross is gone before each of its nodes runs."""
+
+    def calls(depth: int) -> int:
+        host = StingyHost()
+        a, b = host.leaf(1), host.leaf(2)
+        for _ in range(depth):
+            a, b = host.node(Definition((a, b))), host.node(Definition((b, a)))
+        found = len(host.read(a))
+        assert not host.scheduler.awaited
+        assert not host.scheduler.locked
+        return found
+
+    assert calls(64) < 5 * calls(32)

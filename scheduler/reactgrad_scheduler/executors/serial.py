@@ -602,11 +602,20 @@ def rebuild(scheduler: Reads, slots: Iterable[int], run: Run) -> None:
 
     The host may release again what is still ``awaited``; it is then rebuilt when its turn to be read
     comes. The host must not release what is ``locked``: values that such an inner rebuild has still to
-    read, so that it computes each node once and ends.
+    read, so that it computes each node once and ends. Once a read has rebuilt much, all it awaits is
+    locked, whatever the host has room for: depth n then takes n**2 rebuilds at most, not n**3.
     """
-    parents = scheduler.topology.parents
+    parents, awaited, locked = scheduler.topology.parents, scheduler.awaited, scheduler.locked
     order = scheduler.topology.sort(released(scheduler, slots))
-    waiting = scheduler.locked if scheduler.awaited else scheduler.awaited
+    waiting = locked if awaited or locked else awaited
+    if waiting is awaited:
+        scheduler.most_rebuilt = (len(run.ran) + len(order)) ** 1.5
+    if len(run.rebuilt) > scheduler.most_rebuilt:
+        waiting = locked
+        if awaited:
+            order = scheduler.topology.sort(released(scheduler, [*slots, *_gone_again(scheduler)]))
+            locked.update(awaited)
+            awaited.clear()
     uses = Counter(parent for slot in order for parent in parents[slot])
     waiting.update(uses)
     stopwatch = scheduler.stopwatch
@@ -620,9 +629,19 @@ def rebuild(scheduler: Reads, slots: Iterable[int], run: Run) -> None:
             if slot in scheduler.dropped:  # else an inner rebuild has needed it before its turn
                 compute(scheduler, slot, run)
             uses.subtract(parents[slot])
+            waiting = waiting or locked  # an inner rebuild may have locked them
             _forget(waiting, parents[slot])
     finally:
-        _forget(waiting, uses.elements())
+        _forget(waiting or locked, uses.elements())
+
+
+def _gone_again(scheduler: Reads) -> list[int]:
+    """Return what the rebuild around the node under way awaits, has computed, and has not any more."""
+    rank, mark, dropped = scheduler.topology.rank, scheduler.staleness.mark, scheduler.dropped
+    now = rank[scheduler.computing[-1]]
+    return [
+        one for one in scheduler.awaited if one in dropped and not mark[one] and rank[one] < now
+    ]
 
 
 def released(scheduler: Reads, slots: Iterable[int]) -> set[int]:
