@@ -21,8 +21,7 @@ from reactgrad.build._functions import output_of
 from reactgrad.core._handles import handle
 from reactgrad.flow import no_grad
 from reactgrad.nodes._handle import Handle, apply
-from reactgrad.nodes._op import Op
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import Op, Output
 from reactgrad.nodes._reached import reached
 from reactgrad.ops import (
     SUM_TO,

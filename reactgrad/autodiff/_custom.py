@@ -11,8 +11,7 @@ from reactgrad.backend import Spec, read_value, spec
 from reactgrad.build._functions import outputs
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._leaf import CONST
-from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.nodes._op import CONST, LINEAR, Attrs, Op
 from reactgrad.ops import Share, astype, no_shares, shares
 from reactgrad.scheduler import told
 

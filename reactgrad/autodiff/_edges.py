@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from reactgrad.core._handles import handle
-from reactgrad.nodes._leaf import PARAM
+from reactgrad.nodes._op import PARAM
 from reactgrad.nodes._reached import reached
 
 

@@ -21,8 +21,7 @@ from reactgrad.autodiff._sweep import Redefine
 from reactgrad.autodiff._tables import ZERO
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import apply
-from reactgrad.nodes._op import LINEAR, Op, RuleOfAll
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import LINEAR, Op, Output, RuleOfAll
 from reactgrad.ops import Placed, Share, accumulate, astype, share_of, spread
 
 

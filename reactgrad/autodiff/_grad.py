@@ -16,12 +16,11 @@ from reactgrad.build._constants import full
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
-from reactgrad.core._handles import handle
+from reactgrad.core._handles import handle, release_values
 from reactgrad.core._held import held
-from reactgrad.core._lifetime import release_values
 from reactgrad.flow import is_grad_enabled, passing
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import SEED
+from reactgrad.nodes._op import SEED
 from reactgrad.nodes._site import user_level
 from reactgrad.ops import known_shape
 from reactgrad.reading._joint_run import OneRead

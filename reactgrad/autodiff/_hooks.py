@@ -30,13 +30,12 @@ from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change
 from reactgrad.change._stand_in import connect, probe
-from reactgrad.core._handles import handle, refuse_tuple
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, refuse_tuple, tidy
 from reactgrad.core._notes import note_hooks
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import INPUT, PARAM
 from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._op import INPUT, PARAM
 from reactgrad.scheduler import told
 
 _WHY = (

@@ -13,9 +13,8 @@ from typing import Any
 
 from reactgrad.autodiff._following import Following, building, update_program
 from reactgrad.autodiff._tables import ZERO
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
-from reactgrad.nodes._leaf import PARAM, Leaf
+from reactgrad.core._handles import handle, tidy
+from reactgrad.nodes._op import PARAM, Leaf
 from reactgrad.ops import (
     alias,
 )

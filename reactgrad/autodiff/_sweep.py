@@ -17,8 +17,7 @@ from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import copy_of
 from reactgrad.core._handles import handle
 from reactgrad.flow import follow_segment
-from reactgrad.nodes._op import Attrs, Op
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import Attrs, Op, Output
 from reactgrad.ops import (
     ACCUMULATE,
     ALIAS,

@@ -10,8 +10,7 @@ from reactgrad.backend import WEAK_SPECS, Spec, read_value
 from reactgrad.build._constants import _constant
 from reactgrad.build._reuse import Reuse
 from reactgrad.core._core import Core, V
-from reactgrad.core._handles import refuse_tuple
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import refuse_tuple, tidy
 from reactgrad.core._rows import number_key
 from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
 from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked

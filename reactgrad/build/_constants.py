@@ -11,7 +11,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._handles import new_var
 from reactgrad.core._rows import number_key
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import CONST
+from reactgrad.nodes._op import CONST
 from reactgrad.ops import alias, spread_like, spread_to
 
 

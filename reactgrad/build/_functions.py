@@ -9,8 +9,7 @@ from reactgrad.build._computed import _foreign, add_computed
 from reactgrad.build._reuse import outputs_of
 from reactgrad.core._core import Core, V
 from reactgrad.core._definition import link_branches
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, tidy
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted as _Lifted
 

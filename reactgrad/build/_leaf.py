@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.backend import Spec, own_copy, own_object, read_dtype, spec
-from reactgrad.core._handles import new_var
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import new_var, tidy
 from reactgrad.core._names import check_name, set_name
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import PARAM, Leaf
+from reactgrad.nodes._op import PARAM, Leaf
 from reactgrad.nodes._scope import open_scopes, path_here
 from reactgrad.nodes._site import user_site
 from reactgrad.values._columns import MISSING

@@ -19,8 +19,7 @@ from reactgrad._errors import BlockError
 from reactgrad.core._handles import handle
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
 from reactgrad.nodes._lifted import Lifted, as_itself
-from reactgrad.nodes._op import Attrs, Op
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import Attrs, Op, Output
 from reactgrad.ops import ALIAS, DETACH
 
 if TYPE_CHECKING:

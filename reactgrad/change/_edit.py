@@ -20,15 +20,12 @@ from reactgrad.change._remove import bury, check_unused, settle
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import V
 from reactgrad.core._definition import NOTHING_CLOSED, Definition
-from reactgrad.core._handles import handle
+from reactgrad.core._handles import handle, tidy
 from reactgrad.core._held import announce, held
-from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import Before, note_node
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import PRIMITIVES, Attrs, Op
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import PRIMITIVES, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import Link, Owner, listed
 
 if TYPE_CHECKING:

@@ -21,10 +21,9 @@ from typing import Any
 from reactgrad.backend import Spec
 from reactgrad.core._core import Core
 from reactgrad.core._definition import Definition, write_definition
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.core._programs import Program
-from reactgrad.nodes._leaf import CONST, INPUT, PARAM, Leaf
-from reactgrad.nodes._op import Op
+from reactgrad.nodes._op import CONST, INPUT, PARAM, Leaf, Op
 from reactgrad.scheduler import STALE, Former
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Found

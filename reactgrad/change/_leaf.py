@@ -9,8 +9,7 @@ from reactgrad._errors import GradientError, SetError
 from reactgrad.core._held import announce
 from reactgrad.core._notes import note_frozen
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import CONST, PARAM, Leaf
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import CONST, PARAM, Leaf, Output
 from reactgrad.scheduler import block
 from reactgrad.values._columns import MISSING
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from reactgrad._errors import ReactgradError, SeedError
 from reactgrad.change._change import Change
 from reactgrad.change._shape_check import Specs
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, tidy
 from reactgrad.core._live_programs import live_programs
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from reactgrad._errors import DTypeError, ImplicitValueError, SetError, ShapeErr
 from reactgrad.backend import own_copy, own_object, read_value, refuse_one_shot
 from reactgrad.change._change import Change
 from reactgrad.core._core import Core
+from reactgrad.core._handles import tidy
 from reactgrad.core._held import announce
-from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import Before, note_node
 from reactgrad.core._rows import Pin
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import Leaf
-from reactgrad.nodes._op import Op
+from reactgrad.nodes._op import Leaf, Op
 from reactgrad.scheduler import Link
 from reactgrad.values._columns import MISSING, frozen_copy
 

@@ -21,15 +21,14 @@ from reactgrad.backend import (
 from reactgrad.change import _shape_check
 from reactgrad.change._make_way import respec
 from reactgrad.core._arguments import own_each
-from reactgrad.core._handles import handle
+from reactgrad.core._handles import handle, tidy
 from reactgrad.core._held import announce
-from reactgrad.core._lifetime import tidy
 from reactgrad.core._notes import former_leaves, note_leaf
 from reactgrad.core._observers import Sets
 from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import CONST, MODE, Leaf
+from reactgrad.nodes._op import CONST, MODE, Leaf
 from reactgrad.scheduler import add_note, is_interrupt, told
 from reactgrad.values._columns import MISSING, frozen_copy
 from reactgrad.values._fitting import _castable, cast, check_pattern, read_as, read_number

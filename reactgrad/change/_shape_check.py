@@ -9,10 +9,8 @@ from itertools import chain
 from reactgrad._errors import ReactgradError
 from reactgrad.backend import Spec
 from reactgrad.core._core import Core
-from reactgrad.nodes._leaf import Leaf
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import Op
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import Leaf, Op, Output
 from reactgrad.nodes._site import site_text
 from reactgrad.nodes._switch_op import common
 from reactgrad.scheduler import add_note, listed

@@ -8,8 +8,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.core._core import Core, V
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, tidy
 from reactgrad.core._names import UnknownNameError, by_name
 from reactgrad.core._read_together import FEW
 from reactgrad.core._var_list import VarList

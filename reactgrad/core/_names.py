@@ -6,7 +6,7 @@ from typing import Any
 
 from reactgrad._errors import GraphError
 from reactgrad.core._core import Core
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.core._notes import note_name
 from reactgrad.scheduler import told
 

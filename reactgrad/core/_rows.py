@@ -10,9 +10,7 @@ import numpy as np
 
 from reactgrad.backend import Spec
 from reactgrad.nodes._handle import Anchor, HandleRef
-from reactgrad.nodes._leaf import Leaf
-from reactgrad.nodes._op import Attrs
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import Attrs, Leaf, Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
 from reactgrad.scheduler import Column, add_note, listed, shortened

@@ -19,7 +19,7 @@ from reactgrad.core._core import Core
 from reactgrad.explain._checksums import Checksums, GraphChecksums
 from reactgrad.explain._ranges import array_of, count_text, range_text
 from reactgrad.memory._host_in_front import Through, in_front
-from reactgrad.nodes._leaf import Leaf
+from reactgrad.nodes._op import Leaf
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import ALIAS
 from reactgrad.reading._blocks import Block, close_block

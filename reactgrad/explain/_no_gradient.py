@@ -8,7 +8,7 @@ from typing import Literal
 
 from reactgrad.autodiff import Program, open_edges, sources
 from reactgrad.core._core import Core
-from reactgrad.nodes._leaf import CONST, INPUT, PARAM
+from reactgrad.nodes._op import CONST, INPUT, PARAM
 from reactgrad.nodes._reached import reached
 from reactgrad.nodes._site import site_text
 from reactgrad.ops import DETACH

@@ -12,7 +12,7 @@ from reactgrad.explain._event_log import EventLog
 from reactgrad.explain._no_gradient import no_gradient
 from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import Leaf
+from reactgrad.nodes._op import Leaf
 from reactgrad.scheduler import FLEETING, told_error
 
 

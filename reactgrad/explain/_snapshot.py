@@ -11,11 +11,10 @@ import numpy as np
 
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import slots_in_order, tidy
+from reactgrad.core._handles import handle, slots_in_order, tidy
 from reactgrad.core._rows import Rows
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import Leaf
+from reactgrad.nodes._op import Leaf
 from reactgrad.nodes._scope import scopes_in
 from reactgrad.nodes._site import Site, scope_of, site_text
 from reactgrad.scheduler import CollectorPause, Run, at_work, told_error

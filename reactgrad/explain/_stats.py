@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reactgrad.core._core import Core
 from reactgrad.core._display import display
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.memory._budget import Budget
 from reactgrad.values._ledger import Ledger
 

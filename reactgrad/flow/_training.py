@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from reactgrad.backend import weak_spec
-from reactgrad.nodes._leaf import MODE
+from reactgrad.nodes._op import MODE
 
 G = TypeVar("G")  # a graph
 

@@ -8,10 +8,9 @@ from reactgrad._errors import GraphError
 from reactgrad.backend import read_dtype, read_value
 from reactgrad.change._set import set_value
 from reactgrad.core._core import Core
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, tidy
 from reactgrad.nodes._cutoff import equal, read_cutoff
-from reactgrad.nodes._leaf import CONST, Leaf
+from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.nodes._scope import path_here
 from reactgrad.values._columns import MISSING
 from reactgrad.values._fitting import read_pattern

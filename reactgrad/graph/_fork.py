@@ -9,8 +9,7 @@ from typing import Any, Generic, NoReturn
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.core._core import C, Core
 from reactgrad.core._definition import link_branches
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, tidy
 from reactgrad.core._live_programs import live_programs
 from reactgrad.core._programs import Program
 from reactgrad.core._rows import Pin

@@ -19,8 +19,7 @@ from reactgrad.change._make_way import forget_unseen
 from reactgrad.change._set import set_values
 from reactgrad.change._transaction import transaction
 from reactgrad.core._arguments import named, own_slot
-from reactgrad.core._handles import dtype_kind, handle
-from reactgrad.core._lifetime import slots_in_order, tidy
+from reactgrad.core._handles import dtype_kind, handle, slots_in_order, tidy
 from reactgrad.core._names import by_name
 from reactgrad.core._twins import twin_of
 from reactgrad.core._var_list import VarList
@@ -35,7 +34,7 @@ from reactgrad.graph._var import Var
 from reactgrad.graph._verbs import lists_verbs
 from reactgrad.memory._host import Host
 from reactgrad.nodes._handle import Handle, enter, leave, on_default
-from reactgrad.nodes._leaf import INPUT, PARAM, Leaf
+from reactgrad.nodes._op import INPUT, PARAM, Leaf
 from reactgrad.nodes._scope import scope
 from reactgrad.observing._stabilize import stabilize
 from reactgrad.observing._tell import deliver

@@ -10,7 +10,7 @@ from reactgrad.core._core import Core, V
 from reactgrad.graph._again import leaf_again
 from reactgrad.graph._var import Var
 from reactgrad.nodes._handle import current_graph
-from reactgrad.nodes._leaf import CONST, INPUT, PARAM
+from reactgrad.nodes._op import CONST, INPUT, PARAM
 from reactgrad.values._columns import MISSING
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reactgrad.core._core import Core
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.flow import GradMode, mode_of
 from reactgrad.graph._var import Var
 from reactgrad.reading._limits import (

@@ -14,7 +14,7 @@ from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow import detach_node, scale_grad
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import CONST, Leaf
+from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
 from reactgrad.reading._implicit_values import check_conversion
 from reactgrad.reading._value import hand_out

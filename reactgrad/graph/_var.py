@@ -19,9 +19,8 @@ from reactgrad.change._leaf import freeze, mutate, touch, unfreeze
 from reactgrad.change._pin import pin, unpin
 from reactgrad.change._remove import Grave
 from reactgrad.change._set import set_cutoff, set_value
-from reactgrad.core._handles import handle, refuse_tuple
+from reactgrad.core._handles import handle, refuse_tuple, tidy
 from reactgrad.core._held import announce
-from reactgrad.core._lifetime import tidy
 from reactgrad.core._names import set_name
 from reactgrad.core._notes import note_cutoff
 from reactgrad.core._var_list import VarList
@@ -29,7 +28,7 @@ from reactgrad.graph._detached import DetachedVar
 from reactgrad.graph._value import Value
 from reactgrad.graph._verbs import lists_verbs
 from reactgrad.nodes._cutoff import read_cutoff
-from reactgrad.nodes._leaf import Leaf
+from reactgrad.nodes._op import Leaf
 from reactgrad.observing._observe import observe
 from reactgrad.reading._refresh import refresh
 from reactgrad.scheduler import told

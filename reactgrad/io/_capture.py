@@ -13,7 +13,7 @@ from reactgrad._errors import BusyError, SaveError
 from reactgrad.autodiff._hooks import GradientHook
 from reactgrad.backend import Spec as Spec
 from reactgrad.backend import device_of_kind, storage_shape
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.core._live_programs import live_programs
 from reactgrad.functions._switch import Switch
 from reactgrad.io._state import Absent, Choice, Computation, Definition, State, column

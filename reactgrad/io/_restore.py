@@ -20,10 +20,10 @@ from reactgrad.functions._function import Applied as Applied
 from reactgrad.functions._switch import Switch
 from reactgrad.io._check import check
 from reactgrad.io._state import Absent, Choice, Column, Computation, State
-from reactgrad.nodes._leaf import CONST, MODE, PARAM
-from reactgrad.nodes._leaf import Leaf as Leaf
 from reactgrad.nodes._lifted import Lifted as Lifted
-from reactgrad.nodes._output import Output as Output
+from reactgrad.nodes._op import CONST, MODE, PARAM
+from reactgrad.nodes._op import Leaf as Leaf
+from reactgrad.nodes._op import Output as Output
 from reactgrad.nodes._site import in_scope, user_site
 from reactgrad.ops import Index as Index
 from reactgrad.scheduler import CLEAN, MAYBE, STALE, CollectorPause

@@ -30,14 +30,14 @@ from reactgrad.nodes._function_names import UnnamedError as UnnamedError
 from reactgrad.nodes._function_names import UntrustedError as UntrustedError
 from reactgrad.nodes._function_names import find as find
 from reactgrad.nodes._function_names import name_of as name_of
-from reactgrad.nodes._leaf import CONST, FEED, INPUT, MODE, PARAM, SEED
-from reactgrad.nodes._leaf import Leaf as Leaf
 from reactgrad.nodes._lifted import OPERAND as OPERAND
 from reactgrad.nodes._lifted import Lifted as Lifted
+from reactgrad.nodes._op import CONST, FEED, INPUT, MODE, PARAM, SEED
 from reactgrad.nodes._op import OPS as OPS
+from reactgrad.nodes._op import Leaf as Leaf
 from reactgrad.nodes._op import Op as Op
-from reactgrad.nodes._output import Output as Output
-from reactgrad.nodes._output import output as output
+from reactgrad.nodes._op import Output as Output
+from reactgrad.nodes._op import output as output
 from reactgrad.nodes._scope import made_name
 from reactgrad.ops import Index as Index
 from reactgrad.ops import Slot as Slot

@@ -29,7 +29,7 @@ import numpy as np
 
 from reactgrad._errors import BudgetWarning, DTypeError
 from reactgrad.core._core import Core
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.core._rows import Rows
 from reactgrad.memory._rebuild_costs import Gaps
 from reactgrad.nodes._op import Op

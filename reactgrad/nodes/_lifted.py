@@ -21,7 +21,7 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import AWAITED, Spec, is_one_shot, refuse_one_shot
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._output import Output, output
+from reactgrad.nodes._op import Output, output
 
 
 class Lifted:
@@ -44,7 +44,7 @@ class Lifted:
         The names of the last arguments, which were passed by keyword.
     outputs : tuple of (Spec or None), or None
         The promised spec of each output, if the function has several. The value is then the tuple
-        of them, and each is a node of its own (see ``nodes._output``).
+        of them, and each is a node of its own (see ``nodes._op``).
     """
 
     __slots__ = ("declared", "function", "jvp", "keywords", "layout", "name", "outputs", "vjp")

@@ -1,10 +1,16 @@
-"""Ops: an op has a name, a shape rule and derivative rules. Its kernels are found by its name."""
+"""The ops of nodes: ``Op`` computes arrays, a ``Leaf`` is given its value, an ``Output`` is one of a function.
+
+An ``Op`` has a name, a shape rule and derivative rules; its kernels are found by its name. A node that
+calls a Python function has an op of ``_lifted``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
+from reactgrad._errors import UnsetError
 from reactgrad.backend import Spec
 
 Attrs = tuple[Any, ...]
@@ -146,3 +152,82 @@ class Op:
     def has_forward_rules(self) -> bool:
         """True if the op has rules for tangents."""
         return self.jvps is not None or self.variadic_jvp is not None
+
+
+class Leaf:
+    """The op of a node whose value is given.
+
+    Attributes
+    ----------
+    missing : str
+        The message of the error if the value is read before it was given.
+    """
+
+    __slots__ = ("missing", "name")
+
+    def __init__(self, name: str, missing: str = "") -> None:
+        self.name = name
+        self.missing = missing or (
+            f"this {name} has no value yet; give it one with .set(value) before reading what depends on "
+            "it."
+        )
+
+    def call(self, arguments: list[Any]) -> Any:
+        """Raise ``UnsetError``: this is called only for a leaf that has no value."""
+        raise UnsetError(self.missing)
+
+
+INPUT: Final = Leaf("input")
+PARAM: Final = Leaf("param")
+CONST: Final = Leaf("const")
+SEED: Final = Leaf("seed")  # the gradient that a backward was given
+MODE: Final = Leaf("mode")  # whether the graph is in train mode
+FEED: Final = Leaf(  # a value that a subgraph was called with
+    "feed",
+    "a subgraph is built without values, since it is used again with other ones, and its function has "
+    "read the value of an argument, or the shape of a node that only its value shows (declare it: "
+    "rg.lift(fn, shape=..., dtype=...), infer in an rg.Function). Use .shape and .dtype, rg.where or "
+    "rg.switch instead of if, and rg.lift for what needs values.",
+)
+
+
+class Output:
+    """The op of a node that takes one output of its only operand; made by ``output``.
+
+    A function with several outputs is one node whose value is a tuple, and one more node for each output,
+    which takes its part of that tuple. So the function runs once for all outputs, and each of them has its
+    own version, cutoff, name and consumers.
+
+    Derivatives go the same way. The gradient of the function's node is a tuple, too; the gradients of the
+    outputs are its *shares*. The tuple's node only records which shares there are; rules use the shares
+    themselves.
+
+    Attributes
+    ----------
+    of
+        The name of the function.
+    index
+        The place of this output among the function's outputs.
+    declared
+        The spec that the function promised for it, or ``None``.
+    """
+
+    __slots__ = ("declared", "index", "name", "of")
+
+    has_rules = has_forward_rules = True  # its derivative is a share of the function's
+
+    def __init__(self, function: str, index: int, declared: Spec | None) -> None:
+        self.of = function
+        self.name = f"{function}[{index}]"
+        self.index = index
+        self.declared = declared
+
+    def call(self, arguments: list[Any]) -> Any:
+        """Return the output. The function's own node has already made it safe to keep."""
+        return arguments[0][self.index]
+
+
+@lru_cache(maxsize=4096)
+def output(function: str, index: int, declared: Spec | None = None) -> Output:
+    """Return the op of output `index` of functions of this name."""
+    return Output(function, index, declared)

@@ -6,7 +6,7 @@ from typing import Any
 
 from reactgrad.core._arguments import own_slots
 from reactgrad.core._core import Core, V
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.reading._limits import left_to_run, raise_cancelled, read_timeout, running_by, within
 from reactgrad.reading._refresh import refresh
 from reactgrad.reading._run import Run

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from reactgrad._errors import DTypeError, ImplicitValueError, ImplicitValueWarning
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import CONST
+from reactgrad.nodes._op import CONST
 from reactgrad.nodes._site import is_ours, site_text, user_level
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._leaf import FEED
+from reactgrad.nodes._op import FEED
 from reactgrad.values._columns import MISSING
 
 

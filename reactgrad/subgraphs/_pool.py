@@ -10,8 +10,7 @@ from typing import Any
 
 from reactgrad.change._stand_in import connect
 from reactgrad.core._core import Core
-from reactgrad.core._handles import handle
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import handle, tidy
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._reached import reached
 from reactgrad.scheduler import block

@@ -16,11 +16,11 @@ from reactgrad._errors import DTypeError, GraphError, UnsetError
 from reactgrad.autodiff import asked_before_reads
 from reactgrad.backend import Spec
 from reactgrad.core._core import Core
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
 from reactgrad.nodes._handle import Handle, entered
-from reactgrad.nodes._leaf import FEED
 from reactgrad.nodes._nested import graph_of, mapped
+from reactgrad.nodes._op import FEED
 from reactgrad.reading._refresh import follow_rules
 from reactgrad.scheduler import add_note
 from reactgrad.subgraphs._arguments import _feeds, _read, _structure

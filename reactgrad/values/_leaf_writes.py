@@ -16,7 +16,7 @@ from reactgrad.backend import (
     storage_shape,
     weak_spec,
 )
-from reactgrad.nodes._leaf import INPUT, PARAM
+from reactgrad.nodes._op import INPUT, PARAM
 from reactgrad.values._columns import _FLOAT64, MISSING
 from reactgrad.values._lending import Lending
 from reactgrad.values._set_together import MAX_GROUPS, Together

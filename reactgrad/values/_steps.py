@@ -22,9 +22,7 @@ from reactgrad.backend import (
     unrolled,
 )
 from reactgrad.nodes._cutoff import Cutoff, Tolerance, equal, unchanged
-from reactgrad.nodes._leaf import CONST, Leaf
-from reactgrad.nodes._op import Attrs, Op
-from reactgrad.nodes._output import Output
+from reactgrad.nodes._op import CONST, Attrs, Leaf, Op, Output
 from reactgrad.scheduler import UNCHANGED, Step, told
 from reactgrad.values._columns import MISSING, NEW, UNBOUND, Literal, shaped, stays
 from reactgrad.values._function_steps import direct_step

@@ -10,7 +10,7 @@ from typing import Any
 from reactgrad._errors import MissingExtraError
 from reactgrad.core._arguments import var_of
 from reactgrad.core._core import Core
-from reactgrad.core._lifetime import slots_in_order
+from reactgrad.core._handles import slots_in_order
 from reactgrad.explain._snapshot import Snapshot
 from reactgrad.nodes._handle import Handle
 from reactgrad.viz._ask import checked

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from tests.autodiff.primitives import roll
 from tests.laws.full_state import differences, full_state
 from tests.laws.random_program import same_bits

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import reactgrad as rg
-from reactgrad.core._lifetime import tidy
+from reactgrad.core._handles import tidy
 from reactgrad.values._columns import MISSING
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
-from reactgrad.core._lifetime import release_values
+from reactgrad.core._handles import release_values
 
 pytestmark = pytest.mark.trusting
 

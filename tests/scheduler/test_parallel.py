@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.core._lifetime import release_values
+from reactgrad.core._handles import release_values
 from reactgrad_scheduler.executors import costs, crew, threads
 from tests.autodiff.test_repeated_runs import layers
 from tests.plans import keeps_plans
