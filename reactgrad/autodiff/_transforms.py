@@ -41,13 +41,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
     See ``rg.jvp``.
     """
     _check_output(y, "rg.jvp")
-    wanted, single = _wanted_vars(xs, "rg.jvp")
-    given: Sequence[Any] = [ts] if single else _several(ts)
-    if len(given) != len(wanted):
-        raise GradientError(
-            f"rg.jvp was given {len(wanted)} nodes in xs and {len(given)} directions in ts; each "
-            "node needs one, of its shape: rg.jvp(y, [a, b], [ta, tb])."
-        )
+    wanted, given, _ = _along_each(xs, ts, "rg.jvp", "directions in ts", "[ta, tb]")
     graph = y._graph
     with graph._lock:
         for x in wanted:
@@ -74,13 +68,7 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
     """Return the Hessian of `y` times `vs`: reverse mode over forward mode. See ``rg.hvp``."""
     _check_output(y, "rg.hvp")
     _check_scalar(y, "(weights * y).sum()")
-    wanted, single = _wanted_vars(xs, "rg.hvp")
-    given: Sequence[Any] = [vs] if single else _several(vs)
-    if len(given) != len(wanted):
-        raise GradientError(
-            f"rg.hvp was given {len(wanted)} nodes in xs and {len(given)} vectors in vs; each node needs "
-            "one, of its shape: rg.hvp(y, [a, b], [va, vb])."
-        )
+    wanted, given, single = _along_each(xs, vs, "rg.hvp", "vectors in vs", "[va, vb]")
     graph = y._graph
     with graph._lock:
         stand_ins = [_stand_in(y, v, wanted) for v in given]
@@ -279,6 +267,20 @@ def _wanted_vars(xs: Any, what: str) -> tuple[Sequence[Any], bool]:
     if not isinstance(xs, Iterable):
         raise DTypeError(f"{what} takes Vars to differentiate for, not {type(xs).__name__}.")
     return list(xs), False
+
+
+def _along_each(
+    xs: Any, ts: Any, what: str, words: str, example: str
+) -> tuple[Sequence[Any], Sequence[Any], bool]:
+    """Return the nodes, the direction of each, and whether one node was given by itself."""
+    wanted, single = _wanted_vars(xs, what)
+    given = [ts] if single else _several(ts)
+    if len(given) != len(wanted):
+        raise GradientError(
+            f"{what} was given {len(wanted)} nodes in xs and {len(given)} {words}; each node needs one, "
+            f"of its shape: {what}(y, [a, b], {example})."
+        )
+    return wanted, given, single
 
 
 def _directions(xs: Sequence[Any], ts: Sequence[Any]) -> list[Any]:

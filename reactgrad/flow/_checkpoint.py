@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._nested import elements, graph_of
+from reactgrad.nodes._handle import Handle, graph_of
+from reactgrad.nodes._nested import elements
 from reactgrad.nodes._reached import reached
 from reactgrad.values._transient import Transient
 

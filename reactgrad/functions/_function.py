@@ -23,7 +23,7 @@ from reactgrad.functions._context import (
     unchanged,
 )
 from reactgrad.nodes._function_names import remember
-from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 from reactgrad.ops import spread
 from reactgrad.scheduler import is_interrupt, told, told_error
@@ -212,7 +212,7 @@ class Function:
             refuse_hidden(cls, value)
         operands = [value for value in values if isinstance(value, Handle)]
         layout = tuple([OPERAND if isinstance(value, Handle) else value for value in values])
-        graph = operands[0]._graph if operands else current_graph()
+        graph = graph_of(operands)
         results = call_lifted(
             graph, Applied(cls, layout, tuple(named)), operands, None, shared=True
         )

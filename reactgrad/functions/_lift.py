@@ -13,7 +13,7 @@ from reactgrad.backend import Spec, spec
 from reactgrad.build._functions import call_lifted
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._function_names import remember
-from reactgrad.nodes._handle import Handle, current_graph
+from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._lifted import OPERAND, Lifted, refuse_hidden
 from reactgrad.scheduler import told
 
@@ -183,7 +183,7 @@ def lift(
         plain = len(operands) == len(values) and not kwargs
         layout = None if plain else tuple(OPERAND if isinstance(v, Handle) else v for v in values)
         op = Lifted(function, declared, vjp, layout, tuple(kwargs), jvp, each)
-        graph = operands[0]._graph if operands else current_graph()
+        graph = graph_of(operands)
         return call_lifted(graph, op, operands, rule, shared=True)
 
     return build

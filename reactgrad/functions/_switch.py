@@ -11,9 +11,8 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import call_switch
 from reactgrad.core._handles import handle
-from reactgrad.nodes._handle import Handle
+from reactgrad.nodes._handle import Handle, graph_of
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._nested import graph_of
 from reactgrad.nodes._switch_op import common
 
 

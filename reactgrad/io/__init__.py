@@ -13,18 +13,7 @@ Nothing of it is imported before the first graph is saved or loaded.
 
 from __future__ import annotations
 
-import os
-
 from reactgrad._later import later as _later
-from reactgrad.core._core import Core
-
-
-def save(graph: Core, path: str | os.PathLike[str]) -> None:
-    """Write a graph to a file; see ``Graph.save``."""
-    from reactgrad.io._save import save
-
-    save(graph, path)
-
 
 # ``load`` makes a graph, so it stands above this folder; its name is here, too.
-__getattr__, __dir__ = _later(__name__, {"load": "graph._files"})
+__getattr__, __dir__ = _later(__name__, {"load": "graph._files", "save": "io._save"})

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from reactgrad.nodes._nested import elements
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import block
 
@@ -80,12 +81,15 @@ def current_graph() -> Any:
         return _default[0]
 
 
+def graph_of(arguments: Any) -> Any:
+    """Return the graph of the first node in a nest of arguments, else the current graph."""
+    found = next((one for one in elements(arguments) if isinstance(one, Handle)), None)
+    return current_graph() if found is None else found._graph
+
+
 def holds_handles(values: Any) -> bool:
-    """Return whether a (nested) list or tuple holds nodes."""
-    return any(
-        isinstance(one, Handle) or (isinstance(one, list | tuple) and holds_handles(one))
-        for one in values
-    )
+    """Return whether a nest holds nodes."""
+    return any(isinstance(one, Handle) for one in elements(values))
 
 
 def stacked(value: Any) -> Any:

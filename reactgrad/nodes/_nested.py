@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from reactgrad.nodes._handle import Handle, current_graph
-
 
 def elements(value: Any) -> Iterator[Any]:
     """Yield everything in a nest that is no tuple, list or dict itself, in order."""
-    if isinstance(value, tuple | list):
-        for one in value:
-            yield from elements(one)
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from elements(one)
-    else:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, tuple | list):
         yield value
+        return
+    for one in value:
+        if isinstance(one, tuple | list | dict):
+            yield from elements(one)
+        else:
+            yield one
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -30,9 +30,3 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) is dict:
         return {key: mapped(one, change) for key, one in value.items()}
     return change(value)
-
-
-def graph_of(value: Any) -> Any:
-    """Return the graph of the first node in a nest of arguments, else the current graph."""
-    found = next((one for one in elements(value) if isinstance(one, Handle)), None)
-    return current_graph() if found is None else found._graph

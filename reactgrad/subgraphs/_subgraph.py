@@ -18,8 +18,8 @@ from reactgrad.backend import Spec
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
-from reactgrad.nodes._handle import Handle, entered
-from reactgrad.nodes._nested import graph_of, mapped
+from reactgrad.nodes._handle import Handle, entered, graph_of
+from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._op import FEED
 from reactgrad.reading._refresh import follow_rules
 from reactgrad.scheduler import add_note
