@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactgrad._errors import BlockError
+from reactgrad.core._definition import NOTHING_CLOSED, is_defined
 from reactgrad.core._handles import handle
 from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
 from reactgrad.nodes._lifted import Lifted, as_itself
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 # Entries that the last so many blocks of a graph have built or used are kept, so that loops may
 # alternate, for example between training and evaluation.
 ROUNDS = 4
-
-_NO_EDGES: frozenset[int] = frozenset()
 
 # Ops whose purpose is a node of its own.
 _OWN = (ALIAS, DETACH)
@@ -93,7 +92,7 @@ class Reuse:
             return None
         closed = None
         if is_grad_enabled(graph):
-            closed = frozenset(detached) if detached else _NO_EDGES
+            closed = frozenset(detached) if detached else NOTHING_CLOSED
         # 1, 1.0 and True are equal but different attributes: `repr` tells them apart.
         named_attrs = (attrs, repr(attrs)) if attrs else ()
         rule = None if cutoff is None else as_itself(cutoff)
@@ -172,26 +171,18 @@ def _intact(graph: Core, var: Handle, key: Any, attrs: Attrs) -> bool:
     op = host.ops[slot]
     several = isinstance(op, Lifted) and op.outputs is not None
     shown = outputs_of(graph, slot) if several else (slot,)  # the nodes that callers were given
-    for at in (slot, *shown) if several else shown:
-        if at in host.hooks or at in host.pins or at in host.retained or at in host.kept:
-            return False
-    for at in shown:
-        rule = host.cutoffs.get(at)
-        if (rule is not None or cutoff is not None) and as_itself(rule) != cutoff:
-            return False
-        if at in host.former_cutoffs:  # the cutoff may have kept an older value
+    if cutoff is not None or any(host.addable(host)):
+        added = host.added((slot, *shown))
+        rules = {at: as_itself(rule) for at, rule in added.pop("cutoffs", {}).items()}
+        if added or rules != ({} if cutoff is None else dict.fromkeys(shown, cutoff)):
             return False
     # Outputs that are made again would have no cutoff.
     if several and cutoff is not None and len(shown) < len(op.outputs or ()):
         return False
     if slot in host.transient and not (inside and host.transient[slot].recomputed):
         return False
-    operands = host.branches[slot] if slot in host.branches else graph._scheduler.operands(slot)
-    return (
-        (op is named or (isinstance(op, Lifted) and op.definition() == named))
-        and operands == slots
-        and host.closed.get(slot, _NO_EDGES) == closed
-        and host.attrs[slot] is attrs
+    return (op is named or (isinstance(op, Lifted) and op.definition() == named)) and is_defined(
+        graph, slot, op, attrs, slots, closed
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from reactgrad.backend import Spec
 from reactgrad.core._core import Core
-from reactgrad.core._definition import Definition, write_definition
+from reactgrad.core._definition import Definition, is_defined, write_definition
 from reactgrad.core._handles import tidy
 from reactgrad.core._programs import Program
 from reactgrad.nodes._op import CONST, INPUT, PARAM, Leaf, Op
@@ -189,9 +189,9 @@ class Shapes:
             found, _ = self._found[slot].get(spec, _NOTHING)
             _settle(graph, slot, spec, found)
         changed = {
-            slot: definition
-            for slot, definition in form.definitions.items()
-            if not _is_same(Definition.of(graph, slot), definition)
+            slot: one
+            for slot, one in form.definitions.items()
+            if not is_defined(graph, slot, one.op, one.attrs, one.link.operands, one.closed)
         }
         if changed:
             former = Former()
@@ -422,20 +422,11 @@ def _is_plain(graph: Core, slots: Set[int]) -> bool:
         or graph._programs.waiting
     ):
         return False
-    added = (host.cutoffs, host.pins, host.hooks, host.removed, host.retained)
-    return all(slots.isdisjoint(table) for table in added)
+    return host.added(slots).keys() <= {"kept"}
 
 
 def _is_array(spec: Spec | None) -> bool:
     return spec is not None and spec.weak is None
-
-
-def _is_same(one: Definition, other: Definition) -> bool:
-    """Return whether two definitions are the same.
-
-    Attributes, which may hold arrays, are compared by identity.
-    """
-    return one.attrs is other.attrs and one._replace(attrs=()) == other._replace(attrs=())
 
 
 def _is_array_op(op: Any) -> bool:

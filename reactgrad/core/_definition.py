@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from operator import is_
 from typing import Any, NamedTuple
 
 from reactgrad.core._core import Core
@@ -52,6 +54,47 @@ class Definition(NamedTuple):
             host.branches.get(slot),
             host.pins.get(slot),
         )
+
+
+def definitions(graph: Core, slots: Collection[int]) -> list[list[Any]]:
+    """Return ops, attributes, operands and detached edges of nodes, each as a list."""
+    host, scheduler = graph._host, graph._scheduler
+    # Without functions that have read other nodes while they ran, operands are all parents.
+    operands = scheduler.operands if scheduler.dynamic else scheduler.topology.parents.__getitem__
+    columns = host.ops.__getitem__, host.attrs.__getitem__, operands, host.closed.get
+    return [[*map(row, slots)] for row in columns]
+
+
+def are_defined(graph: Core, slots: Collection[int], former: list[list[Any]]) -> bool:
+    """Return whether the definitions of nodes are what they were."""
+    ops, attrs, *others = definitions(graph, slots)
+    return others == former[2:] and all(map(is_, (*ops, *attrs), (*former[0], *former[1])))
+
+
+def is_defined(
+    graph: Core,
+    slot: int,
+    op: Any,
+    attrs: Attrs,
+    operands: tuple[int, ...],
+    closed: frozenset[int] | None,
+) -> bool:
+    """Return whether a node computes this op of these operands, or chooses between them.
+
+    Attributes, which may hold arrays, are compared by identity.
+    """
+    host, scheduler = graph._host, graph._scheduler
+    return (
+        host.ops[slot] is op
+        and host.attrs[slot] is attrs
+        and host.closed.get(slot, NOTHING_CLOSED) == closed
+        # What a function has read while it ran stands behind its operands, and does not count.
+        and (
+            host.branches.get(slot)
+            or scheduler.topology.parents[slot][: scheduler.dynamic.get(slot)]
+        )
+        == operands
+    )
 
 
 def write_definition(graph: Core, slot: int, definition: Definition) -> None:

@@ -15,6 +15,7 @@ from reactgrad.nodes._scope import made_name, open_scopes, path_here
 from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
 from reactgrad.scheduler import Column, add_note, listed, shortened
 from reactgrad.values._columns import MISSING
+from reactgrad.values._facts import column, table
 from reactgrad.values._steps import Steps
 
 if TYPE_CHECKING:
@@ -38,45 +39,48 @@ class Rows(Steps):
     It refers to the graph only weakly, so that both are freed as soon as the last Var dies.
     """
 
+    handles: Column[HandleRef | None] = column(None, forked=False)
+    sites: Column[Site | None] = column(None)
+    kept: dict[int, Handle] = table(dict, forked=False, added=True)
+    name_of: dict[int, str] = table(dict)
+    named: dict[str, int] = table(dict, cleared=False)
+    closed: dict[int, frozenset[int] | None] = table(dict)  # detached edges; None: all of them
+    grads: dict[int, Any] = table(dict, forked=False)
+    retained: set[int] = table(set, added=True)
+    spared: set[int] = table(set)  # nodes whose values the memory budget may not release
+    frozen: set[int] = table(set)
+    dtypes: dict[int, Any] = table(dict)  # of inputs that were declared by dtype alone
+    # Constants by number: equal literals share one node.
+    numbers: dict[Any, int] = table(dict, cleared=False)
+    pins: dict[int, Pin] = table(dict, forked=False, added=True)
+    # Nodes that were removed and whose row is still needed.
+    removed: set[int] = table(set, added=True)
+    twin_programs: dict[int, dict[Any, Any]] = table(dict, forked=False)
+    # For nodes that choose: the nodes that gradients take as their operands; and the way back.
+    branches: dict[int, tuple[int, ...]] = table(dict, forked=False)
+    branch_users: dict[int, set[int]] = table(dict, forked=False)
+    givers: dict[int, set[Program]] = table(dict, forked=False)  # programs that a node keeps alive
+    # Functions that the gradient of a node passes, in order; functions called after backward has
+    # written its `.grad`.
+    hooks: dict[int, tuple[Any, ...]] = table(dict, added=True)
+    after_grad: dict[int, tuple[Any, ...]] = table(dict, forked=False)
+
     def __init__(self, graph: Any) -> None:
         super().__init__()
         self._graph: weakref.ref[Any] = weakref.ref(graph)  # a ``Core``, which knows these rows
-        self.handles: Column[HandleRef | None] = []
         self.anchors: dict[int, int] = {}  # how many anchors hold a node
         self.anchor_refs: dict[int, HandleRef] = {}
         # Handles that have died and wait for `tidy`. A weakref callback may run between any two lines
         # and in any thread, so it only appends, which is atomic.
         self.dropped: deque[HandleRef] = deque()
         self.on_death = self.dropped.append
-        self.sites: Column[Site | None] = []
-        self.kept: dict[int, Handle] = {}
-        self.name_of: dict[int, str] = {}
-        self.named: dict[str, int] = {}
-        self.closed: dict[int, frozenset[int] | None] = {}  # detached edges; None: all of them
-        self.grads: dict[int, Any] = {}
-        self.retained: set[int] = set()
-        self.spared: set[int] = set()  # nodes whose values the memory budget may not release
-        self.frozen: set[int] = set()
-        self.dtypes: dict[int, Any] = {}  # of inputs that were declared by dtype alone
-        self.numbers: dict[Any, int] = {}  # constants by number: equal literals share one node
-        self.pins: dict[int, Pin] = {}
-        self.removed: set[int] = set()  # nodes that were removed and whose row is still needed
         # In a fork: nodes up to this serial are kept, since `fork[var]` may ask for any of them.
         self.forked_serial = 0
-        self.twin_programs: dict[int, dict[Any, Any]] = {}
-        # For nodes that choose: the nodes that gradients take as their operands; and the way back.
-        self.branches: dict[int, tuple[int, ...]] = {}
-        self.branch_users: dict[int, set[int]] = {}
         # The gradient program that built a node. A fork may share the dict: see `_owners_to_write`.
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
-        self.givers: dict[int, set[Program]] = {}  # programs that a node keeps alive
         self.mode: int | None = None  # the leaf that holds train or eval mode; None if never used
         self._mode_anchor: Anchor | None = None
-        # Functions that the gradient of a node passes, in order; functions called after backward has
-        # written its `.grad`.
-        self.hooks: dict[int, tuple[Any, ...]] = {}
-        self.after_grad: dict[int, tuple[Any, ...]] = {}
 
     @property
     def limit(self) -> int | None:
@@ -103,11 +107,6 @@ class Rows(Steps):
         graph = self._graph()
         path = "" if graph is None or graph._programs.building is not None else path_here(graph)
         return in_scope(site, path) if path else site
-
-    def extend(self, rows: int) -> None:
-        super().extend(rows)
-        self.handles.extend([None] * rows)
-        self.sites.extend([None] * rows)
 
     def own(self, slot: int, program: int) -> None:
         """Note that a gradient program has built this node."""
@@ -169,29 +168,13 @@ class Rows(Steps):
             key = number_key(value)
             if self.numbers.get(key) == slot:
                 del self.numbers[key]
-        self.remove(slot)
-        self.handles[slot] = None
-        self.sites[slot] = None
-        name = self.name_of.pop(slot, None)
-        if name is not None:
-            del self.named[name]
-        self.closed.pop(slot, None)
-        self.grads.pop(slot, None)
-        self.retained.discard(slot)
-        self.spared.discard(slot)
-        self.frozen.discard(slot)
-        self.patterns.pop(slot, None)
-        self.dtypes.pop(slot, None)
-        self.pins.pop(slot, None)
-        self.removed.discard(slot)
+        if slot in self.name_of:
+            self.named.pop(self.name_of[slot], None)
         if slot in self.owners:
             self._owners_to_write().pop(slot)
-        self.givers.pop(slot, None)
-        self.hooks.pop(slot, None)
-        self.after_grad.pop(slot, None)
-        for branch in self.branches.pop(slot, ()):
+        for branch in self.branches.get(slot, ()):
             self.branch_users.get(branch, set()).discard(slot)
-        self.branch_users.pop(slot, None)
+        self.remove(slot)
 
     def name(self, slot: int) -> str:
         """Return the name that was set, or one made of the op and the node's serial."""

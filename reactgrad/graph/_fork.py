@@ -14,7 +14,6 @@ from reactgrad.core._live_programs import live_programs
 from reactgrad.core._programs import Program
 from reactgrad.core._rows import Pin
 from reactgrad.memory._host import Host
-from reactgrad.scheduler import Blank, share
 
 
 def fork(graph: C, /) -> C:
@@ -64,23 +63,12 @@ def fork(graph: C, /) -> C:
             graph._mark = graph._scheduler.staleness.mark
         twin._adopt(scheduler)
         host.share_with(copy)
-        copy.handles = Blank(len(host.handles), None)
-        host.sites, copy.sites = share(host.sites)
-        copy.name_of, copy.named = host.name_of.copy(), host.named.copy()
-        copy.closed = host.closed.copy()
-        copy.removed = host.removed.copy()
-        copy.frozen, copy.retained = host.frozen.copy(), host.retained.copy()
-        copy.hooks = host.hooks.copy()
         if host.mode is not None:
             copy.keep_mode(host.mode)
-        copy.spared = host.spared.copy()
-        copy.patterns, copy.numbers = host.patterns.copy(), host.numbers.copy()
-        copy.dtypes = host.dtypes.copy()
         copy.forked_serial = scheduler.topology.next_serial - 1
-        copy.pins = {
-            slot: Pin([handle(twin, parent._slot) for parent in pin.parents], pin.fixed)
-            for slot, pin in host.pins.items()
-        }
+        for slot, pin in host.pins.items():
+            parents = [handle(twin, parent._slot) for parent in pin.parents]
+            copy.pins[slot] = Pin(parents, pin.fixed)
         for slot, operands in host.branches.items():
             copy.ops[slot] = host.ops[slot].twin(twin)
             link_branches(twin, slot, operands)

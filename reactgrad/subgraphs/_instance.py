@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reactgrad.core._definition import are_defined, definitions
 from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._nested import mapped
@@ -38,12 +39,20 @@ class Instance:
     result : object
         The result of the function, with a ``_Place`` for each node of the instance.
     nodes : dict
-        From slot to serial, operands (``None`` for a feed) and cutoff as they were built, for each
-        node
-        that depends on the feeds or was built for the result.
+        From slot to serial and definition as it was built (``None`` for a feed), for each node that
+        depends on the feeds or was built for the result.
     """
 
-    __slots__ = ("__weakref__", "_anchors", "_marks", "feeds", "nodes", "result")
+    __slots__ = (
+        "__weakref__",
+        "_added",
+        "_anchors",
+        "_built",
+        "_inner",
+        "feeds",
+        "nodes",
+        "result",
+    )
 
     def __init__(self, graph: Core, feeds: list[Handle], result: Any, first: int) -> None:
         host, scheduler = graph._host, graph._scheduler
@@ -62,15 +71,12 @@ class Instance:
 
         self.result = mapped(result, place)
         nodes.update(dict.fromkeys(_built(graph, ends, first)))
-        self.nodes = {
-            slot: (
-                scheduler.topology.serial[slot],
-                None if slot in self.feeds else scheduler.operands(slot),
-                host.cutoffs.get(slot),
-            )
-            for slot in nodes
-        }
-        self._marks = _marks(host, self.nodes)
+        self.nodes = dict(
+            zip(nodes, map(scheduler.topology.serial.__getitem__, nodes), strict=True)
+        )
+        self._inner = [slot for slot in nodes if slot not in self.feeds]
+        self._built = definitions(graph, self._inner)
+        self._added = host.added(self.nodes)
         # Anchors keep the ends without handles; their gradients stay in the host's table.
         self._anchors = [host.anchor(slot) for slot in {*self.feeds, *ends}]
         for slot, var in ends.items():
@@ -81,16 +87,12 @@ class Instance:
 
     def intact(self, graph: Core) -> bool:
         """Return whether all nodes are in the graph as they were built, with nothing added to them."""
-        host, scheduler = graph._host, graph._scheduler
-        serials, nodes, cutoffs = scheduler.topology.serial, self.nodes, host.cutoffs
-        if _marks(host, nodes) != self._marks or not host.removed.isdisjoint(nodes):
-            return False
-        for slot, (serial, operands, cutoff) in nodes.items():
-            if serials[slot] != serial or cutoffs.get(slot) is not cutoff:
-                return False
-            if operands is not None and scheduler.operands(slot) != operands:
-                return False
-        return True
+        serial = graph._scheduler.topology.serial
+        return (
+            [*map(serial.__getitem__, self.nodes)] == [*self.nodes.values()]
+            and graph._host.added(self.nodes) == self._added
+            and are_defined(graph, self._inner, self._built)
+        )
 
     def free(self, graph: Core) -> bool:
         """Return whether no caller, node or observer outside can see its nodes, not even through
@@ -98,7 +100,7 @@ class Instance:
         """
         host, topology = graph._host, graph._scheduler.topology
         programs = _programs(graph, self.nodes)
-        known = _alone(programs) | self._marks["kept"].keys()
+        known = _alone(programs) | self._added.get("kept", {}).keys()
         seen = set(self.nodes)
         stack = list(seen)
         children, owners = topology.children, host.owners
@@ -197,20 +199,6 @@ def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
         for slot in adjoints
         if _references(adjoints, slot) <= _ALONE
     }
-
-
-def _marks(host: Rows, nodes: Mapping[int, Any]) -> dict[str, dict[int, Any]]:
-    """Return what was added to some nodes since they were built: pins, hooks and the like."""
-    return {
-        "pinned": _part(host.pins, nodes),
-        "hooks": _part(host.hooks, nodes),
-        "retained": dict.fromkeys(nodes.keys() & host.retained) if host.retained else {},
-        "kept": _part(host.kept, nodes),
-    }
-
-
-def _part(table: dict[int, Any], nodes: Mapping[int, Any]) -> dict[int, Any]:
-    return {slot: table[slot] for slot in nodes.keys() & table.keys()} if table else {}
 
 
 def _held(host: Rows, slot: int, known: set[int]) -> bool:

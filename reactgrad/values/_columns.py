@@ -19,6 +19,7 @@ from reactgrad.scheduler import (
     Scheduler,
     Step,
 )
+from reactgrad.values._facts import Facts, column, table
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
 from reactgrad.values._set_together import Together
 from reactgrad.values._spare_arrays import Spares
@@ -46,65 +47,51 @@ class Literal(NamedTuple):
 _FLOAT64 = np.dtype(np.float64)
 
 
-class Columns:
+class Columns(Facts):
     """The columns and tables of values; knows where they lie, not who sees them."""
 
     policy: Policy | None = None  # decides which values stay, if memory has a limit
 
+    ops: Column[Any] = column(None)
+    attrs: Column[Attrs] = column(())
+    specs: Column[Spec | None] = column(None)
+    data: Column[Any] = column(MISSING)
+    cutoffs: dict[int, Cutoff] = table(dict, added=True)
+    # The version at which a node lost its cutoff: that value may be an old one that the cutoff
+    # kept, which no run would give again.
+    former_cutoffs: dict[int, int] = table(dict, added=True)
+    # The present value as callers got it, or a lease on that.
+    handed: dict[int, Any] = table(dict, forked=False, cleared=False)
+    _leases: dict[int, list[Callable[[], Any]]] = table(dict, forked=False, cleared=False)
+    _view_of: dict[int, Any] = table(dict, cleared=False)  # for a view: the buffer that it shows
+    # Bound steps, valid until memory that they use moves; `None` for views; `UNBOUND` or `NEW`.
+    _steps: Column[Any] = column(NEW, forked=False)
+    patterns: dict[int, Spec] = table(dict)  # declared shapes of inputs
+    # Python numbers as kernels take them; for a float64 always the same array, see ``stays``.
+    _literals: dict[int, dict[Literal, Any]] = table(dict, forked=False, cleared=False)
+    # Nodes whose values stay only while a run reads them; those of them that have their value
+    # now; where values are that were packed; those for whose value `pack` has raised.
+    transient: dict[int, Transient] = table(dict)
+    lying: set[int] = table(set)
+    away: dict[int, Any] = table(dict)
+    refused: set[int] = table(set, forked=False)
+
     def __init__(self) -> None:
+        super().__init__()
         self.scheduler: Scheduler
-        self.ops: Column[Any] = []
-        self.attrs: Column[Attrs] = []
-        self.specs: Column[Spec | None] = []
-        self.data: Column[Any] = []
-        self.cutoffs: dict[int, Cutoff] = {}
-        # The version at which a node lost its cutoff: that value may be an old one that the cutoff
-        # kept, which no run would give again.
-        self.former_cutoffs: dict[int, int] = {}
-        self.handed: dict[int, Any] = {}  # the present value as callers got it, or a lease on that
-        self._leases: dict[int, list[Callable[[], Any]]] = {}
-        self._view_of: dict[int, Any] = {}  # for a view: the buffer that it shows
         # In a graph that was forked, or a fork: slots whose memory only this graph sees. Else None.
         self._own: set[int] | None = None
         self.footprint = Footprint()
         self.spares = Spares(self.footprint)
-        # Bound steps, valid until memory that they use moves; `None` for views; `UNBOUND` or `NEW`.
-        self._steps: Column[Any] = []
-        self.patterns: dict[int, Spec] = {}  # declared shapes of inputs
-        # Python numbers as kernels take them; for a float64 always the same array, see ``stays``.
-        self._literals: dict[int, dict[Literal, Any]] = {}
-        # Nodes whose values stay only while a run reads them; those of them that have their value
-        # now; where values are that were packed.
-        self.transient: dict[int, Transient] = {}
-        self.lying: set[int] = set()
-        self.away: dict[int, Any] = {}
-        self.refused: set[int] = set()  # nodes for whose value `pack` has raised
-        # The first such error about a value that the run under way has computed or read.
+        # The first error of `pack` about a value that the run under way has computed or read.
         self.refusal: Exception | None = None
         # Groups of leaves that were set together, by the id of the first handle.
         self.together: dict[int, Together] = {}
 
-    def extend(self, rows: int) -> None:
-        """Add rows with the defaults of a new node."""
-        self.ops.extend([None] * rows)
-        self.attrs.extend([()] * rows)
-        self.specs.extend([None] * rows)
-        self.data.extend([MISSING] * rows)
-        self._steps.extend([NEW] * rows)
-
     def remove(self, slot: int) -> None:
-        """Clear the row of a node that is gone."""
-        self.ops[slot] = None
-        self.attrs[slot] = ()
-        self.specs[slot] = None
+        """Clear the rows of a node that is gone."""
         self.discard(slot)
-        self._steps[slot] = NEW
-        self.cutoffs.pop(slot, None)
-        self.former_cutoffs.pop(slot, None)
-        if self.transient.pop(slot, None) is not None:
-            self.lying.discard(slot)
-            self.away.pop(slot, None)
-            self.refused.discard(slot)
+        self.clear(slot)
         if self.policy is not None:
             self.policy.removed(slot)
 

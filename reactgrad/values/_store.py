@@ -23,7 +23,6 @@ from reactgrad.scheduler import (
     Blank,
     InvariantError,
     block,
-    share,
 )
 from reactgrad.values._columns import MISSING, NEW, frozen_copy
 from reactgrad.values._leaf_writes import LeafWrites
@@ -48,19 +47,9 @@ class Store(LeafWrites):
         if self._own is None:  # bound steps write into `data` directly, which is frozen from now on
             self.scheduler.plans.unbind()
             self._steps = Blank(len(self.data), NEW)
-        self.ops, twin.ops = share(self.ops)
-        self.attrs, twin.attrs = share(self.attrs)
-        self.specs, twin.specs = share(self.specs)
-        self.data, twin.data = share(self.data)
+        self.lend(twin)
         # Neither side owns memory now: the first write of a value moves it, and then it is owned.
         self._own, twin._own = set(), set()
-        twin._steps = Blank(len(self.data), NEW)
-        twin.cutoffs = self.cutoffs.copy()
-        twin.former_cutoffs = self.former_cutoffs.copy()
-        twin._view_of = self._view_of.copy()
-        twin.transient.update(self.transient)
-        twin.lying.update(self.lying)
-        twin.away.update(self.away)
 
     def recomputable(self, slot: int) -> bool:
         """Return whether the value of a clean node would come back the same after a release."""

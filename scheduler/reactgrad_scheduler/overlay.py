@@ -113,18 +113,19 @@ class Overlay(dict[int, T]):
     def fork(self) -> Overlay[T]:
         """Return another overlay with the same rows."""
         with self.ground.lock:
-            others = _references(self) - _ALONE
-            if others > 0 and self.written * WORN > len(self.ground.rows):
+            others, written = _references(self) - _ALONE, self.written
+            if others > 0 and written * WORN > len(self.ground.rows):
                 rows = self.ground.rows.copy()
                 self._write_down(rows, Ground(rows))
-            elif others <= 0 or (others <= FEW and self.written > SOME):
+            elif written and (others <= 0 or (others <= FEW and written > SOME)):
                 known = self._others()
                 if len(known) >= others:
                     for other in known:
                         other.keep(self.keys())
                     self._write_down(self.ground.rows)
             twin = Overlay(self.ground, self._size)
-            twin.update(super().copy())
+            if written:
+                twin.update(super().copy())
         return twin
 
     def _write_down(self, rows: list[T], ground: Ground[T] | None = None) -> None:

@@ -501,6 +501,35 @@ def test_outputs_that_were_removed_come_back_with_their_cutoff() -> None:
     assert rest.cutoff is not None
 
 
+def test_an_output_that_an_open_transaction_has_removed_is_made_again() -> None:
+    divided = rg.lift(divmod, outputs=2)
+    g = rg.Graph()
+    x = g.input(7.0)
+    with g.reuse():
+        quotient, rest = divided(x, 2)
+    with pytest.raises(KeyError), g.transaction():
+        g.remove(rest)
+        with g.reuse():
+            again = divided(x, 2)
+        assert [one.value for one in again] == [3.0, 1.0]
+        raise KeyError
+    assert [one.value for one in (quotient, rest, *again)] == [3.0, 1.0, 3.0, 1.0]
+
+
+def test_outputs_of_a_function_that_was_given_a_cutoff_are_not_given_again() -> None:
+    divided = rg.lift(divmod, outputs=2)
+    g = rg.Graph()
+    x = g.input(7.0)
+    with g.reuse():
+        quotient, _ = divided(x, 2)
+    g.forward(quotient)
+    quotient.parents[0].cutoff = lambda old, new: True
+    x.set(9.0)
+    with g.reuse():
+        assert [one.value for one in divided(x, 2)] == [4.0, 1.0]
+    assert quotient.value == 3.0
+
+
 def test_a_node_with_other_attributes_is_not_given_for_its_former_ones() -> None:
     copysign = rg.extend.primitive("reuse_sign", lambda x, k: x, elementwise=True)(_copysign)
     g = rg.Graph()

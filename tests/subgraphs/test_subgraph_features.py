@@ -13,6 +13,7 @@ import pytest
 import reactgrad as rg
 from tests.autodiff.net import ROWS, Net
 from tests.autodiff.net import current_graph as current_graph  # a fixture
+from tests.autodiff.primitives import roll
 
 # --- beside other features -----------------------------------------------------------------------
 
@@ -55,6 +56,54 @@ def test_what_the_function_does_to_its_nodes_is_part_of_it(
     assert len(built) == 1
     f(np.float64(9.0)).backward()
     assert len(g) == size
+
+
+def _detach(y: rg.Var, x: rg.Var) -> None:
+    y.replace_parent(0, y.parents[0].detach())
+
+
+def _detach_inside(y: rg.Var, x: rg.Var) -> None:
+    _detach(y.parents[0], x)
+
+
+def _shift_further(y: rg.Var, x: rg.Var) -> None:
+    y.rewire(y.parents[0], shift=2)
+
+
+def _keep_an_old_value(y: rg.Var, x: rg.Var) -> None:
+    y.graph.forward(y)
+    y.cutoff = rg.tolerance(atol=100.0)
+    x.set(x.value + 1.0)
+    y.graph.forward(y)
+    y.cutoff = None
+
+
+@pytest.mark.parametrize(
+    "change", [_detach, _detach_inside, _shift_further, _keep_an_old_value, None]
+)
+def test_nodes_that_were_changed_in_place_are_not_fed_again(
+    g: rg.Graph, change: Callable[[rg.Var, rg.Var], None] | None
+) -> None:
+    built: list[rg.Var] = []
+
+    @rg.subgraph
+    def f(v: rg.Var) -> rg.Var:
+        built.clear()
+        built.append(v)
+        return roll(v * v, shift=1)
+
+    x = g.param([1.0, 2.0, 3.0])
+    y = f(x)
+    built.clear()
+    if change is not None:
+        change(y, x)
+    del y
+    y = f(x)
+    assert bool(built) == (change is not None)
+    built.clear()
+    assert y.value.tolist() == np.roll(x.value**2, 1).tolist()
+    (slope,) = rg.grad(y.sum(), [x])
+    assert slope.value.tolist() == (2.0 * x.value).tolist()
 
 
 def test_named_positional_and_default_arguments_are_the_same(g: rg.Graph) -> None:
