@@ -261,16 +261,19 @@ def test_number_input_that_stops_fitting_raises_and_recovers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(3, 4.5), (4.5, 3), (True, 2), (2, 1j), (1.5, True), (1, 2)]
+    ("first", "second", "held"),
+    [(3, 4.5, 4.5), (4.5, 3, 3.0), (True, 2, 2), (2, 1j, 1j), (1.5, True, 1.0), (1, 2, 2)],
 )
-def test_number_input_takes_the_kind_of_what_is_set(first: Any, second: Any) -> None:
+def test_number_input_takes_a_wider_kind_and_never_a_narrower(
+    first: Any, second: Any, held: Any
+) -> None:
     g = rg.Graph()
     a = np.arange(3, dtype=np.int16)
     n = g.input(first)
     y = g.input(a) + n
     check(lambda: y, a + first, f"int16 + {first!r}")
     n.set(second)
-    check(lambda: y, a + second, f"int16 + {second!r} after set")
+    check(lambda: y, a + held, f"int16 + {held!r} after set")
 
 
 # --- layouts and shapes ------------------------------------------------------------------------
