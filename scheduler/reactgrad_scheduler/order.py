@@ -88,8 +88,8 @@ def admit(
         ceiling = low
     else:
         floor = high
-        top = topology.next_serial * RANK_GAP
-        ceiling = min((rank[c] for s in after for c in children[s] if c not in after), default=top)
+        above = [rank[c] for s in after for c in children[s] if c not in after]
+        ceiling = min(above) if above else topology.room_above(floor, len(after))
     moved = topology.sort(before or after)
     step = (ceiling - floor) // (len(moved) + 1)
     ranks: Sequence[int] = range(floor + step, ceiling, step) if step else ()

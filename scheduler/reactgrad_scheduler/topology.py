@@ -23,6 +23,9 @@ from reactgrad_scheduler.overlay import Column, Overlay, share
 # takes the middle, so that some 20 insertions on one edge need no reordering.
 RANK_GAP = 1 << 20
 
+# Distance of nodes that are moved above others which nothing is above.
+RANK_STEP = 1 << 8
+
 # The consumers of a node, each once, in order: a tuple while there are few, as for most nodes, since it
 # takes a quarter of the memory of a dict.
 Consumers = tuple[int, ...] | dict[int, None]
@@ -131,6 +134,16 @@ class Topology:
         self.parents[slot] = parents
         for parent in parents:
             self.attach(parent, slot)
+
+    def room_above(self, rank: int, count: int) -> int:
+        """Return a rank that leaves room for so many nodes above the given one, and is below all new ones.
+
+        It lies close, so that the next nodes that are to be above these find room, too.
+        """
+        ceiling = rank + (count + 1) * RANK_STEP
+        if ceiling > self.next_serial * RANK_GAP:
+            self.next_serial = 1 + ceiling // RANK_GAP
+        return ceiling
 
     def find(self, serial: int) -> int | None:
         """Return the slot of the node with this serial, ``None`` if it is gone."""
