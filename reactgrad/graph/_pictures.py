@@ -67,9 +67,9 @@ class Pictures(Core[Var]):
           "1" -> "2"
         }
         """
-        from reactgrad.viz import asked, dot_text
+        from reactgrad.viz import asked, checked, dot_text
 
-        shown, title = asked(self, of, since=since, layer=layer, fold=fold, limit=limit)
+        shown, title = asked(self, of, checked(since, layer, fold, limit))
         return dot_text(shown, title)
 
     def draw(
@@ -105,9 +105,9 @@ class Pictures(Core[Var]):
         >>> y = rg.tanh(g.input(1.0))
         >>> g.draw("graph.svg")  # doctest: +SKIP
         """
-        from reactgrad.viz import asked, dot_text, draw
+        from reactgrad.viz import asked, checked, dot_text, draw
 
-        shown, title = asked(self, of, since=since, layer=layer, fold=fold, limit=limit)
+        shown, title = asked(self, of, checked(since, layer, fold, limit))
         draw(path, dot_text(shown, title), len(shown.boxes))
 
     def explore(
@@ -154,10 +154,9 @@ class Pictures(Core[Var]):
         >>> y = rg.tanh(g.input(1.0, name="x"))
         >>> g.explore(y, bounds={"x": (-3.0, 3.0)})  # doctest: +SKIP
         """
-        from reactgrad.viz import explore
+        from reactgrad.viz import checked, explore
 
-        options: Any = {"since": since, "layer": layer, "fold": fold, "limit": limit}
-        return explore(self, targets, bounds=bounds or {}, **options)
+        return explore(self, targets, bounds or {}, checked(since, layer, fold, limit))
 
     def export_html(
         self,
@@ -210,10 +209,9 @@ class Pictures(Core[Var]):
         ...         _ = y.value
         >>> g.export_html("tanh.html", log)  # doctest: +SKIP
         """
-        from reactgrad.viz import export_html
+        from reactgrad.viz import checked, export_html
 
-        options: Any = {"since": since, "layer": layer, "fold": fold, "limit": limit}
-        export_html(self, path, log, targets=targets, title=title, **options)
+        export_html(self, path, log, targets, title, checked(since, layer, fold, limit))
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""

@@ -15,6 +15,7 @@ changes.
 """
 
 from reactgrad.viz._ask import asked as asked
+from reactgrad.viz._ask import checked as checked
 from reactgrad.viz._dot import dot_text as dot_text
 from reactgrad.viz._draw import draw as draw
 from reactgrad.viz._draw import laid_out as laid_out

@@ -10,35 +10,30 @@ from reactgrad.core._core import Core
 from reactgrad.explain._snapshot import Snapshot, key_of, snapshot
 from reactgrad.nodes._reached import reached
 from reactgrad.reading._run import Plan, Run
-from reactgrad.viz._picture import Layer, Picture, picture
+from reactgrad.viz._picture import Layer, Options, Picture, picture
 
 LAYERS = ("values", "gradients", "all")
 
 
-def asked(
-    graph: Core,
-    of: Any,
-    *,
-    since: Core | Snapshot | None,
-    layer: Layer,
-    fold: int | None,
-    limit: int,
-) -> tuple[Picture, str]:
+def asked(graph: Core, of: Any, options: Options) -> tuple[Picture, str]:
     """Return the picture of a graph or of a part of it, and its title; see ``Graph.to_dot``."""
-    former = checked(since, layer=layer, fold=fold, limit=limit)
     now = snapshot(graph, of._run if isinstance(of, Run) else None)
     only, title = _part(graph, now, of)
     # For a node its own kind decides the layer; a plan or a run is shown whole.
     meant = {key_of(graph, of)} if only is not None and not isinstance(of, Plan | Run) else only
-    if layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
-        layer = "all"
-    return picture(now, former=former, only=only, layer=layer, fold=fold, limit=limit), title
+    if options.layer == "values" and any(now.by_key[key].gradient for key in meant or ()):
+        options = options._replace(layer="all")
+    return picture(now, only=only, **options._asdict()), title
 
 
-def checked(
-    since: Core | Snapshot | None, *, layer: Layer, fold: int | None, limit: int
-) -> Snapshot | None:
-    """Check the options of a picture. Return the snapshot to compare with, if any."""
+def checked(since: Core | Snapshot | None, layer: Layer, fold: int | None, limit: int) -> Options:
+    """Return the options of a picture, with a snapshot of the graph to compare with.
+
+    Raises
+    ------
+    VizError
+        If there is no such layer, depth or number of nodes.
+    """
     if layer not in LAYERS:
         raise VizError(f"layer={layer!r}: there are {', '.join(map(repr, LAYERS))}.")
     if type(limit) is not int or limit < 1:
@@ -47,7 +42,8 @@ def checked(
         )
     if fold is not None and (type(fold) is not int or fold < 1):
         raise VizError(f"fold={fold!r:.60}: it is a depth of scopes, 1 or more, or None.")
-    return since if since is None or isinstance(since, Snapshot) else snapshot(since)
+    former = since if since is None or isinstance(since, Snapshot) else snapshot(since)
+    return Options(former, layer, fold, limit)
 
 
 def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:

@@ -11,11 +11,9 @@ from reactgrad._errors import MissingExtraError
 from reactgrad.core._arguments import var_of
 from reactgrad.core._core import Core
 from reactgrad.core._handles import slots_in_order
-from reactgrad.explain._snapshot import Snapshot
 from reactgrad.nodes._handle import Handle
-from reactgrad.viz._ask import checked
 from reactgrad.viz._draw import need_graphviz
-from reactgrad.viz._picture import Layer
+from reactgrad.viz._picture import Options
 from reactgrad.viz._session import Session
 
 HERE = Path(__file__).parent
@@ -24,25 +22,17 @@ HERE = Path(__file__).parent
 def explore(
     graph: Core,
     targets: Sequence[Handle | str],
-    *,
     bounds: Mapping[Any, tuple[float, float]],
-    since: Core | Snapshot | None,
-    layer: Layer,
-    fold: int | None,
-    limit: int,
+    options: Options,
 ) -> Any:
     """Return a widget that shows a graph; see ``Graph.explore``."""
-    former = checked(since, layer=layer, fold=fold, limit=limit)
     kind = _widget()
-    need_graphviz(min(limit, len(slots_in_order(graph))))
+    need_graphviz(min(options.limit, len(slots_in_order(graph))))
     return kind(
         graph,
         targets=[var_of(graph, one) for one in targets],
         bounds={var_of(graph, one): ends for one, ends in bounds.items()},
-        since=former,
-        layer=layer,
-        fold=fold,
-        limit=limit,
+        **options._asdict(),
     )
 
 

@@ -18,9 +18,8 @@ from reactgrad.core._names import by_name
 from reactgrad.explain._record import Recording
 from reactgrad.explain._snapshot import RunSnapshot, Snapshot, key_of, snapshot, snapshot_of_run
 from reactgrad.nodes._handle import Handle
-from reactgrad.viz._ask import checked
 from reactgrad.viz._messages import Message, frame_message, graph_message, why_message
-from reactgrad.viz._picture import ORDER, Layer, look
+from reactgrad.viz._picture import ORDER, Layer, Options, look
 from reactgrad.viz._text import shown
 from reactgrad.viz._view import focuses, view_message
 
@@ -56,19 +55,12 @@ def export_html(
     graph: Core,
     path: str | os.PathLike[str],
     log: Recording | None,
-    *,
     targets: Sequence[Handle | str],
     title: str,
-    since: Core | Snapshot | None,
-    layer: Layer,
-    fold: int | None,
-    limit: int,
+    options: Options,
 ) -> None:
     """Write the page of recorded runs; see ``Graph.export_html``."""
-    former = checked(since, layer=layer, fold=fold, limit=limit)
-    recorded = replayed(
-        graph, log, targets, title, former=former, layer=layer, fold=fold, limit=limit
-    )
+    recorded = replayed(graph, log, targets, title, **options._asdict())
     write_whole(path, page(recorded, recorded["graph"]["title"]))
 
 

@@ -24,7 +24,7 @@ from reactgrad.scheduler import told
 from reactgrad.viz._ask import asked
 from reactgrad.viz._dot import MOST_LETTERS, WORDS, dot_text
 from reactgrad.viz._draw import laid_out
-from reactgrad.viz._picture import look
+from reactgrad.viz._picture import Options, look
 from reactgrad.viz._text import shown, shown_lines
 
 MOST_BOXES = 60  # in a picture within a notebook
@@ -154,8 +154,7 @@ def _reached(run: Run) -> bool:
 
 def _seen(graph: Core, of: Any = None) -> str:
     """Return a picture; without the package that draws it, a table."""
-    options: dict[str, Any] = {"since": None, "layer": "values", "fold": None}
-    found, _ = asked(graph, of, limit=MOST_BOXES, **options)
+    found, _ = asked(graph, of, Options(None, "values", None, MOST_BOXES))
     try:
         svg = laid_out(dot_text(found), "svg", len(found.boxes)).decode()
     except MissingExtraError as missing:

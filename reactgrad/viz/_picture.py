@@ -19,6 +19,15 @@ Mark = Literal["", "added", "removed", "changed"]
 Scope = tuple[str, ...]
 
 
+class Options(NamedTuple):
+    """What users choose of a picture; see ``Graph.to_dot``. Made by ``viz._ask.checked``."""
+
+    former: Snapshot | None
+    layer: Layer
+    fold: int | None
+    limit: int
+
+
 class Box(NamedTuple):
     """One thing drawn: a node, or a folded scope.
 

@@ -51,7 +51,7 @@ class Session:
         from.
     bounds
         Limits of sliders, by Var.
-    since
+    former
         A snapshot; parts that were added or removed since are marked.
     layer, fold, limit
         As in ``Graph.to_dot``.
@@ -64,7 +64,7 @@ class Session:
         *,
         targets: Sequence[Handle] = (),
         bounds: Mapping[Handle, tuple[float, float]] | None = None,
-        since: Snapshot | None = None,
+        former: Snapshot | None = None,
         layer: Layer = "values",
         fold: int | None = None,
         limit: int = 200,
@@ -73,7 +73,7 @@ class Session:
         self._asked_for = tuple(targets)
         self._bounds = {key_of(graph, var): pair for var, pair in (bounds or {}).items()}
         self._layer: Layer = layer
-        self._former, self._fold, self._limit = since, fold, limit
+        self._former, self._fold, self._limit = former, fold, limit
         self._focus = ""
         self._shown: Snapshot | None = None  # the state that the pages have
         self._targets: list[int] = []
