@@ -6,6 +6,7 @@ The file itself (header, checksum, version, manifest) is checked before that, in
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 
 import numpy as np
 
@@ -98,23 +99,12 @@ def _check_some(state: State) -> None:
     """Check that entries for some nodes belong to existing nodes, once each, and fit them."""
     n = len(state)
     listed = {
-        what: [entry[0] for entry in getattr(state, what)]
-        for what in (
-            *(
-                "names",
-                "scopes",
-                "closed",
-                "cutoffs",
-                "patterns",
-                "dtypes",
-                "pins",
-                "choices",
-                "dynamic",
-            ),
-        )
+        one.name: [
+            entry[0] if isinstance(entry, tuple) else entry for entry in getattr(state, one.name)
+        ]
+        for one in fields(State)
+        if one.default == ()
     }
-    for what in ("kept", "forced", "frozen", "retained", "numbers", "former_cutoffs"):
-        listed[what] = list(getattr(state, what))
     for what, nodes in listed.items():
         if not all(0 <= node < n for node in nodes):
             raise LoadError(f"{what!r} speaks of a node that is not there")

@@ -12,6 +12,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -55,22 +56,8 @@ MOST_OUTPUTS = 1 << 16
 
 _APPLIED = {"function", "layout", "keywords"}
 _LIFTED = {*_APPLIED, "vjp", "jvp", "declared", "outputs"}
-_FIELDS = (
-    *(
-        "seed",
-        "next_serial",
-        "max_bytes",
-        "definitions",
-        "specs",
-        "forms",
-        "objects",
-        "names",
-        "kept",
-    ),
-    "forced",
-    *("frozen", "retained", "numbers", "closed", "cutoffs", "former_cutoffs", "patterns"),
-    *("dtypes", "pins", "choices", "dynamic"),
-)
+# Of the manifest: what a state has, but for columns, which are tensors, and values, which have forms.
+_FIELDS = {one.name for one in fields(State)} - {*COLUMNS, "values"} | {"forms", "objects"}
 _LATER = ("scopes",)  # not in the files of the first versions
 _FORMER = ("floats",)  # no longer needed
 
@@ -218,8 +205,8 @@ class _Unpacking:
         manifest = {**{name: [] for name in _LATER}, **manifest}
         for name in _FORMER:
             manifest.pop(name, None)
-        if set(manifest) != {*_FIELDS, *_LATER}:
-            odd = sorted(set(manifest) ^ {*_FIELDS, *_LATER})
+        if set(manifest) != _FIELDS:
+            odd = sorted(set(manifest) ^ _FIELDS)
             raise LoadError(f"its manifest lacks or does not know {odd[0]!r:.60}")
         self.manifest = manifest
         self.tensors = tensors
