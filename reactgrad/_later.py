@@ -7,12 +7,14 @@ Few programs need them, and importing their modules at once would be a good part
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 
 def later(
-    package: str, places: Mapping[str, str]
+    package: str,
+    places: Mapping[str, str],
+    absent: Callable[[str, Iterable[str]], AttributeError] | None = None,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a module that has some of its names from others.
 
@@ -23,11 +25,15 @@ def later(
     places : mapping of str to str
         For each name the module below ``reactgrad`` that defines it. A name that equals its entry
         is that module itself.
+    absent : callable, optional
+        Returns the error for a name that the module does not have, given the names that it has.
     """
     has = vars(sys.modules[package])
 
     def find(name: str) -> object:
         if name not in places:
+            if absent is not None:
+                raise absent(name, {*has, *places})
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"reactgrad.{places[name]}")
         # Stored in the module, so that Python finds it without `__getattr__` from now on.

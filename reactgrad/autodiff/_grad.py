@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
+from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.autodiff._program import Program
 from reactgrad.backend import device_of_kind, owner, read_value, spec
@@ -107,7 +108,12 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
 
 
 def backward(
-    y: Any, /, gradient: Any = None, retain_graph: bool | None = None, inputs: Any = None
+    y: Any,
+    /,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    inputs: Any = None,
+    **unknown: Never,
 ) -> Run:
     """Add the gradient of this node to ``.grad`` of the params it depends on.
 
@@ -147,6 +153,8 @@ def backward(
     >>> w.grad
     array([3., 3.])
     """
+    if unknown:
+        raise unknown_keyword("backward", unknown, ("gradient", "retain_graph", "inputs"))
     graph = y._graph
     with held(graph), OneRead(graph) as read:
         _check_output(y, "backward")

@@ -269,7 +269,7 @@ def _definition(
 
 
 def _detached(operand: Operand) -> bool:
-    return getattr(operand, "base", None) is not None
+    return hasattr(type(operand), "base")
 
 
 def _operand(graph: Core, given: Any, what: str) -> Any:

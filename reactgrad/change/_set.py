@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -305,7 +305,8 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     if not isinstance(kind, Leaf):
         raise SetError(
             f"{name!r} is computed by {host.describe_op(slot)} and cannot be set: its value "
-            "follows its parents'. Set one of the inputs it depends on."
+            "follows its parents'. Set one of the inputs it depends on, or let it have a given value "
+            f"with {name}.pin(value), in a what-if with w[{name}].pin(value)."
         )
     what = f"{kind.name} {name!r}"
     if kind is MODE and type(value) is not bool:
@@ -356,7 +357,9 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     return found, new
 
 
-def set_values(graph: Core, /, values: Mapping[Any, Any]) -> None:
+def set_values(
+    graph: Core, /, values: Mapping[Any, Any] | None = None, *more: Never, **names: Never
+) -> None:
     """Set several leaves at once: all of them, or none if one value does not fit.
 
     Parameters
@@ -379,10 +382,8 @@ def set_values(graph: Core, /, values: Mapping[Any, Any]) -> None:
     np.float64(7.0)
     """
     with graph._lock:
-        if type(values) is not dict and not isinstance(values, Mapping):
-            raise DTypeError(
-                f"g.set takes a mapping, g.set({{x: 1.0, y: 2.0}}), not {type(values).__name__}."
-            )
+        if (type(values) is not dict and not isinstance(values, Mapping)) or more or names:
+            raise no_mapping("g.set", values, more, names)
         many = len(values) > FEW
         if many and graph._host.together and write_together(graph, values):
             return
@@ -395,6 +396,25 @@ def set_values(graph: Core, /, values: Mapping[Any, Any]) -> None:
             set_many(graph, [*zip(slots, given, strict=True)])
         elif many:
             graph._host.remember(values, slots)
+
+
+def no_mapping(call: str, values: Any, more: Sequence[Any], names: Mapping[str, Any]) -> DTypeError:
+    """Return the error for new values of leaves that are not given by one mapping."""
+    if names:
+        name, value = next(iter(names.items()))
+        written, key, new = f"{name}={told(value):.60}", repr(name), told(value)
+        which = f"{call}({{{name}: {new:.60}}}) with the Var, or {call}({{{key}: {new:.60}}}) with its name"
+    elif more and isinstance(values, Handle | str):
+        written = f"{getattr(values, 'name', values)}, {told(more[0]):.60}"
+        key = values.name if isinstance(values, Handle) else repr(values)
+        which = f"{call}({{{key}: {told(more[0]):.60}}})"
+    else:
+        written = type(values).__name__ if values is not None or more else ""
+        which = f"{call}({{x: 1.0, y: 2.0}})"
+    one = ", or x.set(value) for one leaf" if call == "g.set" else ""
+    return DTypeError(
+        f"{call}({written}): new values are one mapping from leaves. Write {which}{one}."
+    )
 
 
 def set_value(var: Handle, /, value: Any, copy: bool = True) -> None:

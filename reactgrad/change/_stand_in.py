@@ -31,7 +31,7 @@ def connect(node: Handle, operand: Any, *, lenient: bool = False) -> None:
     A detached operand stays detached. For `lenient` see ``Change``.
     """
     graph = node._graph
-    closed = frozenset({0} if getattr(operand, "base", None) is not None else ())
+    closed = frozenset({0} if hasattr(type(operand), "base") else ())
     if graph._host.closed.get(node._slot, closed) is None:
         closed = None  # built where no gradient passes
     with Change(graph, None, lenient=lenient) as change:

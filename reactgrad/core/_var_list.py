@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, overload
 
+from reactgrad._errors import DTypeError
 from reactgrad.nodes._handle import Handle
 
 V_co = TypeVar("V_co", bound=Handle, covariant=True)
@@ -38,6 +39,11 @@ class VarList(Sequence[V_co]):
     def __getitem__(self, index: int | slice) -> V_co | VarList[V_co]:
         if isinstance(index, slice):
             return VarList(self._vars[index])
+        if isinstance(index, str):
+            raise DTypeError(
+                f"[{index!r}] of a list of Vars: its elements are found by position. A node is found by its "
+                f"name in its graph, g[{index!r}]."
+            )
         return self._vars[index]
 
     def __iter__(self) -> Iterator[V_co]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ReactgradError, SetError
 from reactgrad.core._core import V
-from reactgrad.graph._value import Value
+from reactgrad.graph._value import Value, absent_of
 
 
 class DetachedError(ReactgradError, AttributeError):
@@ -37,8 +37,9 @@ class DetachedVar(Value[V]):
         raise DTypeError("detached views are made by v.detach().")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(self._graph._var, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        own_name = hasattr(type(self), name)  # a property that raised an AttributeError of the node
+        if own_name or name.startswith("_") or not hasattr(self._graph._var, name):
+            raise absent_of(self, name)
         own = self.base.name
         raise DetachedError(
             f"a detached view has no {name!r}: it says of an operand that no gradient passes, and is no "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from typing import Any, Generic, NoReturn
+from typing import Any, Generic, Never, NoReturn
 
-from reactgrad._errors import DTypeError, GraphError
+from reactgrad._errors import GraphError
+from reactgrad.change._set import no_mapping
 from reactgrad.core._core import C, Core
 from reactgrad.core._definition import link_branches
 from reactgrad.core._handles import handle, tidy
@@ -138,7 +139,9 @@ class WhatIf(Generic[C]):
         )
 
 
-def whatif(graph: C, /, changes: Mapping[Any, Any] | None = None) -> WhatIf[C]:
+def whatif(
+    graph: C, /, changes: Mapping[Any, Any] | None = None, *more: Never, **names: Never
+) -> WhatIf[C]:
     """Fork the graph for the length of a block, with some leaves set.
 
     Parameters
@@ -168,8 +171,6 @@ def whatif(graph: C, /, changes: Mapping[Any, Any] | None = None) -> WhatIf[C]:
     >>> x.value
     1.0
     """
-    if changes is not None and not isinstance(changes, Mapping):
-        raise DTypeError(
-            f"g.whatif takes a mapping, g.whatif({{x: 1.0, y: 2.0}}), not {type(changes).__name__}."
-        )
+    if more or names or (changes is not None and not isinstance(changes, Mapping)):
+        raise no_mapping("g.whatif", changes, more, names)
     return WhatIf(graph, dict(changes or {}))

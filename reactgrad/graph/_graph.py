@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Never, NoReturn
 
 from reactgrad._errors import (
     DTypeError,
@@ -88,7 +88,13 @@ class Graph(Pictures, Questions, Settings):
         max_bytes: int | None = None,
         jit: int = False,
         executor: Serial | Threads | None = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            from reactgrad._habits import unknown_keyword
+
+            known = ("rng", "max_bytes", "jit", "executor")
+            raise unknown_keyword("rg.Graph", unknown, known)
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
         host = Host(self)
@@ -169,6 +175,18 @@ class Graph(Pictures, Questions, Settings):
     whatif = whatif
 
     # --- handles, names, lifetime --------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # a checker would take it for a class that has every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from reactgrad._habits import OF_GRAPHS, absent
+
+            raise absent("a Graph", "x", name, OF_GRAPHS, dir(type(self)), ())
+
+    def __delitem__(self, name: str | Var) -> NoReturn:
+        raise SetError(f"g[{name!r}] is a node, not a place: write g.remove(g[{name!r}]).")
 
     def __getitem__(self, name: str | Var) -> Var:
         """Return the node with this name; in a fork also the twin of a node of its origin."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Never
 
 import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
 from reactgrad.backend import device_of_kind, read_value
+from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow import detach_node, scale_grad
@@ -33,6 +35,11 @@ class Value(Handle, Generic[V]):
 
     __slots__ = ()
     _graph: Core[V]
+
+    if not TYPE_CHECKING:  # a checker would take it for a class that has every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise absent_of(self, name)
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -87,7 +94,11 @@ class Value(Handle, Generic[V]):
                 return value
             value = graph._handed.get(slot, MISSING)
             return hand_out(graph, slot) if value is MISSING or type(value) is Lease else value
-        return graph._value(slot)
+        try:
+            return graph._value(slot)
+        except AttributeError as error:
+            _passing.error = error
+            raise
 
     @value.setter
     def value(self, value: Any) -> None:
@@ -145,6 +156,11 @@ class Value(Handle, Generic[V]):
             )
         return number
 
+    def __round__(self, ndigits: int | None = None) -> Any:
+        digits = "" if ndigits is None else f", {ndigits}"
+        check_conversion(self, f"round({{x}}{digits})", "number")
+        return round(self.item(), ndigits)
+
     def __complex__(self) -> complex:
         check_conversion(self, "complex({x})", "number")
         return complex(self.item())
@@ -178,7 +194,11 @@ class Value(Handle, Generic[V]):
         The shape of a Python function's result is computed unless it was declared.
         """
         found = self._graph._host.specs[self._slot]
-        return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
+        try:
+            return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
+        except AttributeError as error:
+            _passing.error = error
+            raise
 
     def value_shape(self) -> tuple[int, ...]:
         """Return the shape of the present value, which is computed if needed."""
@@ -207,24 +227,36 @@ class Value(Handle, Generic[V]):
     def dtype(self) -> np.dtype[Any]:
         """The dtype, without computing; the dtype of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
-        if found is None:
+        if found is not None:
+            return found.dtype
+        try:
             return np.asarray(self._present()).dtype
-        return found.dtype
+        except AttributeError as error:
+            _passing.error = error
+            raise
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.shape)
+        try:
+            return len(self.shape)
+        except AttributeError as error:
+            _passing.error = error
+            raise
 
     @property
     def size(self) -> int:
         """The number of elements."""
         size = 1
-        for n in self.shape:
-            if n is None:
-                raise self._unknown_length()
-            size *= n
-        return size
+        try:
+            for n in self.shape:
+                if n is None:
+                    raise self._unknown_length()
+                size *= n
+            return size
+        except AttributeError as error:
+            _passing.error = error
+            raise
 
     def _unknown_length(self) -> ShapeError:
         return ShapeError(
@@ -235,9 +267,13 @@ class Value(Handle, Generic[V]):
     def device(self) -> str:
         """The device of the value, such as ``"cpu"``; that of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
-        if found is None:
-            found = read_value(self._present(), self.name)[0]
-        return "cpu" if found is None else found.device
+        try:
+            if found is None:
+                found = read_value(self._present(), self.name)[0]
+            return "cpu" if found is None else found.device
+        except AttributeError as error:
+            _passing.error = error
+            raise
 
     @property
     def graph(self) -> Any:
@@ -379,21 +415,21 @@ class Value(Handle, Generic[V]):
         """Return the value converted to another dtype; see ``rg.astype``."""
         return ops.astype(self, dtype)
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> Any:
         """Return the sum over axes; see ``rg.sum``."""
-        return ops.sum(self, axis, keepdims=keepdims)
+        return ops.sum(self, axis, keepdims=keepdims, **unknown)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> Any:
         """Return the mean over axes; see ``rg.mean``."""
-        return ops.mean(self, axis, keepdims=keepdims)
+        return ops.mean(self, axis, keepdims=keepdims, **unknown)
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> Any:
         """Return the largest element over axes; see ``rg.max``."""
-        return ops.max(self, axis, keepdims=keepdims)
+        return ops.max(self, axis, keepdims=keepdims, **unknown)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> Any:
         """Return the smallest element over axes; see ``rg.min``."""
-        return ops.min(self, axis, keepdims=keepdims)
+        return ops.min(self, axis, keepdims=keepdims, **unknown)
 
     def clip(self, min: Any = None, max: Any = None) -> Any:
         """Return the elements limited to an interval; see ``rg.clip``."""
@@ -485,6 +521,25 @@ class Value(Handle, Generic[V]):
                 f"node, y = {name} {sign[:-1]} ..."
             )
         return op(self, other)
+
+
+# By thread: the AttributeError of a node's own function, on its way through a property. Python takes it for a
+# missing attribute, and asks `__getattr__`, which raises it again.
+_passing = threading.local()
+
+
+def absent_of(var: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that Vars do not have, or that one raised while it was read."""
+    passing, _passing.error = getattr(_passing, "error", None), None
+    if passing is not None and hasattr(type(var), name):
+        return passing
+    kind = type(var).__name__
+    if name.startswith("_"):  # asked for by NumPy, notebooks and the like
+        return AttributeError(f"{kind!r} object has no attribute {name!r}")
+    from reactgrad._habits import OF_VARS, absent
+
+    x = "x" if type(var._graph) is Grave else var.name
+    return absent("a Var", x, name, OF_VARS, dir(type(var)), vars(ops))
 
 
 def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:

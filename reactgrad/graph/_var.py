@@ -277,7 +277,15 @@ class Var(Value["Var"]):
             return text + ">"
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
+        if not spec:
+            return str(self)
+        value = self.value
+        if type(value) is np.ndarray and value.shape:
+            raise DTypeError(
+                f"the format {spec!r} is for a number, and {self.name!r} is an array of shape {value.shape}. Write "
+                f"np.array2string({self.name}.value, precision=2), or format one element, {self.name}[0]."
+            )
+        return format(value, spec)
 
     def __copy__(self) -> Var:
         return self

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Never
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._habits import unknown_keyword
 from reactgrad.backend import Spec, has_kernel, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
@@ -123,6 +124,10 @@ def axis_of(axis: Any) -> Axis:
     """
     if isinstance(axis, list | tuple):
         return tuple(axis_of(one) for one in axis)  # type: ignore[misc]
+    if axis is True or axis is False:
+        raise DTypeError(
+            f"axis={axis}: an axis is an integer, or several in a tuple; keepdims={axis} is another argument."
+        )
     if axis is None or isinstance(axis, int):
         return axis
     try:
@@ -131,7 +136,7 @@ def axis_of(axis: Any) -> Axis:
         raise DTypeError(f"axis={axis!r}: an axis is an integer, or several in a tuple.") from None
 
 
-def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
+def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
     """Return the sum over axes.
 
     Parameters
@@ -161,10 +166,12 @@ def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.value
     array([4., 6.])
     """
+    if unknown:
+        raise unknown_keyword("rg.sum", unknown, ("axis", "keepdims"))
     return apply(SUM, (x,), _attrs(axis, keepdims))
 
 
-def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
+def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
     """Return the arithmetic mean over axes.
 
     Parameters
@@ -194,10 +201,12 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.value
     array([1.5, 3.5])
     """
+    if unknown:
+        raise unknown_keyword("rg.mean", unknown, ("axis", "keepdims"))
     return apply(MEAN, (x,), _attrs(axis, keepdims))
 
 
-def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
+def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
     """Return the largest element over axes; equal largest ones share the gradient evenly.
 
     Parameters
@@ -229,10 +238,12 @@ def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.value
     array([2., 4.])
     """
+    if unknown:
+        raise unknown_keyword("rg.max", unknown, ("axis", "keepdims"))
     return apply(MAX, (x,), _attrs(axis, keepdims))
 
 
-def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
+def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
     """Return the smallest element over axes; equal smallest ones share the gradient evenly.
 
     Parameters
@@ -264,6 +275,8 @@ def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Any:
     >>> y.value
     array([1., 3.])
     """
+    if unknown:
+        raise unknown_keyword("rg.min", unknown, ("axis", "keepdims"))
     return apply(MIN, (x,), _attrs(axis, keepdims))
 
 

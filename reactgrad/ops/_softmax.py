@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
+from reactgrad._habits import unknown_keyword
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Infer, Op
@@ -104,7 +105,7 @@ LOG_SOFTMAX = Op(
 )
 
 
-def softmax(x: Any, /, axis: Axis = -1) -> Any:
+def softmax(x: Any, /, axis: Axis = -1, **unknown: Never) -> Any:
     """Return exp(x) divided by its sum along an axis; no exponential overflows.
 
     Parameters
@@ -136,10 +137,12 @@ def softmax(x: Any, /, axis: Axis = -1) -> Any:
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
+    if unknown:
+        raise unknown_keyword("rg.softmax", unknown, ("axis",))
     return apply(SOFTMAX, (x,), (axis_of(axis),))
 
 
-def log_softmax(x: Any, /, axis: Axis = -1) -> Any:
+def log_softmax(x: Any, /, axis: Axis = -1, **unknown: Never) -> Any:
     """Return the logarithm of ``softmax``, without loss of digits where that is near 0 or 1.
 
     Parameters
@@ -172,4 +175,6 @@ def log_softmax(x: Any, /, axis: Axis = -1) -> Any:
     array([[-6.93147181e-01, -6.93147181e-01],
            [ 0.00000000e+00, -1.00000000e+03]])
     """
+    if unknown:
+        raise unknown_keyword("rg.log_softmax", unknown, ("axis",))
     return apply(LOG_SOFTMAX, (x,), (axis_of(axis),))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
 
 from reactgrad import scheduler
 from reactgrad.core._core import Core
@@ -179,6 +179,16 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Handle]:
+        return iter(self.nodes)
+
+    @overload
+    def __getitem__(self, index: int) -> Handle: ...
+    @overload
+    def __getitem__(self, index: slice) -> VarList[Handle]: ...
+    def __getitem__(self, index: int | slice) -> Handle | VarList[Handle]:
+        return self.nodes[index]
 
     def __repr__(self) -> str:
         cost = "" if self.cost is None else f", about {self.cost * 1e3:.3g} ms"

@@ -69,7 +69,7 @@ def _fed(graph: Core, feed: int, argument: Any) -> bool:
     """Return whether a feed has the value of this argument, now and whenever that changes."""
     if isinstance(argument, Handle):
         closed = graph._host.closed.get(feed, ())
-        detached = getattr(argument, "base", None) is not None
+        detached = hasattr(type(argument), "base")
         return graph._scheduler.operands(feed) == (argument._slot,) and (
             closed is None or (0 in closed) is detached
         )

@@ -62,7 +62,7 @@ class Instance:
 
         def place(one: Any) -> Any:
             if isinstance(one, Handle):
-                base = getattr(one, "base", None)
+                base = one.base if hasattr(type(one), "base") else None
                 var: Any = one if base is None else base
                 if var._slot in nodes or scheduler.topology.serial[var._slot] >= first:
                     ends[var._slot] = var

@@ -8,9 +8,10 @@ transforms work to any order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 from reactgrad._errors import DTypeError, GradientError
+from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff import grad as grad_of_nodes
 from reactgrad.nodes._handle import Handle
@@ -35,6 +36,7 @@ def grad(
     allow_unused: bool = False,
     *,
     argnums: int | Sequence[int] = 0,
+    **unknown: Never,
 ) -> Any:
     """Return the gradient of `y` with respect to `xs` as live nodes, or the gradient of a function.
 
@@ -109,6 +111,9 @@ def grad(
     >>> slope(0.0), rg.grad(slope)(1.0)
     (np.float64(1.0), np.float64(-0.8414709848078965))
     """
+    if unknown:
+        known = ("xs", "gradient", "allow_unused", "argnums")
+        raise unknown_keyword("rg.grad", unknown, known)
     if _is_function(y):
         _refuse(gradient is not None, "rg.grad", "gradient=", "use rg.vjp(fn, *primals)")
         return _gradient_function(y, _second_argnums(xs, argnums), "rg.grad")

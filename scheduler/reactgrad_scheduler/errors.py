@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from reactgrad_scheduler.texts import message
+from reactgrad_scheduler.texts import fitting
 
 
 class ReactgradError(Exception):
@@ -15,7 +15,7 @@ class ReactgradError(Exception):
     """
 
     def __init__(self, *args: object, **fields: object) -> None:
-        super().__init__(*[message(one) if isinstance(one, str) else one for one in args], **fields)
+        super().__init__(*[fitting(one) if isinstance(one, str) else one for one in args], **fields)
 
 
 class CycleError(ReactgradError, ValueError):
@@ -29,8 +29,8 @@ class CycleError(ReactgradError, ValueError):
         pickled, it has their names.
     """
 
-    def __init__(self, text: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
-        super().__init__(text)
+    def __init__(self, message: str, nodes: Callable[[], tuple[object, ...]] = tuple) -> None:
+        super().__init__(message)
         self._nodes = nodes
 
     @property

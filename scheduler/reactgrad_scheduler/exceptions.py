@@ -17,7 +17,7 @@ from types import (
 )
 from typing import Any, cast
 
-from reactgrad_scheduler.texts import message
+from reactgrad_scheduler.texts import fitting
 
 _BASE = vars(BaseException)
 set_traceback = _BASE["__traceback__"].__set__
@@ -48,7 +48,7 @@ def set_notes(error: BaseException, notes: list[str]) -> None:
 
 def add_note(error: BaseException, text: str) -> None:
     """Add a note to an exception of any class."""
-    notes, text = notes_of(error), message(text)
+    notes, text = notes_of(error), fitting(text)
     known = any(type(note) is str and note == text for note in notes)
     if not known:  # one object may be raised often
         set_notes(error, [*notes, text])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reactgrad_scheduler.exceptions import notes_of, set_notes, without_frames
-from reactgrad_scheduler.texts import message
+from reactgrad_scheduler.texts import fitting
 
 # Errors that tell nothing about the parents of a node, but about the machine at that moment, or about the
 # stack of the caller: the next read runs the node again.
@@ -52,4 +52,4 @@ def annotate(error: Exception, text: str, passed_on: Iterable[Exception]) -> Non
     notes = notes_of(error)
     if not any(error is one for one in passed_on):
         notes = [note for note in notes if not isinstance(note, Note)]
-    set_notes(error, [*notes, Note(message(text))])
+    set_notes(error, [*notes, Note(fitting(text))])

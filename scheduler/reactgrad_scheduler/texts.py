@@ -25,12 +25,12 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - half]}...({left_out:,} letters)...{text[len(text) - half :]}"
 
 
-def message(text: str) -> str:
+def fitting(text: str) -> str:
     """Return a text that fits a message: long words are shortened first, then the whole.
 
     Examples
     --------
-    >>> len(message("the name " + "a" * 10**6 + " is taken."))
+    >>> len(fitting("the name " + "a" * 10**6 + " is taken."))
     137
     """
     if len(text) <= MOST_LETTERS:

@@ -1,0 +1,268 @@
+"""What to write in place of a name that does not exist here, by the habits of other libraries.
+
+The tables are in the words of NumPy, PyTorch, JAX and pandas. A name that is not in them may still be that of
+an op, of a function of NumPy, or nearly that of something that exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ReactgradError
+from reactgrad.scheduler import shortened, told
+
+
+class AbsentError(ReactgradError, AttributeError):
+    """A Var, a graph or the package has no attribute of this name; the message says what to write.
+
+    What the name is near to is only found for the text, since most such errors come of ``hasattr``.
+    """
+
+    def __init__(self, message: str, name: str, has: Iterable[str] = ()) -> None:
+        super().__init__(message, name=name)
+        self.has = tuple(has)
+
+    def __str__(self) -> str:
+        from difflib import get_close_matches  # slow to import, and only for this
+
+        close = get_close_matches(self.name, [one for one in self.has if one[0] != "_"], 3, 0.7)
+        return f"{self.args[0]} Is it {' or '.join(close)}?" if close else str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AbsentError, (self.args[0], self.name, self.has), vars(self)
+
+
+def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
+    """Return what to write for each of the names in the first column."""
+    return {name: way for names, way in rows for name in names.split()}
+
+
+# What to write, as code, or as a sentence if it begins with a capital; {x} is the Var.
+OF_VARS: Final = _by_name(
+    ("data values get read array result cpu tensor", "{x}.value"),
+    (
+        "eval compute run forward evaluate block_until_ready",
+        "A read computes what it needs: write {x}.value",
+    ),
+    (
+        "assign update put set_value set_ write",
+        "{x}.set(new), or g.set({{x}: new, ...}) for several leaves at once",
+    ),
+    (
+        "fill fill_ copy_ add_ sub_ mul_ div_ zero_ sort_",
+        "Values are never written in place: y = f({x}) makes a new node, {x}.set(new) gives a leaf a new value",
+    ),
+    (
+        "clone copy",
+        "Values are never written in place, so take {x} itself, or {x}.snapshot() for a const of the present value",
+    ),
+    (
+        "requires_grad_",
+        "Leaves to be trained are made with g.param; {x}.freeze() and {x}.unfreeze() take them out and in",
+    ),
+    ("detach_ stop_gradient", "{x}.detach()"),
+    ("grad_fn", "{x}.parents, or g.why({x})"),
+    ("is_leaf", "not {x}.parents"),
+    ("cuda", "Arrays live on the device that they were made on: write g.input(array)"),
+    ("to", "{x}.astype(dtype) for another dtype; arrays live on the device that they were made on"),
+    ("type", "{x}.dtype, or {x}.astype(dtype)"),
+    ("float", "{x}.astype('float32')"),
+    ("double", "{x}.astype('float64')"),
+    ("half", "{x}.astype('float16')"),
+    ("int long", "{x}.astype('int64')"),
+    ("bool", "{x}.astype(bool)"),
+    ("dim", "{x}.ndim"),
+    ("numel", "{x}.size"),
+    ("view", "{x}.reshape(...)"),
+    ("view_as", "{x}.reshape(other.shape)"),
+    ("permute", "{x}.transpose(...)"),
+    ("t", "{x}.T"),
+    ("mT", "{x}.T, or {x}.transpose(...) with all axes"),
+    ("unsqueeze", "rg.expand_dims({x}, axis)"),
+    ("expand", "rg.broadcast_to({x}, shape)"),
+    ("clamp", "{x}.clip(min, max)"),
+    ("mul", "{x} * other"),
+    ("sub", "{x} - other"),
+    ("div", "{x} / other"),
+    ("pow", "{x} ** other"),
+    ("neg", "-{x}"),
+    ("mm bmm mv", "{x} @ other"),
+    (
+        "at",
+        "with {x}.mutate() as a: a[index] = new, for a leaf; rg.where(condition, new, {x}) elsewhere",
+    ),
+    ("iloc", "{x}[index]"),
+    ("loc", "{x}[index]; labels are not kept"),
+    ("head", "{x}[:5]"),
+    ("apply map pipe", "rg.lift(function)({x})"),
+    ("subscribe on_change watch bind connect", "{x}.observe(callback)"),
+    ("version _version", "{x}.value_version"),
+    ("label", "{x}.name"),
+    ("rename", "{x}.name = 'new'"),
+    ("inputs dependencies", "{x}.parents"),
+    ("dependents consumers", "{x}.children"),
+    ("invalidate", "{x}.touch()"),
+    ("dirty is_dirty stale", "{x}.is_stale"),
+    ("abs", "abs({x})"),
+)
+
+OF_GRAPHS: Final = _by_name(
+    (
+        "variable placeholder var Variable signal state",
+        "g.input(value), or g.param(value) for what is trained",
+    ),
+    ("constant Constant", "g.const(value)"),
+    ("parameter Parameter weight", "g.param(value)"),
+    (
+        "run compute evaluate execute calculate value read pull",
+        "y.value, or g.forward(y, z) for several nodes",
+    ),
+    (
+        "update assign set_value set_values write",
+        "x.set(new), or g.set({x: new, z: newer}) for several leaves",
+    ),
+    ("backward grad gradient gradients", "y.backward(), or rg.grad(y, x) for a live gradient"),
+    ("node get get_node find var_by_name lookup", "g['name']"),
+    (
+        "add add_node node_from computed derive map apply",
+        "Nodes are made by use: write y = rg.lift(function)(x), or ops on Vars",
+    ),
+    ("observe subscribe watch on_change", "y.observe(callback)"),
+    ("copy clone", "g.fork()"),
+    ("scenario what_if simulate", "with g.whatif({x: new}) as w: w[y].value"),
+    ("batch atomic begin commit", "with g.transaction():"),
+    (
+        "reset clear invalidate",
+        "g.zero_grad() for gradients, x.touch() for what changed outside, rg.Graph() for a new model",
+    ),
+    ("delete drop remove_node pop", "g.remove(y)"),
+    ("plot show visualize render view", "g.draw(path), or g.explore() in a notebook"),
+    ("leaves variables", "g.inputs and g.params"),
+    ("parameters", "g.params"),
+    ("load restore from_file", "rg.load(path)"),
+    ("explain reason", "g.why(y)"),
+    ("dirty stale", "g.plan(y).nodes, what a read of y would run"),
+    ("flush settle propagate sync", "g.stabilize()"),
+)
+
+OF_PACKAGE: Final = _by_name(
+    (
+        "variable Variable tensor Tensor array asarray as_tensor placeholder signal Signal",
+        "rg.input(value), rg.param(value) if it is trained, or rg.const(value) if it never changes",
+    ),
+    ("constant", "rg.const(value)"),
+    ("parameter Parameter", "rg.param(value)"),
+    ("cat concat hstack vstack", "rg.concatenate([x, y], axis=...)"),
+    ("clamp", "rg.clip(x, min, max)"),
+    ("stop_gradient", "x.detach()"),
+    ("mm bmm mv", "x @ y"),
+    ("mul", "x * y"),
+    ("sub", "x - y"),
+    ("div", "x / y"),
+    ("pow", "x ** y"),
+    ("neg", "-x"),
+    ("acos asin atan atan2", "NumPy's names, as rg.arctan(x)"),
+    ("unsqueeze", "rg.expand_dims(x, axis)"),
+    ("permute", "rg.transpose(x, axes)"),
+    ("jit compile", "rg.Graph(jit=True)"),
+    ("vmap pmap", "Ops work on whole arrays: give the function arrays with one more axis"),
+    ("computed derived memo function delayed task cell node", "rg.lift(function)(x)"),
+    ("effect watch observe", "y.observe(callback)"),
+    ("cond", "rg.switch(condition, a, b)"),
+    ("save", "g.save(path)"),
+    ("zeros ones full eye arange linspace", "rg.const(np.{name}(...))"),
+    ("jacfwd jacrev", "rg.jacobian(f)"),
+    ("gradient gradients", "rg.grad(y, x)"),
+)
+
+# Arguments of other libraries, by what they are called here, and those that nothing is called here.
+_ARGUMENTS: Final = _by_name(
+    ("dim dims axes", "axis"),
+    ("keepdim keep_dims", "keepdims"),
+    ("retain retain_grad", "retain_graph"),
+    ("grad_tensors grad_outputs grad_output", "gradient"),
+    ("seed random_state", "rng"),
+    ("wrt", "xs"),
+    ("memory max_memory", "max_bytes"),
+    ("threads", "executor"),
+    ("strict materialize_grads", "allow_unused"),
+    ("argnum", "argnums"),
+)
+_LEFT_OUT: Final = {
+    "create_graph": "gradients are nodes that can be differentiated again, so leave it out",
+    "retain_graph": "gradients are nodes that stay as long as they are held, so leave it out",
+    "dtype": "write .astype(dtype) behind",
+    "out": "values are never written in place, so leave it out",
+    "where": "write rg.where(condition, x, other) for the operand",
+    "initial": "add it, or take rg.maximum or rg.minimum with it, behind",
+    "ddof": "write rg.lift(np.var)(x, ddof=1)",
+}
+
+
+def absent(
+    owner: str, x: str, name: str, habits: Mapping[str, str], has: Iterable[str], ops: Iterable[str]
+) -> AttributeError:
+    """Return the error for an attribute that does not exist.
+
+    Parameters
+    ----------
+    owner : str
+        What was asked for it, as ``"a Var"``.
+    x : str
+        How the message calls it.
+    habits
+        What to write, by names of other libraries.
+    has, ops
+        The names that it has, and those of all ops.
+    """
+    if name.startswith("_") and name not in habits:
+        return AttributeError(f"{owner} has no attribute {name!r}")
+    x = shortened(x, 60)
+    way = habits.get(name)
+    if way is not None:
+        way = way.replace("{name}", name).replace("{x}", x)
+        way = f"{way}." if way[0].isupper() else f"Write {way}."
+    elif name in ops:
+        way = f"Ops are functions: write rg.{name}({x}, ...)."
+    elif callable(getattr(np, name, None)) and not isinstance(getattr(np, name), type):
+        way = (
+            f"There is no such op: write rg.lift(np.{name})({x}, ...), which calls NumPy on the values "
+            "(without a gradient, or with vjp=)."
+        )
+    text = f"{owner} has no attribute {shortened(name, 100)!r}."
+    return AbsentError(f"{text} {way}", name) if way else AbsentError(text, name, has)
+
+
+def absent_from_package(name: str, has: Iterable[str]) -> AttributeError:
+    """Return the error for a name that the package does not have."""
+    return absent("module 'reactgrad'", "x", name, OF_PACKAGE, has, ())
+
+
+def unknown_keyword(call: str, given: Mapping[str, Any], known: Iterable[str]) -> DTypeError:
+    """Return the error for keyword arguments that a function does not have.
+
+    Parameters
+    ----------
+    call : str
+        The function, as ``"rg.sum"``.
+    known
+        The names of the arguments that it has.
+    """
+    known = tuple(known)
+    name, value = next(iter(given.items()))
+    shown = shortened(told(value), 60)
+    meant = _ARGUMENTS.get(name)
+    if meant not in known and name not in _LEFT_OUT:
+        from difflib import get_close_matches  # slow to import, and only for this
+
+        meant = next(iter(get_close_matches(name, known, 1, 0.7)), None)
+    if meant not in known and name in _LEFT_OUT:
+        way = f"{_LEFT_OUT[name][0].upper()}{_LEFT_OUT[name][1:]}."
+    elif meant is not None:
+        way = f"Write {meant}={shown}."
+    else:
+        way = f"It takes {', '.join(known)}." if known else "It takes none by name."
+    return DTypeError(f"{call} has no argument {name!r}, as in {name}={shown}. {way}")
