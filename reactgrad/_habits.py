@@ -1,4 +1,4 @@
-"""What to write in place of a name that does not exist here, by the habits of other libraries.
+"""Errors for names that do not exist here, which say what to write, by the habits of other libraries.
 
 The tables are in the words of NumPy, PyTorch, JAX and pandas. A name that is not in them may still be that of
 an op, of a function of NumPy, or nearly that of something that exists.
