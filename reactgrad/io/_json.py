@@ -16,24 +16,19 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import LoadError
+from reactgrad.backend import WEAK_DTYPES, Spec, spec, weak_spec
 from reactgrad.io._format import DTYPES, NAMES, from_tensor, to_tensor
 from reactgrad.io._former_names import present_name
-from reactgrad.io._state import (
-    OPERAND,
-    WEAK_DTYPES,
+from reactgrad.nodes._cutoff import Tolerance, equal
+from reactgrad.nodes._function_names import (
     FunctionName,
-    Index,
-    Slot,
-    Spec,
-    Tolerance,
     UnnamedError,
     UntrustedError,
-    equal,
     find,
     name_of,
-    spec,
-    weak_spec,
 )
+from reactgrad.nodes._lifted import OPERAND
+from reactgrad.ops import Index, Slot
 from reactgrad.scheduler import told
 
 # Deeper nesting is refused in both directions.

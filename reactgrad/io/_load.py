@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import LoadError
+from reactgrad.backend import Spec
 from reactgrad.core._core import C
+from reactgrad.functions._function import Applied, Function
 from reactgrad.io._format import (
     COLUMNS,
     FORMAT,
@@ -32,21 +34,9 @@ from reactgrad.io._format import (
 )
 from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, record, text, whole
 from reactgrad.io._restore import restore
-from reactgrad.io._state import (
-    LEAVES,
-    OPS,
-    Absent,
-    Applied,
-    Choice,
-    Computation,
-    Definition,
-    Function,
-    Lifted,
-    Spec,
-    State,
-    column,
-    output,
-)
+from reactgrad.io._state import LEAVES, Absent, Choice, Computation, Definition, State, column
+from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._op import OPS, output
 
 # The limit of the packages that read the header.
 MOST_HEADER = 100_000_000

@@ -12,9 +12,9 @@ from reactgrad.backend import read_value, spec
 from reactgrad.functions._primitive import Primitive
 from reactgrad.io._capture import capture
 from reactgrad.io._restore import restore as graph_of
-from reactgrad.io._state import LEAVES, OPS, Absent, Computation, Leaf, State, column
+from reactgrad.io._state import LEAVES, Absent, Computation, State, column
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import PARAM
+from reactgrad.nodes._op import OPS, PARAM, Leaf
 from reactgrad.nodes._scope import made_name
 from reactgrad.scheduler import RANK_GAP, listed
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from reactgrad._errors import SaveError
 from reactgrad._files import named_as
+from reactgrad.functions._function import Applied
 from reactgrad.io import _format
 from reactgrad.io._capture import capture
 from reactgrad.io._format import (
@@ -26,7 +27,8 @@ from reactgrad.io._format import (
     to_tensor,
 )
 from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
-from reactgrad.io._state import OPS, Absent, Applied, Choice, Computation, Leaf, Op, Output, State
+from reactgrad.io._state import Absent, Choice, Computation, State
+from reactgrad.nodes._op import OPS, Leaf, Op, Output
 from reactgrad.scheduler import told
 
 Tensors = dict[str, np.ndarray[Any, Any]]

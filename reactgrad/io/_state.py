@@ -17,30 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
-from reactgrad.backend import Spec as Spec
-from reactgrad.backend import spec as spec
-from reactgrad.backend import weak_spec as weak_spec
-from reactgrad.functions._function import Applied as Applied
-from reactgrad.functions._function import Function as Function
-from reactgrad.nodes._cutoff import Tolerance as Tolerance
-from reactgrad.nodes._cutoff import equal as equal
-from reactgrad.nodes._function_names import FunctionName as FunctionName
-from reactgrad.nodes._function_names import UnnamedError as UnnamedError
-from reactgrad.nodes._function_names import UntrustedError as UntrustedError
-from reactgrad.nodes._function_names import find as find
-from reactgrad.nodes._function_names import name_of as name_of
-from reactgrad.nodes._lifted import OPERAND as OPERAND
-from reactgrad.nodes._lifted import Lifted as Lifted
-from reactgrad.nodes._op import CONST, FEED, INPUT, MODE, PARAM, SEED
-from reactgrad.nodes._op import OPS as OPS
-from reactgrad.nodes._op import Leaf as Leaf
-from reactgrad.nodes._op import Op as Op
-from reactgrad.nodes._op import Output as Output
-from reactgrad.nodes._op import output as output
+from reactgrad.backend import Spec
+from reactgrad.nodes._lifted import Lifted
+from reactgrad.nodes._op import CONST, FEED, INPUT, MODE, PARAM, SEED, Leaf, Op, Output
 from reactgrad.nodes._scope import made_name
-from reactgrad.ops import Index as Index
-from reactgrad.ops import Slot as Slot
 
 
 class Absent(Enum):
