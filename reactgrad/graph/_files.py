@@ -27,7 +27,9 @@ def load(path: str | os.PathLike[str], *, trust: str | Iterable[str] = ()) -> Gr
         The file.
     trust : str or sequence of str
         Modules, or packages with all their modules, whose functions the file may name; they are
-        imported if needed. Trust only functions that do no harm with any arguments.
+        imported if needed, and run what they run when they are imported. The file chooses the
+        arguments, of functions that this program has lifted as well: trust only files, or functions
+        that do no harm with any arguments.
 
     Returns
     -------

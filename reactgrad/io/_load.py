@@ -32,7 +32,17 @@ from reactgrad.io._format import (
     import_safetensors,
     tensor_name,
 )
-from reactgrad.io._json import MOST_LENGTH, Reader, in_order, items_of, many, record, text, whole
+from reactgrad.io._json import (
+    MOST_AXES,
+    MOST_LENGTH,
+    Reader,
+    in_order,
+    items_of,
+    many,
+    record,
+    text,
+    whole,
+)
 from reactgrad.io._restore import restore
 from reactgrad.io._state import LEAVES, Absent, Choice, Computation, Definition, State, column
 from reactgrad.nodes._lifted import Lifted
@@ -117,6 +127,11 @@ def _read_header(path: str | os.PathLike[str]) -> None:
     for name, entry in record(_strict_json(header), "the header").items():
         if name != "__metadata__":
             dtype = record(entry, "an entry of the header").get("dtype")
+            shape = entry.get("shape")
+            if isinstance(shape, list) and len(shape) > MOST_AXES:
+                raise LoadError(
+                    f"tensor {name!r:.60} has {len(shape)} axes; NumPy has at most {MOST_AXES}"
+                )
             if not isinstance(dtype, str) or dtype not in TENSOR_DTYPES:
                 raise LoadError(f"tensor {name!r:.60} has the dtype {dtype!r:.60}")
 

@@ -14,6 +14,8 @@ from functools import partial
 from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from reactgrad.scheduler import is_interrupt, told_error
+
 # At most so many decorators around a function, such as ``rg.lift`` itself, are unwrapped.
 MOST_WRAPPERS = 8
 
@@ -119,7 +121,8 @@ def find(name: FunctionName, trust: Collection[str]) -> Callable[..., Any]:
     module, colon, qualname = text.partition(":")
     if (
         not colon
-        or not all(map(_plain, module.split(".")))
+        # The program itself, and no `__main__` of a package, which would run with the import.
+        or not (module == "__main__" or all(map(_plain, module.split("."))))
         or not all(map(_plain, qualname.split(".")))
     ):
         raise LookupError(f"{text!r} is not of the form module:function")
@@ -129,8 +132,10 @@ def find(name: FunctionName, trust: Collection[str]) -> Callable[..., Any]:
     if trusted and module not in sys.modules:
         try:
             importlib.import_module(module)
-        except ImportError as error:
-            raise LookupError(f"{module} cannot be imported: {error}") from error
+        except (Exception, SystemExit) as error:  # whatever its lines raise
+            if isinstance(error, Exception) and is_interrupt(error):
+                raise
+            raise LookupError(f"{module} cannot be imported: {told_error(error)}") from error
     found = _walk(text, sys.modules.get(module))
     for _ in range(wrappers):
         found = getattr(found, "__wrapped__", None)
@@ -147,7 +152,7 @@ def find(name: FunctionName, trust: Collection[str]) -> Callable[..., Any]:
 
 
 def _plain(part: str) -> bool:
-    return part.isidentifier() and (part == "__main__" or not part.startswith("__"))
+    return part.isidentifier() and not part.startswith("__")
 
 
 def _walk(text: str, module: ModuleType | None) -> Any:

@@ -220,6 +220,8 @@ def test_nothing_is_imported_that_is_not_trusted(
         ("tests.io.functions.double:f", "cannot be imported"),
         ("tests.io.functions", "not of the form"),
         ("tests.io..functions:double", "not of the form"),
+        ("tests.__main__:main", "not of the form"),
+        ("tests.io.functions:__main__", "not of the form"),
         ("../tests/io/functions:double", "not of the form"),
         ("tests.io.functions:double()", "not of the form"),
         ("tests.io.functions:", "not of the form"),
@@ -233,6 +235,40 @@ def test_names_with_tricks_are_refused_even_where_the_module_is_trusted(
     path = with_function(tmp_path / "g", name)
     with pytest.raises(rg.LoadError, match=message):
         rg.load(path, trust=["tests"])
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("def (", "SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_trusted_module_that_cannot_be_imported_is_an_error_of_loading(
+    line: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_module.py").write_text(line)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = with_function(tmp_path / "g", "broken_module:f")
+    with pytest.raises(rg.LoadError) as caught:
+        rg.load(path, trust=["broken_module"])
+    assert f"broken_module cannot be imported: {says}" in str(caught.value)
+
+
+def test_trust_in_a_package_runs_no_program_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "trusted_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("raise SystemExit('ran')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("trusted_package.__main__:f", "trusted_package.__init__:f"):
+        with pytest.raises(rg.LoadError, match="not of the form"):
+            rg.load(with_function(tmp_path / "g", name), trust=["trusted_package"])
+    assert "trusted_package" not in sys.modules
 
 
 @pytest.mark.parametrize("wrappers", [1, 8, 9, -1, 10**6])

@@ -321,6 +321,10 @@ def test_what_is_no_safetensors_file_is_refused(what: str, tmp_path: Path) -> No
         (b'{"a":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}}', "has the dtype 'BF16'"),
         (b'{"a":{"dtype":"F64","shape":[1000000000000000],"data_offsets":[0,8]}}', "damaged"),
         (b'{"a":{"dtype":"F64","shape":[1],"data_offsets":[0,800]}}', "damaged"),
+        (
+            b'{"a":{"dtype":"F64","shape":[%s1],"data_offsets":[0,8]}}' % (b"1," * 70),
+            "'a' has 71 axes",
+        ),
         (b'{"a":%s}' % ENTRY, "it is no saved graph"),
         (b'{"__metadata__":{"format":"reactgrad.graph"},"a":%s}' % ENTRY, "no format version"),
         (b'{"__metadata__":{"format":"pt"},"a":%s}' % ENTRY, "it is no saved graph"),
