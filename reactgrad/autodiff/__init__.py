@@ -25,14 +25,3 @@ What uses them:
 - ``_origin``: the forward node that a gradient node belongs to, for messages.
 - ``_check``: derivative rules compared with finite differences.
 """
-
-from reactgrad.autodiff._custom import asked_before_reads as asked_before_reads
-from reactgrad.autodiff._custom import checked as checked
-from reactgrad.autodiff._custom import fits as fits
-from reactgrad.autodiff._edges import open_edges as open_edges
-from reactgrad.autodiff._edges import sources as sources
-from reactgrad.autodiff._edges import wanted_leaves as wanted_leaves
-from reactgrad.autodiff._grad import backward as backward
-from reactgrad.autodiff._grad import find_program as find_program
-from reactgrad.autodiff._grad import grad as grad
-from reactgrad.autodiff._program import Program as Program

@@ -19,7 +19,7 @@ from typing import Any, Final
 from reactgrad.autodiff._edges import operand_vars, sources
 from reactgrad.build._functions import output_of
 from reactgrad.core._handles import handle
-from reactgrad.flow import no_grad
+from reactgrad.flow._mode import no_grad
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Op, Output
 from reactgrad.nodes._reached import reached

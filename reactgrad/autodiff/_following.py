@@ -13,7 +13,7 @@ from reactgrad.autodiff._tables import BY_NODE, TABLES, ZERO, Changes
 from reactgrad.change._change import Change
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle
-from reactgrad.flow import Differentiable
+from reactgrad.flow._mode import Differentiable
 from reactgrad.ops import (
     ALIAS,
     known_shape,

@@ -19,7 +19,8 @@ from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle, release_values
 from reactgrad.core._held import held
-from reactgrad.flow import is_grad_enabled, passing
+from reactgrad.flow._mode import is_grad_enabled
+from reactgrad.flow._passing import passing
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import SEED
 from reactgrad.nodes._site import user_level

@@ -25,7 +25,7 @@ from reactgrad._errors import (
     ReactgradError,
     ShapeError,
 )
-from reactgrad.autodiff import Program
+from reactgrad.autodiff._program import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change

@@ -16,7 +16,7 @@ from reactgrad.autodiff._tables import ABSENT, ZERO, Part
 from reactgrad.build._constants import zeros_like
 from reactgrad.build._functions import copy_of
 from reactgrad.core._handles import handle
-from reactgrad.flow import follow_segment
+from reactgrad.flow._checkpoint import follow_segment
 from reactgrad.nodes._op import Attrs, Op, Output
 from reactgrad.ops import (
     ACCUMULATE,

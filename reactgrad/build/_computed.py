@@ -12,7 +12,8 @@ from reactgrad.build._reuse import Reuse
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple, tidy
 from reactgrad.core._rows import number_key
-from reactgrad.flow import PLAIN_MODE, hooks_here, is_grad_enabled, mode_here, open_hooks
+from reactgrad.flow._mode import PLAIN_MODE, is_grad_enabled, mode_here
+from reactgrad.flow._saved import hooks_here, open_hooks
 from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._scope import open_scopes

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reactgrad._errors import BlockError
 from reactgrad.core._definition import NOTHING_CLOSED, is_defined
 from reactgrad.core._handles import handle
-from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled, open_hooks
+from reactgrad.flow._checkpoint import in_checkpoint
+from reactgrad.flow._mode import is_grad_enabled
+from reactgrad.flow._saved import hooks_here, open_hooks
 from reactgrad.nodes._lifted import Lifted, as_itself
 from reactgrad.nodes._op import Attrs, Op, Output
 from reactgrad.ops import ALIAS, DETACH

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from reactgrad.autodiff import Program, open_edges, sources
+from reactgrad.autodiff._edges import open_edges, sources
+from reactgrad.autodiff._program import Program
 from reactgrad.core._core import Core
 from reactgrad.nodes._op import CONST, INPUT, PARAM
 from reactgrad.nodes._reached import reached

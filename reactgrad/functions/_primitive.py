@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ReactgradError
-from reactgrad.autodiff import checked, fits
+from reactgrad.autodiff._custom import checked, fits
 from reactgrad.backend import Binder, Spec, register_binder, register_kernel, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import LINEAR, OPS, PRIMITIVES, Attrs, Op, RuleOfAll

@@ -18,7 +18,7 @@ from reactgrad.core._display import display_by
 
 
 def _html(thing: Any) -> str:
-    from reactgrad.viz import html  # imported when used: few programs show pictures
+    from reactgrad.viz._html import html
 
     return html(thing)
 

@@ -67,7 +67,8 @@ class Pictures(Core[Var]):
           "1" -> "2"
         }
         """
-        from reactgrad.viz import asked, checked, dot_text
+        from reactgrad.viz._ask import asked, checked
+        from reactgrad.viz._dot import dot_text
 
         shown, title = asked(self, of, checked(since, layer, fold, limit))
         return dot_text(shown, title)
@@ -105,7 +106,9 @@ class Pictures(Core[Var]):
         >>> y = rg.tanh(g.input(1.0))
         >>> g.draw("graph.svg")  # doctest: +SKIP
         """
-        from reactgrad.viz import asked, checked, dot_text, draw
+        from reactgrad.viz._ask import asked, checked
+        from reactgrad.viz._dot import dot_text
+        from reactgrad.viz._draw import draw
 
         shown, title = asked(self, of, checked(since, layer, fold, limit))
         draw(path, dot_text(shown, title), len(shown.boxes))
@@ -154,7 +157,8 @@ class Pictures(Core[Var]):
         >>> y = rg.tanh(g.input(1.0, name="x"))
         >>> g.explore(y, bounds={"x": (-3.0, 3.0)})  # doctest: +SKIP
         """
-        from reactgrad.viz import checked, explore
+        from reactgrad.viz._ask import checked
+        from reactgrad.viz._explore import explore
 
         return explore(self, targets, bounds or {}, checked(since, layer, fold, limit))
 
@@ -209,12 +213,13 @@ class Pictures(Core[Var]):
         ...         _ = y.value
         >>> g.export_html("tanh.html", log)  # doctest: +SKIP
         """
-        from reactgrad.viz import checked, export_html
+        from reactgrad.viz._ask import checked
+        from reactgrad.viz._export import export_html
 
         export_html(self, path, log, targets, title, checked(since, layer, fold, limit))
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""
-        from reactgrad.viz import html
+        from reactgrad.viz._html import html
 
         return html(self)

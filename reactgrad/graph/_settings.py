@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
-from reactgrad.flow import GradMode, mode_of
+from reactgrad.flow._mode import GradMode
+from reactgrad.flow._training import mode_of
 from reactgrad.graph._var import Var
 from reactgrad.reading._limits import (
     read_executor,

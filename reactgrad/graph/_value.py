@@ -14,7 +14,7 @@ from reactgrad.backend import device_of_kind, read_value
 from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
-from reactgrad.flow import detach_node, scale_grad
+from reactgrad.flow._gate import detach_node, scale_grad
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols

@@ -11,7 +11,7 @@ from reactgrad._errors import (
     DTypeError,
     SetError,
 )
-from reactgrad.autodiff import wanted_leaves
+from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.autodiff._grad import backward
 from reactgrad.autodiff._hooks import register_after_grad, register_hook
 from reactgrad.change._edit import replace_parent, rewire
@@ -300,6 +300,6 @@ class Var(Value["Var"]):
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""
-        from reactgrad.viz import html
+        from reactgrad.viz._html import html
 
         return html(self)

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from reactgrad._errors import DTypeError, GraphError, UnsetError
-from reactgrad.autodiff import asked_before_reads
+from reactgrad.autodiff._custom import asked_before_reads
 from reactgrad.backend import Spec
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
-from reactgrad.flow import hooks_here, in_checkpoint, is_grad_enabled
+from reactgrad.flow._checkpoint import in_checkpoint
+from reactgrad.flow._mode import is_grad_enabled
+from reactgrad.flow._saved import hooks_here
 from reactgrad.nodes._handle import Handle, entered, graph_of
 from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._op import FEED

@@ -10,7 +10,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad.autodiff import _transforms as of_nodes
-from reactgrad.autodiff import grad as grad_of_nodes
+from reactgrad.autodiff._grad import grad as grad_of_nodes
 from reactgrad.backend import device_of_kind, read_value, spec
 from reactgrad.build._constants import zeros, zeros_like
 from reactgrad.functions._perturbed import nearby

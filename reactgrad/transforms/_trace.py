@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
 from reactgrad.core._handles import release_values
-from reactgrad.flow import Differentiable
+from reactgrad.flow._mode import Differentiable
 from reactgrad.graph._graph import Graph
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Anchor

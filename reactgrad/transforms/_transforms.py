@@ -13,7 +13,7 @@ from typing import Any, Never
 from reactgrad._errors import DTypeError, GradientError
 from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff import _transforms as of_nodes
-from reactgrad.autodiff import grad as grad_of_nodes
+from reactgrad.autodiff._grad import grad as grad_of_nodes
 from reactgrad.nodes._handle import Handle
 from reactgrad.transforms._functions import (
     Mode,

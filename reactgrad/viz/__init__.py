@@ -13,14 +13,3 @@ changes.
 - ``_export``: recorded runs and the page in one file, in which ``replay.js`` takes the place of the
   graph.
 """
-
-from reactgrad.viz._ask import asked as asked
-from reactgrad.viz._ask import checked as checked
-from reactgrad.viz._dot import dot_text as dot_text
-from reactgrad.viz._draw import draw as draw
-from reactgrad.viz._draw import laid_out as laid_out
-from reactgrad.viz._explore import explore as explore
-from reactgrad.viz._export import export_html as export_html
-from reactgrad.viz._html import html as html
-from reactgrad.viz._picture import Picture as Picture
-from reactgrad.viz._picture import picture as picture

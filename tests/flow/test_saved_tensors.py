@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.flow import open_hooks
+from reactgrad.flow._saved import open_hooks
 from tests.explain.models import named, row_of_tanh
 from tests.flow.test_checkpoint import grow, lying, steps
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.viz import picture
 from reactgrad.viz._export import as_script, replayed
+from reactgrad.viz._picture import picture
 from reactgrad.viz._session import Session
 from tests.viz.browser import need
 from tests.viz.test_displays import plain

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactgrad as rg
-from reactgrad.viz import picture
-from reactgrad.viz._picture import look
+from reactgrad.viz._picture import look, picture
 
 
 def fails(value: Any) -> Any:
