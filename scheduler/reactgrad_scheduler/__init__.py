@@ -13,8 +13,10 @@ Map, from the bottom up:
 - ``staleness``     marks: nodes that a change may have made stale
 - ``failure``       errors of nodes, stored without frames
 - ``host``          the interface of the owner of the values
+- ``gates``         ways in for threads that a function waits for
 - ``lock``          one thread at a time, and the threads that it waits for
 - ``tasks``         blocks that belong to one task of several in a thread
+- ``processes``     locks in a forked process
 - ``waits``         threads that wait for each other
 - ``collector``     Python's cyclic collector, paused
 - ``edit``          transactions, and edits that can be taken back

@@ -35,10 +35,12 @@ from itertools import count
 from threading import RLock, Thread, get_ident
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakMethod
 
-from reactgrad_scheduler.errors import Later
+from reactgrad_scheduler.errors import BusyError, Later
+from reactgrad_scheduler.gates import Gate, Lane, Lanes
+from reactgrad_scheduler.processes import watch_forks
 from reactgrad_scheduler.tasks import Owner, broken_off, refused_thread
 from reactgrad_scheduler.waits import finish, is_awaited, is_joined_by
 
@@ -55,105 +57,6 @@ PATIENCE = 5.0
 _number: ContextVar[int] = ContextVar("reactgrad_gate", default=0)
 _set_number, _reset_number = _number.set, _number.reset
 _numbers = count(1)
-
-
-class Gate:
-    """The way in for other threads while ``owner`` runs user code.
-
-    Attributes
-    ----------
-    owner : int
-        The thread that opened it.
-    level : int
-        The number of nodes that were being computed then: the last of them called the user code. 0: no
-        node did.
-    sure : bool
-        True if the user code certainly waits for the thread inside. A read of a node that is being
-        computed is then a cycle.
-    number : int
-        The number of this opening, never given again.
-    void : int
-        If the thread inside has to leave, and nothing it computes counts: the number of the gate that
-        must be closed before it comes back. Else 0.
-    lock
-        Held while a thread is inside.
-    inside, depth
-        The thread inside and the number of its nested calls, or ``None`` and 0.
-    lane
-        If a crew computes: the lane that was left when the gate was opened. Else ``None``.
-    """
-
-    __slots__ = (
-        "before",
-        "depth",
-        "held",
-        "inside",
-        "lane",
-        "level",
-        "lock",
-        "number",
-        "owner",
-        "sure",
-        "void",
-    )
-
-    def __init__(self) -> None:
-        self.void = self.number = 0
-        self.owner = self.level = 0
-        self.sure = True
-        # Re-entrant: an interrupted wait may have acquired it, and then waits again.
-        self.lock = RLock()
-        self.inside: int | None = None
-        self.depth = 0
-        self.lane: Lane | None = None
-        self.held: Any = None  # the state of the lock that was given up for it
-
-
-class Lane:
-    """The nodes that one thread of a crew computes inside of each other, and their gates.
-
-    While the thread works on the tables, these lists are in place in the scheduler and the lock. At
-    other times they are stored here.
-    """
-
-    __slots__ = ("awaits", "computing", "gates", "retried")
-
-    def __init__(self, computing: list[int], retried: int) -> None:
-        self.computing = computing
-        self.gates: list[Gate] = []
-        self.retried = retried
-        self.awaits: object = None  # the request for which its thread waits for other lanes, if any
-
-
-class Lanes(Protocol):
-    """The interface of a crew for the lock.
-
-    Attributes
-    ----------
-    lanes : dict
-        The lane of each thread. Two threads of one lane never run at the same time.
-    inside : Lane or None
-        The lane in place: its thread holds the lock. ``None`` while no thread of the crew holds it.
-    """
-
-    lanes: dict[int, Lane]
-    inside: Lane | None
-
-    def enter(self, lane: Lane) -> None:
-        """Put a lane in place; the calling thread holds the lock."""
-        ...
-
-    def leave(self) -> Lane:
-        """Take away the lane that is in place, and return it; the caller gives up the lock next."""
-        ...
-
-    def needed_by(self, target: int | None) -> list[Lane]:
-        """Return the lanes with nodes under way that ``target`` needs; the caller holds the lock."""
-        ...
-
-    def others(self) -> list[int]:
-        """Return the nodes under way in lanes that are not in place."""
-        ...
 
 
 class GraphLock:
@@ -182,7 +85,9 @@ class GraphLock:
     """
 
     __slots__ = (
+        "__weakref__",
         "_admit",
+        "_lost",
         "_spare",
         "acquire",
         "crew",
@@ -204,7 +109,9 @@ class GraphLock:
         self.owners: list[Owner] = []
         self.gates: list[Gate] = []
         self._spare: list[Gate] = []
+        self._lost = False  # True in a forked process, if another thread held it then
         self._admit = WeakMethod(admit)
+        watch_forks(self)
 
     def __enter__(self) -> None:
         # A free lock costs one call of C code; everything else is in methods of its own.
@@ -221,6 +128,22 @@ class GraphLock:
     ) -> None:
         if not self.gates or self.leave_gate():
             self.release()
+
+    # --- forked processes ----------------------------------------------------------------------
+
+    def forked(self) -> None:
+        """Refuse all that comes, in a forked process, if another thread was at work with the tables."""
+        me = get_ident()
+        mine = self.raw.acquire(False)
+        for gate in self.gates:
+            if gate.inside not in (None, me):  # it would never leave
+                gate.lock, gate.inside, gate.depth = RLock(), None, 0
+                mine = False
+        if mine and self.crew is None:
+            self.release()
+            return
+        self._lost = True
+        self.acquire = _never
 
     # --- blocks of tasks -----------------------------------------------------------------------
 
@@ -430,6 +353,8 @@ class GraphLock:
 
     def visit(self, target: int | None) -> None:
         """Enter as a thread that does not hold the lock: through a gate, or when the lock is free."""
+        if self._lost:
+            raise _lost_error()
         crew = self.crew
         if crew is not None and get_ident() in crew.lanes:
             self.acquire()
@@ -610,3 +535,18 @@ class GraphLock:
         for gate in self.gates:
             if gate.void:
                 raise Later(0 if gate is self.gates[-1] else self.gates[-1].number, gate.void)
+
+
+def _never(blocking: bool = True, timeout: float = -1.0) -> bool:
+    """Return ``False``, as for a lock that is not free."""
+    return False
+
+
+def _lost_error() -> BusyError:
+    """Return the error for a graph that another thread was using when the process was forked."""
+    return BusyError(
+        "this process was forked while another thread was using the graph. Here that thread does not exist, "
+        "and what it had begun will never end, so the graph cannot be used in this process. Fork when no "
+        "thread uses the graph, or start processes with "
+        "multiprocessing's 'spawn' or 'forkserver', and give them the graph by pickle."
+    )

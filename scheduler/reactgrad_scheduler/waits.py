@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable
 from inspect import currentframe
@@ -11,6 +12,15 @@ from types import FrameType
 
 _JOIN = Thread.join.__code__
 _walking = RLock()  # held while frames of other threads are walked
+
+if hasattr(
+    os, "register_at_fork"
+):  # so that no child finds it held by a thread that it does not have
+    os.register_at_fork(
+        before=_walking.acquire,
+        after_in_parent=_walking.release,
+        after_in_child=_walking.release,
+    )
 
 
 def finish(

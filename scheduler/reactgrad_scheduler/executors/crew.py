@@ -23,7 +23,7 @@ from time import perf_counter
 
 from reactgrad_scheduler.executors import costs, serial
 from reactgrad_scheduler.executors.straight import NOT_BEGUN, Straight
-from reactgrad_scheduler.lock import Gate, Lane
+from reactgrad_scheduler.gates import Gate, Lane
 from reactgrad_scheduler.plan import Step
 from reactgrad_scheduler.reads import Reads
 from reactgrad_scheduler.run import Run

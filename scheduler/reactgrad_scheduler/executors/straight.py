@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from reactgrad_scheduler.executors import costs, serial
-from reactgrad_scheduler.lock import Lane
+from reactgrad_scheduler.gates import Lane
 from reactgrad_scheduler.plan import Plan, Step
 from reactgrad_scheduler.reads import Reads
 
