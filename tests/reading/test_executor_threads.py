@@ -348,16 +348,16 @@ def test_an_observer_may_wait_for_threads_that_read_the_graph(
 
 def test_what_a_thread_of_an_observer_sets_counts_as_set_by_it(g: rg.Graph) -> None:
     x, done = g.input(1), g.input(0)
-    y = rg.lift(lambda v: v + 1)(x)
+    y, follower = rg.lift(lambda v: v + 1)(x), rg.lift(lambda v: v + 100)(done)
     seen: list[int] = []
 
     async def elsewhere(new: int) -> None:
         await asyncio.to_thread(done.set, new)
-        seen.append(done.value)
+        seen.extend([follower.value, done.value])  # it waits until the leaf is read
 
     y.observe(lambda old, new: asyncio.run(elsewhere(new)))
     within_time(lambda: y.value)
-    assert (seen, done.value) == ([0], 2)
+    assert (seen, done.value) == ([100, 2], 2)
 
 
 def test_other_threads_wait_with_their_changes_until_an_observer_has_ended(
@@ -438,19 +438,20 @@ def test_a_thread_that_a_function_joins_belongs_to_it(depth: int, g: rg.Graph) -
 @pytest.mark.usefixtures("impatient")
 def test_what_a_thread_does_that_an_observer_joins_counts_as_done_by_it(g: rg.Graph) -> None:
     x, total = g.input(1), g.input(0)
-    y = x * 2
+    y, follower = x * 2, total + 100
     seen: list[Any] = []
 
     def told(old: Any, new: Any) -> None:
         joined(lambda: total.set(total.value + int(new)))
-        seen.append(joined(lambda: total.value))  # sets of observers are made when all were called
+        seen.append(joined(lambda: int(follower.value)))  # it waits until the leaf is read
+        seen.append(joined(lambda: total.value))
 
     y.observe(told)
     g.stabilize()
     x.set(5)
     g.stabilize()
     assert total.value == 12
-    assert seen == [0, 2]
+    assert seen == [100, 2, 102, 12]
     g.check_invariants()
 
 
