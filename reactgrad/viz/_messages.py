@@ -5,17 +5,21 @@ Every message is a dict with ``kind``; ``explorer.js`` lists what it does with e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from reactgrad._errors import DTypeError
 from reactgrad.core._core import Core
 from reactgrad.explain._search import explain
 from reactgrad.explain._snapshot import NodeSnapshot, RunSnapshot, Snapshot, adjoint_of, present
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
+from reactgrad.scheduler import told
 from reactgrad.viz._html import abbreviated
+from reactgrad.viz._picture import Layer
 from reactgrad.viz._text import sent
 
 Message = dict[str, Any]
@@ -109,7 +113,10 @@ def control(
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, bool):
         return {"key": key, "type": "toggle", "value": plain}
-    if not isinstance(plain, int | float) or not np.isfinite(plain):
+    if isinstance(plain, int):
+        if abs(plain) > MOST_INTEGER:
+            return None
+    elif not isinstance(plain, float) or not math.isfinite(plain):
         return None
     low, high = bounds or _around(float(plain))
     return {
@@ -122,16 +129,78 @@ def control(
 
 
 MOST_FIELDS = 6  # a larger array can only be set in code
+MOST_INTEGER = 2**53  # JavaScript does not tell larger ones apart
 
 
 def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
-    """Return a value that the page has sent in the type of the leaf: JSON does not tell 1 from 1.0."""
-    now = present(graph, var)
+    """Return a value that the page has sent in the type of the leaf: JSON does not tell 1 from 1.0.
+
+    Raises
+    ------
+    DTypeError
+        If the leaf has no control, or the value is none that its control sends.
+    """
+    now, found = present(graph, var), control(graph, var, 0, None)
+    kind = "" if found is None else found["type"]
+    fits = {
+        "toggle": lambda: isinstance(value, bool),
+        "number": lambda: _is_number(value),
+        "integer": lambda: _is_number(value) and float(value).is_integer(),
+        "numbers": lambda: (
+            isinstance(value, list) and len(value) == now.size and all(map(_is_number, value))
+        ),
+    }
+    if kind not in fits:
+        raise DTypeError(
+            f"{var.name!r} has no control on the page: set it in code, {var.name}.set(new)."
+        )
+    if not fits[kind]():
+        raise DTypeError(
+            f"{var.name!r} holds {_KINDS[kind]} and was given {told(value):.60} by the page. Nothing was set."
+        )
     if isinstance(now, np.ndarray):
         return np.array(value, now.dtype).reshape(now.shape)
-    if isinstance(now, np.generic):
-        return now.dtype.type(value)
-    return type(now)(value) if isinstance(now, bool | int | float) else value
+    return now.dtype.type(value) if isinstance(now, np.generic) else type(now)(value)
+
+
+_KINDS = {
+    "toggle": "true or false",
+    "number": "a number",
+    "integer": "a whole number",
+    "numbers": "an array of as many numbers as before",
+}
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def flaw(message: Any) -> str | None:
+    """Return the reason why no page sends this message; ``None`` if a page may send it."""
+    if not isinstance(message, dict):
+        return f"a message is an object, not {told(message):.60}"
+    kind = message.get("kind")
+    if kind in ("set", "why") and _key(message.get("key")) is None:
+        return f"{kind!r} needs the key of a node, not {told(message.get('key')):.60}"
+    if kind == "set" and "value" not in message:
+        return "'set' needs a value"
+    if kind == "view":
+        layer, focus = message.get("layer", "values"), message.get("focus", "")
+        if layer not in get_args(Layer):
+            return f"there is no layer {told(layer):.60}"
+        if not isinstance(focus, str) or (focus.startswith("#") and _key(focus[1:]) is None):
+            return f"there is no part {told(focus):.60}"
+    if kind not in ("set", "why", "view", "cancel", "open", "shut", "settle"):
+        return f"there is no message of the kind {told(kind):.60}"
+    return None
+
+
+def _key(text: Any) -> int | None:
+    """Return the key of a node as a number; ``None`` if it is none."""
+    if type(text) is int:
+        return text
+    short = isinstance(text, str) and len(text) < 19
+    return int(text) if short and text.isascii() and text.isdecimal() else None
 
 
 def _around(value: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reactgrad._errors import Cancelled
+from reactgrad._errors import Cancelled, DTypeError
 from reactgrad.explain._follower import Follower
 from reactgrad.explain._snapshot import NodeSnapshot, Snapshot, computing, key_of, snapshot, vars_of
 from reactgrad.nodes._handle import Handle
@@ -22,6 +22,7 @@ from reactgrad.scheduler import CollectorPause, told_error
 from reactgrad.viz._messages import (
     Message,
     control,
+    flaw,
     frame_message,
     graph_message,
     wanted_value,
@@ -96,13 +97,16 @@ class Session:
 
     def receive(self, message: Any) -> None:
         """Take in a message of a page; returns at once."""
-        kind = message.get("kind") if isinstance(message, dict) else None
+        wrong = flaw(message)
+        kind = None if wrong else message["kind"]
         with self._lock:
-            if kind == "set":
+            if wrong:
+                self._asks.append({"kind": "flaw", "text": wrong})
+            elif kind == "set":
                 self._sets[int(message["key"])] = message["value"]
             elif kind == "cancel":
                 self._stop = True
-            elif kind in ("open", "shut", "view", "why", "settle"):
+            else:
                 self._asks.append(message)
             if not self._threads and not self._closed:
                 for work in (self._work, self._look_on):
@@ -151,7 +155,9 @@ class Session:
     def _answer(self, ask: Message) -> None:
         """Handle one message of a page."""
         kind = ask["kind"]
-        if kind == "open":
+        if kind == "flaw":
+            self._say(f"the page has sent what cannot be answered: {ask['text']}.")
+        elif kind == "open":
             self._open(ask.get("page"))
         elif kind == "shut":
             self._pages -= 1
@@ -162,8 +168,13 @@ class Session:
             for key, var in vars_of(self._graph, [int(ask["key"])]).items():
                 self._send(why_message(self._graph, key, var))
         elif kind == "view":
+            former = self._layer, self._focus
             self._layer, self._focus = ask.get("layer", self._layer), ask.get("focus", "")
-            self._show()
+            try:
+                self._show()
+            except Exception:
+                self._layer, self._focus = former  # for pages that are opened later
+                raise
         else:  # "settle": what was added is no longer marked
             self._former = None
             self._changed = self._edited = False
@@ -174,17 +185,24 @@ class Session:
     def _compute(self, sets: Mapping[int, Any]) -> None:
         """Set inputs to the latest values, and bring the targets up to date."""
         graph = self._graph
+        problems: list[str] = []
         self._stop = False
         try:
             leaves = vars_of(graph, sets)
-            graph.set({var: wanted_value(graph, sets[key], var) for key, var in leaves.items()})
+            wanted: dict[Any, Any] = {}
+            for key, var in leaves.items():
+                try:
+                    wanted[var] = wanted_value(graph, sets[key], var)
+                except DTypeError as error:
+                    problems.append(str(error))
+            graph.set(wanted)
             targets = vars_of(graph, self._targets).values()
             planned = [key_of(graph, var) for var in graph.plan(*targets).nodes]
             self._send({"kind": "busy", "busy": True, "planned": planned})
             self._computing = True
             if not self._stop:
                 graph.forward(*targets)
-            self._say("")
+            self._say(" ".join(problems))
         except Cancelled as error:
             self._say(str(error))
         except Exception as error:

@@ -307,7 +307,8 @@ def test_values_that_do_not_fit_are_refused_in_words(opened: Callable[..., Page]
     y.value
     page = opened(g)
     page.set(x, [1.0, 2.0, 3.0])
-    assert "reshape" in page.wait_for("problem", lambda m: m["text"] != "")["text"]
+    told = page.wait_for("problem", lambda m: m["text"] != "")["text"]
+    assert "holds an array of as many numbers as before" in told
     page.set(x, [5.0, 6.0])
     page.until(lambda: page.states[key_of(g, y)][4] == "[10, 12]")
 
@@ -512,6 +513,9 @@ def test_a_widget_is_made_of_any_targets_and_bounds_and_closes() -> None:
         (float("nan"), None),
         (np.array([float("inf")]), None),
         ("text", None),
+        (10**30, None),
+        (10**400, None),
+        (-(2**53), {"type": "integer", "value": -(2**53), "low": -(2.0**54), "high": 0.0}),
     ],
 )
 def test_inputs_get_the_fields_that_fit_them(value: Any, made: Any) -> None:
