@@ -294,6 +294,7 @@ RULES: Final[dict[str, Rule]] = {
     "log_softmax_grad": _rows,
     "matmul": _matmul,
     "mean": _reduce,
+    "over_std": _rows,
     "pick": _numbered,
     "place": _numbered,
     "reshape": _reshape,

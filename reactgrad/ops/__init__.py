@@ -5,6 +5,7 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_shapes``: broadcasting, promotion and axes, for the shape rules of all ops.
 - ``_elementwise``: most elementwise ops, one row each.
 - ``_activation_grad``: gradients of activation functions, one kernel each.
+- ``_chain``: products of the chain rule in which 0 wins. ``_gaussian``: the slope of error functions.
 - ``_where``, ``_clip``, ``_astype``: elements chosen by a condition, limited, converted.
 - ``_layout``: transpose, reshape, broadcast_to, expand_dims, squeeze; mostly views.
 - ``_join``, ``_split``: concatenate and stack; split and unbind.
@@ -60,7 +61,6 @@ from reactgrad.ops._elementwise import minimum as minimum
 from reactgrad.ops._elementwise import multiply as multiply
 from reactgrad.ops._elementwise import negative as negative
 from reactgrad.ops._elementwise import norm_cdf as norm_cdf
-from reactgrad.ops._elementwise import norm_pdf as norm_pdf
 from reactgrad.ops._elementwise import not_equal as not_equal
 from reactgrad.ops._elementwise import power as power
 from reactgrad.ops._elementwise import raised as raised
@@ -76,6 +76,7 @@ from reactgrad.ops._elementwise import square as square
 from reactgrad.ops._elementwise import subtract as subtract
 from reactgrad.ops._elementwise import tan as tan
 from reactgrad.ops._elementwise import tanh as tanh
+from reactgrad.ops._gaussian import norm_pdf as norm_pdf
 from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
 from reactgrad.ops._index import ACCUMULATE as ACCUMULATE

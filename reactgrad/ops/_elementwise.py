@@ -18,17 +18,19 @@ from typing import Any, Final
 import numpy as np
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import Spec
+from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Infer, Op, Vjp
 from reactgrad.ops._activation_grad import relu_grad, sigmoid_grad, tanh_grad
-from reactgrad.ops._shapes import ufunc_loop, ufunc_rule
+from reactgrad.ops._chain import over, times
+from reactgrad.ops._gaussian import erf_slope, norm_pdf
+from reactgrad.ops._shapes import broadcast, common_device, promote, ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
 
-TWO_OVER_SQRT_PI: Final = 2.0 / math.sqrt(math.pi)
-ONE_OVER_SQRT_2PI: Final = 1.0 / math.sqrt(2.0 * math.pi)
 LN_2: Final = math.log(2.0)
-LN_10: Final = math.log(10.0)
+# An operand times the logarithm of the base could leave its dtype; the gradient times these does not.
+ONE_OVER_LN_2: Final = 1.0 / math.log(2.0)
+ONE_OVER_LN_10: Final = 1.0 / math.log(10.0)
 
 ELEMENTWISE: Final[dict[str, Op]] = {}
 UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {}
@@ -140,13 +142,26 @@ def _tie(g: Any, a: Any, b: Any, a_loses: Any) -> Any:
 
 
 def _absolute_rule(g: Any, ans: Any, x: Any) -> Any:
-    return where(isnan(x), 0.0, g * sign(x))
+    return where(isnan(x), 0.0, times(g, sign(x)))
 
 
-def _squared_distance(a: Any, b: Any) -> Any:
-    """Return a**2 + b**2, and 1 at the origin, where the gradient of the angle is 0 by choice."""
-    distance = square(a) + square(b)
-    return where(equal(distance, 0), 1.0, distance)
+def _angle_slope(a: Any, b: Any) -> Any:
+    """Return ``b / (a**2 + b**2)``, and 0 at the origin, where all derivatives of the angle are 0 by choice."""
+    distance = hypot(a, b)
+    return where(equal(distance, 0), 0.0, b / distance / distance)
+
+
+def _divisor_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    return over(-times(g, ans), b)
+
+
+def _dividend_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
+    return g / b if b._literal() else over(g, b)
+
+
+def _arctan_rule(g: Any, ans: Any, x: Any) -> Any:
+    distance = hypot(x, 1.0)
+    return g / distance / distance
 
 
 def raised(x: Any, exponent: Any) -> Any:
@@ -175,17 +190,35 @@ def _power_base(g: Any, ans: Any, a: Any, b: Any) -> Any:
     if exponent is not None:
         if exponent == 0:
             return None
-        return g * exponent if exponent == 1 else g * (exponent * raised(a, exponent - 1))
-    return where(equal(b, 0), 0.0, g * b * power(a, where(equal(b, 0), 1, b - 1)))
+        return g * exponent if exponent == 1 else times(g, exponent * raised(a, exponent - 1))
+    return where(equal(b, 0), 0.0, times(times(g, b), power(a, where(equal(b, 0), 1, b - 1))))
 
 
 def _power_exponent(g: Any, ans: Any, a: Any, b: Any) -> Any:
     base = a._literal()
     if type(base) in (int, float) and base > 0:
-        return g * ans * math.log(base)
+        return times(g, ans) * math.log(base)
     # At base 0 the power does not change with the exponent, as long as it is finite: gradient 0.
     flat = logical_and(equal(a, 0), greater_equal(b, 0))
-    return where(flat, 0.0, g * ans * log(where(flat, 1.0, a)))
+    return where(flat, 0.0, times(times(g, ans), log(where(flat, 1.0, a))))
+
+
+def _infer_unit(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(broadcast("hypot", specs), promote(specs), common_device("hypot", specs))
+
+
+def _along(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
+    across = unit(b, a, r)
+    return over(times(h, across * across), r)
+
+
+def _across(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
+    return -over(times(h, ans * unit(b, a, r)), r)
+
+
+# The length follows from the other two operands, and their rules count that.
+_UNIT_RULES = (_along, _across, None)
+_SQUARE_RULES = (lambda g, ans, x: g * (x * -2.0),)
 
 
 # fmt: off
@@ -205,68 +238,71 @@ isfinite      = _define("isfinite",      np.isfinite,      "True where x is neit
 add         = _define("add",      np.add,      "Sum, element by element.", "[1.0, 2.0], 3.0 -> [4. 5.]", lambda g, ans, a, b: g, lambda g, ans, a, b: g)
 subtract    = _define("subtract", np.subtract, "Difference, element by element.", "[1.0, 2.0], 3.0 -> [-2. -1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -g)
 multiply    = _define("multiply", np.multiply, "Product, element by element.", "[1.0, 2.0], 3.0 -> [3. 6.]", lambda g, ans, a, b: g * b, lambda g, ans, a, b: g * a)
-divide      = _define("divide",   np.divide,   "Quotient, element by element.", "[1.0, 2.0], 4.0 -> [0.25 0.5 ]", lambda g, ans, a, b: g / b, lambda g, ans, a, b: -g * ans / b)
+divide      = _define("divide",   np.divide,   "Quotient, element by element.", "[1.0, 2.0], 4.0 -> [0.25 0.5 ]", _dividend_rule, _divisor_rule)
 power       = _define("power",    np.power,    "x to the power y; the gradient of x**0 is 0.", "[1.0, 2.0], 3.0 -> [1. 8.]", _power_base, _power_exponent)
 maximum     = _define("maximum",  np.maximum,  "The larger of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [3. 5.]", lambda g, ans, a, b: _tie(g, a, b, less(a, b)), lambda g, ans, a, b: _tie(g, a, b, less(b, a)))
 minimum     = _define("minimum",  np.minimum,  "The smaller of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [1. 3.]", lambda g, ans, a, b: _tie(g, a, b, greater(a, b)), lambda g, ans, a, b: _tie(g, a, b, greater(b, a)))
-hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), element by element.", "[3.0], 4.0 -> [5.]", lambda g, ans, a, b: g * a / ans, lambda g, ans, a, b: g * b / ans)
-arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: g * b / _squared_distance(a, b), lambda g, ans, a, b: -g * a / _squared_distance(a, b))
-logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: g * sigmoid(a - b), lambda g, ans, a, b: g * sigmoid(b - a))
+hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), element by element.", "[3.0], 4.0 -> [5.]", lambda g, ans, a, b: times(g, unit(a, b, ans)), lambda g, ans, a, b: times(g, unit(b, a, ans)))
+arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: times(g, _angle_slope(a, b)), lambda g, ans, a, b: -times(g, _angle_slope(b, a)))
+logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: times(g, sigmoid(a - b)), lambda g, ans, a, b: times(g, sigmoid(b - a)))
 
 floor_divide = _define("floor_divide", np.floor_divide, "The largest integer not above x / y.", "[7.0, -7.0], 2.0 -> [ 3. -4.]", None, None)
-remainder   = _define("remainder", np.remainder, "What is left of x after floor_divide by y, with the sign of y.", "[7.0, -7.0], 4.0 -> [3. 1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -g * floor_divide(a, b))
+remainder   = _define("remainder", np.remainder, "What is left of x after floor_divide by y, with the sign of y.", "[7.0, -7.0], 4.0 -> [3. 1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -times(g, floor_divide(a, b)))
 negative    = _define("negative",   np.negative,   "-x.", "[1.0, -2.0] -> [-1.  2.]", lambda g, ans, x: -g)
 absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", _absolute_rule)
 sign        = _define("sign",       np.sign,       "-1, 0 or 1 by the sign of x.", "[3.0, 0.0, -2.0] -> [ 1.  0. -1.]", None)
 floor       = _define("floor",      np.floor,      "The largest integer not above x.", "[1.5, -1.5] -> [ 1. -2.]", None)
 ceil        = _define("ceil",       np.ceil,       "The smallest integer not below x.", "[1.5, -1.5] -> [ 2. -1.]", None)
-exp         = _define("exp",        np.exp,        "e to the power x.", "[0.0, 1.0] -> [1.         2.71828183]", lambda g, ans, x: g * ans)
-exp2        = _define("exp2",       np.exp2,       "2 to the power x.", "[0.0, 3.0] -> [1. 8.]", lambda g, ans, x: g * ans * LN_2)
-expm1       = _define("expm1",      np.expm1,      "exp(x) - 1 without loss of digits near 0.", "[0.0, 1.0] -> [0.         1.71828183]", lambda g, ans, x: g * (ans + 1.0))
-log         = _define("log",        np.log,        "Natural logarithm.", "[1.0, 2.0] -> [0.         0.69314718]", lambda g, ans, x: g / x)
-log2        = _define("log2",       np.log2,       "Logarithm to base 2.", "[1.0, 8.0] -> [0. 3.]", lambda g, ans, x: g / (x * LN_2))
-log10       = _define("log10",      np.log10,      "Logarithm to base 10.", "[1.0, 100.0] -> [0. 2.]", lambda g, ans, x: g / (x * LN_10))
-log1p       = _define("log1p",      np.log1p,      "log(1 + x) without loss of digits near 0.", "[0.0, 1.0] -> [0.         0.69314718]", lambda g, ans, x: g / (x + 1.0))
-sqrt        = _define("sqrt",       np.sqrt,       "Square root; the gradient at 0 is infinite.", "[4.0, 9.0] -> [2. 3.]", lambda g, ans, x: g * 0.5 / ans)
-square      = _define("square",     np.square,     "x * x.", "[2.0, 3.0] -> [4. 9.]", lambda g, ans, x: g * (2.0 * x))
-reciprocal  = _define("reciprocal", np.reciprocal, "1 / x.", "[2.0, 4.0] -> [0.5  0.25]", lambda g, ans, x: -g * square(ans))
-sin         = _define("sin",        np.sin,        "Sine of an angle in radians.", "[0.0, 1.0] -> [0.         0.84147098]", lambda g, ans, x: g * cos(x))
-cos         = _define("cos",        np.cos,        "Cosine of an angle in radians.", "[0.0, 1.0] -> [1.         0.54030231]", lambda g, ans, x: -g * sin(x))
-tan         = _define("tan",        np.tan,        "Tangent of an angle in radians.", "[0.0, 1.0] -> [0.         1.55740772]", lambda g, ans, x: g * (square(ans) + 1.0))
-arcsin      = _define("arcsin",     np.arcsin,     "Angle in radians whose sine is x.", "[0.0, 1.0] -> [0.         1.57079633]", lambda g, ans, x: g / sqrt(1.0 - square(x)))
-arccos      = _define("arccos",     np.arccos,     "Angle in radians whose cosine is x.", "[1.0, 0.0] -> [0.         1.57079633]", lambda g, ans, x: -g / sqrt(1.0 - square(x)))
-arctan      = _define("arctan",     np.arctan,     "Angle in radians whose tangent is x.", "[0.0, 1.0] -> [0.         0.78539816]", lambda g, ans, x: g / (square(x) + 1.0))
-sinh        = _define("sinh",       np.sinh,       "Hyperbolic sine.", "[0.0, 1.0] -> [0.         1.17520119]", lambda g, ans, x: g * cosh(x))
-cosh        = _define("cosh",       np.cosh,       "Hyperbolic cosine.", "[0.0, 1.0] -> [1.         1.54308063]", lambda g, ans, x: g * sinh(x))
-tanh        = _define("tanh",       np.tanh,       "Hyperbolic tangent.", "[0.0, 1.0] -> [0.         0.76159416]", lambda g, ans, x: tanh_grad(g, ans))
+exp         = _define("exp",        np.exp,        "e to the power x.", "[0.0, 1.0] -> [1.         2.71828183]", lambda g, ans, x: times(g, ans))
+exp2        = _define("exp2",       np.exp2,       "2 to the power x.", "[0.0, 3.0] -> [1. 8.]", lambda g, ans, x: times(g, ans) * LN_2)
+expm1       = _define("expm1",      np.expm1,      "exp(x) - 1 without loss of digits near 0.", "[0.0, 1.0] -> [0.         1.71828183]", lambda g, ans, x: times(g, exp(x)))
+log         = _define("log",        np.log,        "Natural logarithm.", "[1.0, 2.0] -> [0.         0.69314718]", lambda g, ans, x: over(g, x))
+log2        = _define("log2",       np.log2,       "Logarithm to base 2.", "[1.0, 8.0] -> [0. 3.]", lambda g, ans, x: over(g * ONE_OVER_LN_2, x))
+log10       = _define("log10",      np.log10,      "Logarithm to base 10.", "[1.0, 100.0] -> [0. 2.]", lambda g, ans, x: over(g * ONE_OVER_LN_10, x))
+log1p       = _define("log1p",      np.log1p,      "log(1 + x) without loss of digits near 0.", "[0.0, 1.0] -> [0.         0.69314718]", lambda g, ans, x: over(g, x + 1.0))
+sqrt        = _define("sqrt",       np.sqrt,       "Square root; the gradient at 0 is infinite.", "[4.0, 9.0] -> [2. 3.]", lambda g, ans, x: over(g * 0.5, ans))
+square      = _define("square",     np.square,     "x * x.", "[2.0, 3.0] -> [4. 9.]", lambda g, ans, x: times(g, 2.0 * x))
+reciprocal  = _define("reciprocal", np.reciprocal, "1 / x.", "[2.0, 4.0] -> [0.5  0.25]", lambda g, ans, x: -times(times(g, ans), ans))
+sin         = _define("sin",        np.sin,        "Sine of an angle in radians.", "[0.0, 1.0] -> [0.         0.84147098]", lambda g, ans, x: times(g, cos(x)))
+cos         = _define("cos",        np.cos,        "Cosine of an angle in radians.", "[0.0, 1.0] -> [1.         0.54030231]", lambda g, ans, x: -times(g, sin(x)))
+tan         = _define("tan",        np.tan,        "Tangent of an angle in radians.", "[0.0, 1.0] -> [0.         1.55740772]", lambda g, ans, x: times(times(g, ans), ans) + g)
+arcsin      = _define("arcsin",     np.arcsin,     "Angle in radians whose sine is x.", "[0.0, 1.0] -> [0.         1.57079633]", lambda g, ans, x: over(g, sqrt(one_minus_square(x))))
+arccos      = _define("arccos",     np.arccos,     "Angle in radians whose cosine is x.", "[1.0, 0.0] -> [0.         1.57079633]", lambda g, ans, x: -over(g, sqrt(one_minus_square(x))))
+arctan      = _define("arctan",     np.arctan,     "Angle in radians whose tangent is x.", "[0.0, 1.0] -> [0.         0.78539816]", _arctan_rule)
+sinh        = _define("sinh",       np.sinh,       "Hyperbolic sine.", "[0.0, 1.0] -> [0.         1.17520119]", lambda g, ans, x: times(g, cosh(x)))
+cosh        = _define("cosh",       np.cosh,       "Hyperbolic cosine.", "[0.0, 1.0] -> [1.         1.54308063]", lambda g, ans, x: times(g, sinh(x)))
+tanh        = _define("tanh",       np.tanh,       "Hyperbolic tangent.", "[0.0, 1.0] -> [0.         0.76159416]", lambda g, ans, x: tanh_grad(g, ans, x))
 
-sigmoid     = _define("sigmoid",  np.exp,      "1 / (1 + exp(-x)).", "[0.0, 1.0] -> [0.5        0.73105858]", lambda g, ans, x: sigmoid_grad(g, ans), mirrors=False)
+sigmoid     = _define("sigmoid",  np.exp,      "1 / (1 + exp(-x)).", "[0.0, 1.0] -> [0.5        0.73105858]", lambda g, ans, x: sigmoid_grad(g, ans, x), mirrors=False)
 relu        = _define("relu",     np.positive, "x where it is positive, else 0; the gradient at 0 is 0.", "[1.5, -2.0] -> [1.5 0. ]", lambda g, ans, x: relu_grad(g, x), mirrors=False)
-erf         = _define("erf",      np.exp,      "Error function.", "[0.0, 1.0] -> [0.         0.84270079]", lambda g, ans, x: g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
-erfc        = _define("erfc",     np.exp,      "1 - erf(x), accurate in the upper tail.", "[0.0, 1.0] -> [1.         0.15729921]", lambda g, ans, x: -g * (TWO_OVER_SQRT_PI * exp(-square(x))), mirrors=False)
+erf         = _define("erf",      np.exp,      "Error function.", "[0.0, 1.0] -> [0.         0.84270079]", lambda g, ans, x: g * erf_slope(x), mirrors=False)
+erfc        = _define("erfc",     np.exp,      "1 - erf(x), accurate in the upper tail.", "[0.0, 1.0] -> [1.         0.15729921]", lambda g, ans, x: -g * erf_slope(x), mirrors=False)
 norm_cdf    = _define("norm_cdf", np.exp,      "Probability that a standard normal variable is below x, accurate in the lower tail.", "[0.0, 1.0] -> [0.5        0.84134475]", lambda g, ans, x: g * norm_pdf(x), mirrors=False)
 # fmt: on
 
+_UNIT: Final = Op(
+    "unit",
+    _infer_unit,
+    _UNIT_RULES,
+    _UNIT_RULES,
+    elementwise=True,
+    broadcasts=True,
+)
 
-def norm_pdf(x: Any, /) -> Any:
-    """Return the density of the standard normal distribution.
+_ONE_MINUS_SQUARE: Final = Op(
+    "one_minus_square",
+    ufunc_rule(np.square, "arcsin"),
+    _SQUARE_RULES,
+    _SQUARE_RULES,
+    elementwise=True,
+)
 
-    Parameters
-    ----------
-    x : Var or array_like
-        Any shape; a float dtype.
 
-    Returns
-    -------
-    Var
-        exp(-x**2 / 2) / sqrt(2 pi), element by element.
+def unit(a: Any, b: Any, length: Any) -> Any:
+    """Return ``a / length`` for the length of the vector (a, b): the first part of its direction."""
+    return apply(_UNIT, (a, b, length))
 
-    Examples
-    --------
-    >>> import reactgrad as rg
-    >>> with rg.Graph():
-    ...     y = rg.norm_pdf([0.0, 1.0])
-    >>> y.value
-    array([0.39894228, 0.24197072])
-    """
-    return ONE_OVER_SQRT_2PI * exp(square(x) * -0.5)
+
+def one_minus_square(x: Any) -> Any:
+    """Return ``1 - x**2``, without loss of digits where that is near 0."""
+    return apply(_ONE_MINUS_SQUARE, (x,))

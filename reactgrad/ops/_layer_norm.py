@@ -7,7 +7,6 @@ from typing import Any
 from reactgrad._errors import DTypeError
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Op
-from reactgrad.ops._elementwise import sqrt, square
 from reactgrad.ops._reduce import Axis, axis_of, mean
 from reactgrad.ops._softmax import alike, rowwise
 
@@ -16,38 +15,50 @@ def _average(x: Any, axis: Axis) -> Any:
     return mean(x, axis, keepdims=True)
 
 
-def _std(x: Any, axis: Axis, eps: float) -> Any:
-    return sqrt(_average(square(x - _average(x, axis)), axis) + eps)
-
-
 def _grad(g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
     """Return ``(g - mean(g) - y * mean(g * y)) / std(x)`` for the standardized rows `y` of `x`."""
     return apply(STANDARDIZE_GRAD, (g, y, x), (axis, eps))
 
 
+def _over_std(h: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    """Return ``h / std(x)`` for the standardized rows `y` of `x`."""
+    return apply(OVER_STD, (h, y, x), (axis, eps))
+
+
+def _std_slope(h: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    """Return the gradient by `x` of what is divided by std(x), in which `y` stays as it is."""
+    return _over_std(-y * _average(h * ans, axis), y, x, axis, eps)
+
+
+def _std_jvp(t: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
+    return _over_std(-ans * _average(t * y, axis), y, x, axis, eps)
+
+
+# The standard deviation as an op of its own: its square could leave the dtype. The derivative by x
+# counts that y follows from it.
+OVER_STD = Op(
+    "over_std",
+    alike("over_std"),
+    (lambda h, ans, g, y, x, axis, eps: _over_std(h, y, x, axis, eps), None, _std_slope),
+    (LINEAR, None, _std_jvp),
+)
+
+
 def _by_y(h: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
     both = h * _average(g * y, axis) + g * _average(h * y, axis)
-    return -both / _std(x, axis, eps)
-
-
-def _by_x(h: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
-    return -y * (_average(h * ans, axis) / _std(x, axis, eps))
+    return _over_std(-both, y, x, axis, eps)
 
 
 def _jvp_y(t: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
     both = t * _average(g * y, axis) + y * _average(g * t, axis)
-    return -both / _std(x, axis, eps)
-
-
-def _jvp_x(t: Any, ans: Any, g: Any, y: Any, x: Any, axis: Axis, eps: float) -> Any:
-    return -ans * (_average(t * y, axis) / _std(x, axis, eps))
+    return _over_std(-both, y, x, axis, eps)
 
 
 STANDARDIZE_GRAD = Op(
     "standardize_grad",
     alike("standardize_grad"),
-    (lambda h, ans, g, y, x, axis, eps: _grad(h, y, x, axis, eps), _by_y, _by_x),
-    (LINEAR, _jvp_y, _jvp_x),
+    (lambda h, ans, g, y, x, axis, eps: _grad(h, y, x, axis, eps), _by_y, _std_slope),
+    (LINEAR, _jvp_y, _std_jvp),
 )
 
 # The Jacobian is symmetric: one rule for both modes.

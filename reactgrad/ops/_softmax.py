@@ -49,19 +49,35 @@ def total(x: Any, axis: Axis) -> Any:
     return sum(x, axis, keepdims=True)
 
 
-# The Jacobian of softmax is symmetric: one op for both modes, and linear in its first operand.
+def centred(g: Any, y: Any, axis: Axis) -> Any:
+    """Return `g` less its mean in each row, with weights `y` that add up to 1.
+
+    Where one weight is nearly 1, the first difference is a small one of two large numbers. The mean of
+    what is left corrects it.
+    """
+    apart = g - total(g * y, axis)
+    return apart - total(apart * y, axis)
+
+
+# The Jacobian of softmax is symmetric: one op for both modes, and linear in its first operand. The
+# gradient at y goes to a softmax only, which ignores what is the same for a whole row. So that part is
+# left out, and with it a large number in which digits would be lost; tangents of y add up to 0.
 SOFTMAX_GRAD = Op(
     "softmax_grad",
     alike("softmax_grad"),
     (
         lambda h, ans, g, y, axis: softmax_grad(h, y, axis),
-        lambda h, ans, g, y, axis: h * (g - total(g * y, axis)) - g * total(h * y, axis),
+        lambda h, ans, g, y, axis: centred(h, y, axis) * centred(g, y, axis),
     ),
     (
         LINEAR,
-        lambda t, ans, g, y, axis: t * (g - total(g * y, axis)) - y * total(g * t, axis),
+        lambda t, ans, g, y, axis: _along(t, centred(g, y, axis), y, axis),
     ),
 )
+
+
+def _along(t: Any, g: Any, y: Any, axis: Axis) -> Any:
+    return t * g - y * total(g * t, axis)
 
 
 def softmax_grad(g: Any, y: Any, axis: Axis) -> Any:
@@ -91,7 +107,7 @@ LOG_SOFTMAX_GRAD = Op(
     "log_softmax_grad",
     alike("log_softmax_grad"),
     (
-        lambda h, ans, g, y, axis: h - total(h * exp(y), axis),
+        lambda h, ans, g, y, axis: centred(h, exp(y), axis),
         lambda h, ans, g, y, axis: -(h * exp(y) * total(g, axis)),
     ),
     (LINEAR, lambda t, ans, g, y, axis: -(t * exp(y) * total(g, axis))),
@@ -101,7 +117,7 @@ LOG_SOFTMAX = Op(
     "log_softmax",
     _infer_log,
     (lambda g, ans, x, axis: apply(LOG_SOFTMAX_GRAD, (g, ans), (axis,)),),
-    (lambda t, ans, x, axis: t - total(t * exp(ans), axis),),
+    (lambda t, ans, x, axis: centred(t, exp(ans), axis),),
 )
 
 

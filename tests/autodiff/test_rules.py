@@ -168,6 +168,10 @@ CASES: dict[str, Case] = {
     "cross_entropy of probabilities": (lambda x, p: rg.cross_entropy(x, p) ** 2, [SIGNED, X]),
     "layer_norm": (lambda x, w, b: rg.layer_norm(x, w, b) ** 2, [SIGNED, B, away(3)]),
     "layer_norm axes": (lambda x: rg.layer_norm(x, axis=(0, 2)) ** 3, [away(2, 3, 4)]),
+    "slope of layer_norm": (
+        lambda x: rg.grad((rg.layer_norm(x) ** 2 * X).sum(), x),
+        [SIGNED],
+    ),
     "layer_norm eps": (lambda x: rg.layer_norm(x, axis=None, eps=0.5) * X, [SIGNED]),
     "linear": (lambda x, w, b: rg.linear(x, w, b) ** 2, [SIGNED, away(3, 4), away(4)]),
     "linear vector": (lambda x, w, b: rg.linear(x, w, b) ** 2, [B, away(3, 4), away(4)]),

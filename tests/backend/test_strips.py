@@ -728,7 +728,10 @@ ATTRS: dict[str, Callable[[np.dtype[Any]], tuple[Any, ...]]] = {
     "astype": lambda dtype: (dtype,),
     "accumulate": lambda dtype: ((2, 30), (None, None)),
 }
-OPERANDS = {"relu": 1, "sigmoid": 1, "astype": 1, "clip": 3, "where": 3}
+OPERANDS = {
+    **dict.fromkeys(("relu", "sigmoid", "astype"), 1),
+    **dict.fromkeys(("clip", "where", "tanh_grad", "sigmoid_grad"), 3),
+}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

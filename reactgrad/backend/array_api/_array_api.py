@@ -244,11 +244,21 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def sigmoid(x: Any, out: Any) -> None:
         out[...] = xp.reciprocal(xp.exp(xp.negative(xp.astype(x, out.dtype))) + 1.0)
 
-    def slope(function: Callable[[Any, Any], Any]) -> Callable[..., None]:
-        def kernel(g: Any, x: Any, out: Any) -> None:
-            out[...] = function(xp.astype(g, out.dtype), xp.astype(x, out.dtype))
+    def slope(function: Callable[..., Any]) -> Callable[..., None]:
+        def kernel(*operands: Any) -> None:
+            *values, out = operands
+            out[...] = function(*[xp.astype(x, out.dtype) for x in values])
 
         return kernel
+
+    def tanh_grad(g: Any, y: Any, x: Any) -> Any:
+        return g / xp.cosh(x) / xp.cosh(x)
+
+    def chain_times(a: Any, b: Any) -> Any:
+        return xp.where((a == 0) | (b == 0), xp.zeros_like(a * b), a * b)
+
+    def chain_over(g: Any, x: Any) -> Any:
+        return xp.where(g == 0, xp.zeros_like(g / x), g / x)
 
     def astype(x: Any, out: Any, dtype: Any) -> None:
         out[...] = truth(x) if out.dtype == xp.bool else xp.astype(x, out.dtype)
@@ -277,14 +287,18 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         register_kernel(name, kind, logical(name))
     for name in ("isnan", "isfinite"):
         register_kernel(name, kind, question(name))
-    for name in ("erf", "erfc", "norm_cdf"):
+    for name in ("erf", "erfc", "norm_cdf", "gaussian"):
         register_binder(name, kind, bind_on_host(name))
     register_kernel("absolute", kind, absolute)
     register_kernel("exp2", kind, exp2)
     register_kernel("relu", kind, relu)
     register_kernel("sigmoid", kind, sigmoid)
-    register_kernel("tanh_grad", kind, slope(lambda g, y: g * (1.0 - y * y)))
-    register_kernel("sigmoid_grad", kind, slope(lambda g, y: g * (y * (1.0 - y))))
+    register_kernel("tanh_grad", kind, slope(tanh_grad))
+    register_kernel("sigmoid_grad", kind, slope(lambda g, y, x: g * (y / (xp.exp(x) + 1.0))))
+    register_kernel("chain_times", kind, slope(chain_times))
+    register_kernel("chain_over", kind, slope(chain_over))
+    register_kernel("unit", kind, slope(lambda a, b, r: a / r))
+    register_kernel("one_minus_square", kind, slope(lambda x: (1.0 - x) * (1.0 + x)))
     register_kernel("relu_grad", kind, slope(lambda g, x: xp.where(x <= 0.0, xp.zeros_like(g), g)))
     register_kernel("astype", kind, astype)
 

@@ -35,14 +35,18 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         return e / total(e, axis)
 
     def softmax_grad(g: Any, y: Any, axis: Any) -> Any:
-        return (g - total(g * y, axis)) * y
+        apart = g - total(g * y, axis)
+        return (apart - total(apart * y, axis)) * y
 
     def log_softmax(x: Any, axis: Any) -> Any:
         below = below_max(x, axis)
-        return below - xp.log(total(xp.exp(below), axis))
+        largest = xp.astype(below == 0, x.dtype)
+        rest = total(xp.exp(below) - largest, axis) + (total(largest, axis) - 1.0)
+        return below - xp.log1p(rest)
 
     def log_softmax_grad(g: Any, y: Any, axis: Any) -> Any:
-        return g - xp.exp(y) * total(g, axis)
+        apart = g - xp.exp(y) * total(g, axis)
+        return apart - xp.exp(y) * total(apart, axis)
 
     def chosen(numbers: Any, shape: tuple[int, ...], axis: int) -> Any:
         """Return a mask that is true at the element of each row along `axis` that has its number.
@@ -66,15 +70,29 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
         wide = xp.broadcast_to(xp.expand_dims(g, axis=axis), out.shape)
         out[...] = xp.where(chosen(numbers, out.shape, axis), wide, xp.zeros_like(out))
 
-    def std(x: Any, axis: Any, eps: float) -> Any:
-        apart = x - average(x, axis)
-        return xp.sqrt(average(apart * apart, axis) + eps)
+    def scaled(x: Any, axis: Any, eps: float) -> tuple[Any, Any, Any]:
+        """Return deviations from the mean and sqrt(variance + eps), all times a factor, and the factor."""
+        size = xp.max(xp.abs(x), axis=axis, keepdims=True)
+        least = xp.asarray(max(eps**0.5, float(xp.finfo(x.dtype).smallest_normal)), dtype=x.dtype)
+        scale = xp.pow(
+            xp.full(size.shape, 2.0, dtype=x.dtype), -xp.floor(xp.log2(xp.maximum(size, least)))
+        )
+        scale = xp.where(xp.isfinite(size), scale, xp.ones_like(scale))
+        own = x * scale
+        own = own - average(own, axis)
+        return own, xp.sqrt(average(own * own, axis) + scale * eps * scale), scale
 
     def standardize(x: Any, axis: Any, eps: float) -> Any:
-        return (x - average(x, axis)) / std(x, axis, eps)
+        own, deviation, _ = scaled(x, axis, eps)
+        return own / deviation
+
+    def over_std(h: Any, y: Any, x: Any, axis: Any, eps: float) -> Any:
+        _, deviation, scale = scaled(x, axis, eps)
+        return h / (deviation / scale)
 
     def standardize_grad(g: Any, y: Any, x: Any, axis: Any, eps: float) -> Any:
-        return (g - average(g, axis) - y * average(g * y, axis)) / std(x, axis, eps)
+        own = g - average(g, axis) - y * average(g * y, axis)
+        return over_std(own, y, x, axis, eps)
 
     def kernel(function: Callable[..., Any], count: int) -> Callable[..., None]:
         """Return a kernel that calls `function` with `count` operands in the dtype of the result."""
@@ -94,3 +112,4 @@ def register_rows(xp: Any, kind: str, device: Device) -> None:
     register_kernel("place", kind, place)
     register_kernel("standardize", kind, kernel(standardize, 1))
     register_kernel("standardize_grad", kind, kernel(standardize_grad, 3))
+    register_kernel("over_std", kind, kernel(over_std, 3))

@@ -24,6 +24,7 @@ from reactgrad.backend._registry import (
 )
 from reactgrad.backend.blocks import _strips
 from reactgrad.backend.blocks._strips import Elementwise, Reduction, is_large
+from reactgrad.backend.numpy import _chain
 from reactgrad.backend.numpy import _numpy as _numpy
 from reactgrad.backend.numpy._stretched import stretched
 
@@ -34,14 +35,14 @@ _CHEAP = (
     *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor", "ceil"),
     *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
-    *("tanh_grad", "sigmoid_grad", "relu_grad"),
+    *("relu_grad", "unit", "one_minus_square"),
 )
 # For these NumPy has loops made for AVX-512, which cost a third.
 _VECTORIZED = (
     *("power", "arctan2", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
-    *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
+    *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "tanh_grad", "sigmoid_grad"),
 )
-_DEAR = ("floor_divide", "remainder", "hypot", "logaddexp", "sin", "cos")
+_DEAR = ("floor_divide", "remainder", "hypot", "logaddexp", "sin", "cos", "gaussian")
 _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
 
 # By op: the operands over which the result may be written, since their elements are not read after the
@@ -49,7 +50,8 @@ _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
 _OVERWRITTEN = {
     **dict.fromkeys({*_numpy.UFUNCS, "maximum", "minimum", "relu_grad"}, (0, 1)),
     **dict.fromkeys(("astype", "clip", "relu", "sigmoid"), (0,)),
-    "tanh_grad": (1,),
+    "tanh_grad": (0, 1, 2),
+    "sigmoid_grad": (2,),
     "where": (2,),
 }
 
@@ -194,6 +196,8 @@ def _register() -> None:
             register_binder(name, "cpu", _elementwise(find_binder(name, "cpu"), cost))
     plain = partial(find_binder, kind="cpu")
     for name, kernel in (("maximum", _maximum), ("minimum", _minimum)):
+        register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
+    for name, kernel in (("chain_times", _chain.times), ("chain_over", _chain.over)):
         register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
     register_binder(
         "accumulate", "cpu", _elementwise(plain("accumulate"), fits=_everywhere, broadcasts=False)

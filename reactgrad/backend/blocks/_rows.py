@@ -76,6 +76,25 @@ class _Rows:
         careful = sum_step(x, self._axes, out)
         return careful or partial(_add_reduce, x, self._axes, None, out, True)
 
+    def sum_from(self, start: float, x: Any, out: Any) -> Call:
+        return partial(_add_reduce, x, self._axes, None, out, True, start)
+
+    def exp(self, x: Any, out: Any) -> Call:
+        """Return the call for exponentials, in the dtype of the rows."""
+        if x.dtype == self._dtype:
+            return partial(np.exp, x, out)
+        return partial(np.exp, x, out, dtype=self._dtype)
+
+    def mean(self, x: Any) -> Any:
+        """Return the mean of each row."""
+        found = self.kept()
+        self.sum(x, found)()
+        return found * self.number(1.0 / max(self.length, 1))
+
+    def largest(self, x: Any) -> Any:
+        """Return the largest element of each row, in the dtype of the rows."""
+        return _max_reduce(x, self._axes, None, None, True, -np.inf).astype(self._dtype)
+
     def max(self, x: Any, out: Any) -> Call:
         return partial(_max_reduce, x, self._axes, None, out, True, -np.inf)
 
@@ -100,37 +119,60 @@ def softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
 
 
 def softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
-    """Return the calls that compute ``ans * (g - sum(g * ans))`` of each row."""
-    product, total = rows.over(out), rows.kept()
+    """Return the calls that compute ``ans * (g - sum(g * ans))`` of each row.
+
+    Where one of `ans` is nearly 1, the difference is small and has lost its digits. Its own mean, which
+    would be 0 in exact numbers, has them; see ``ops._softmax``.
+    """
+    product, apart, total = rows.full(), rows.over(out), rows.kept()
     return [
         rows.times(g, ans, product),
         rows.sum(product, total),
-        partial(np.subtract, g, rows.each(total), product),
+        partial(np.subtract, g, rows.each(total), apart),
+        rows.times(apart, ans, product),
+        rows.sum(product, total),
+        partial(np.subtract, apart, rows.each(total), product),
         partial(np.multiply, product, ans, out),
     ]
 
 
 def log_softmax(rows: _Rows, x: Any, out: Any) -> list[Call]:
-    """Return the calls that compute ``log(softmax)`` of each row."""
-    below, e, top, total, log = rows.over(out), rows.full(), rows.kept(), rows.kept(), rows.kept()
+    """Return the calls that compute ``log(softmax)`` of each row.
+
+    The largest exponentials are 1 each. They are counted, and only the others are added up, since the
+    logarithm of 1 and little more needs all digits of that little.
+    """
+    below, e, largest = rows.over(out), rows.full(), rows.full()
+    top, total, more, log = rows.kept(), rows.kept(), rows.kept(), rows.kept()
+    rest = rows.full()
     return [
         rows.max(x, top),
         partial(np.subtract, x, rows.each(top), below),
         partial(np.exp, below, e),
-        rows.sum(e, total),
-        partial(np.log, total, log),
-        partial(np.subtract, below, rows.each(log), out),
+        partial(np.equal, below, rows.number(0.0), largest),
+        partial(np.subtract, e, largest, rest),
+        rows.sum(rest, total),
+        rows.sum_from(-1.0, largest, more),
+        partial(np.add, total, more, log),
+        partial(np.log1p, log, total),
+        partial(np.subtract, below, rows.each(total), out),
     ]
 
 
 def log_softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
-    """Return the calls that compute ``g - exp(ans) * sum(g)`` of each row."""
-    e, total = rows.over(out), rows.kept()
+    """Return the calls that compute ``g - exp(ans) * sum(g)`` of each row.
+
+    The results of a row add up to 0. Where one has lost its digits, they are in the sum of the others.
+    """
+    e, apart, product, total = rows.full(), rows.full(), rows.full(), rows.kept()
     return [
-        partial(np.exp, ans, e),
+        rows.exp(ans, e),
         rows.sum(g, total),
-        partial(np.multiply, e, rows.each(total), e),
-        partial(np.subtract, g, e, out),
+        partial(np.multiply, e, rows.each(total), product),
+        partial(np.subtract, g, product, apart),
+        rows.sum(apart, total),
+        partial(np.multiply, e, rows.each(total), product),
+        partial(np.subtract, apart, product, out),
     ]
 
 
@@ -138,7 +180,10 @@ def log_softmax_grad(rows: _Rows, g: Any, ans: Any, out: Any) -> list[Call]:
 
 
 def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: float) -> list[Call]:
-    """Return the calls that write x - mean into `apart` and sqrt(variance + eps) into `std`."""
+    """Return the calls that write x - mean into `apart` and sqrt(variance + eps) into `std`.
+
+    In rows whose squares leave the dtype the quotient of the two is right, but not each by itself.
+    """
     total, mean, variance = rows.kept(), rows.kept(), rows.kept()
     each, little = rows.number(1.0 / max(rows.length, 1)), rows.number(eps)
     return [
@@ -150,7 +195,56 @@ def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: fl
         partial(np.multiply, total, each, variance),
         partial(np.add, variance, little, total),
         partial(np.sqrt, total, std),
+        partial(_scale, rows, x, variance, apart, std, eps),
     ]
+
+
+def _scale(rows: _Rows, x: Any, variance: Any, apart: Any, std: Any, eps: float) -> None:
+    found = _scaled(rows, x, variance, eps)
+    if found is not None:
+        bad, own, deviation, _ = found
+        np.copyto(apart, own, where=bad)
+        np.copyto(std, deviation, where=bad)
+
+
+def _std(rows: _Rows, x: Any, a: Any, b: Any, std: Any, eps: float) -> list[Call]:
+    """Return the calls that write sqrt(variance + eps) into `std`; `a` and `b` are scratch memory."""
+    *calls, scale = _deviations(rows, x, a, b, std, eps)
+    return [*calls, partial(_scale_back, *scale.args)]  # type: ignore[attr-defined]
+
+
+def _scale_back(rows: _Rows, x: Any, variance: Any, apart: Any, std: Any, eps: float) -> None:
+    found = _scaled(rows, x, variance, eps)
+    if found is not None:
+        bad, _, deviation, scale = found
+        np.copyto(std, deviation / scale, where=bad)
+
+
+def _scaled(rows: _Rows, x: Any, variance: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
+    """Compute rows again whose squares have left the dtype, with smaller or larger numbers.
+
+    Returns
+    -------
+    tuple or None
+        Whether each row needs this; deviations from the mean and sqrt(variance + eps), all times a
+        factor; the factor: a power of 2, which changes no digit. ``None`` if no row needs it.
+    """
+    limits = np.finfo(variance.dtype)
+    # Where eps is larger than what underflows, that cannot be seen.
+    least = limits.tiny / limits.eps if eps < limits.tiny / limits.eps**2 else 0.0
+    if variance.size == 1:
+        fine = least <= variance.item() <= limits.max
+    else:
+        low = np.minimum.reduce(variance, None, initial=np.inf)
+        fine = least <= low and np.maximum.reduce(variance, None, initial=0.0) <= limits.max
+    if fine:
+        return None
+    bad = ~((variance >= least) & (variance <= limits.max))
+    size = np.maximum(rows.largest(np.abs(x)), max(math.sqrt(eps), float(limits.tiny)))
+    scale = np.ldexp(np.ones_like(variance), -np.frexp(np.where(np.isfinite(size), size, 1.0))[1])
+    own = x * scale
+    own -= rows.mean(own)
+    return bad, own, np.sqrt(rows.mean(own * own) + scale * eps * scale), scale
 
 
 def standardize(rows: _Rows, x: Any, out: Any, eps: float) -> list[Call]:
@@ -168,7 +262,7 @@ def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float
     total, by_mean, by_std = rows.kept(), rows.kept(), rows.kept()
     each = rows.number(1.0 / max(rows.length, 1))
     return [
-        *_deviations(rows, x, a, b, std, eps),
+        *_std(rows, x, a, b, std, eps),
         rows.times(g, ans, a),
         rows.sum(a, total),
         partial(np.multiply, total, each, by_std),
@@ -178,6 +272,15 @@ def standardize_grad(rows: _Rows, g: Any, ans: Any, x: Any, out: Any, eps: float
         partial(np.subtract, g, a, b),
         partial(np.subtract, b, rows.each(by_mean), a),
         partial(np.divide, a, rows.each(std), out),
+    ]
+
+
+def over_std(rows: _Rows, h: Any, ans: Any, x: Any, out: Any, eps: float) -> list[Call]:
+    """Return the calls that compute ``h / std`` of each row."""
+    std = rows.kept()
+    return [
+        *_std(rows, x, rows.full(), rows.full(), std, eps),
+        partial(np.divide, h, rows.each(std), out),
     ]
 
 
@@ -243,5 +346,6 @@ for _recipe in (
     log_softmax_grad,
     standardize,
     standardize_grad,
+    over_std,
 ):
     register_binder(_recipe.__name__, "cpu", _binder(_recipe))

@@ -13,8 +13,10 @@ import numpy as np
 
 from reactgrad.backend._registry import find_binder, register_binder
 from reactgrad.backend.blocks._strips import Elementwise, is_large
+from reactgrad.backend.machine._instructions import MOST_ELEMENTS
 from reactgrad.backend.machine._loop_call import LoopCall, loop_call
 from reactgrad.backend.machine._loops import address_of, find_loop
+from reactgrad.backend.numpy._chain import plain_calls
 
 # The cost of one element, in additions in the cache.
 _COST: Final = 8.0
@@ -56,6 +58,16 @@ def _exp_loop() -> np.ndarray[Any, Any] | None:
     loop = find_loop(np.exp, "dd")
     return None if loop is None else np.array(loop, np.int64)
 
+
+def _bind_chain(
+    ufunc: np.ufunc, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> Callable[[], object] | None:
+    few = 0 < out.size <= MOST_ELEMENTS and not is_large(out)
+    return plain_calls(ufunc, *inputs, out) if few else None
+
+
+register_binder("chain_times", "jit", partial(_bind_chain, np.multiply))
+register_binder("chain_over", "jit", partial(_bind_chain, np.divide))
 
 for _name in ("erf", "erfc", "norm_cdf"):
     register_binder(_name, "jit", partial(_bind, _name))

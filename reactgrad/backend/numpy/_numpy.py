@@ -10,6 +10,7 @@ import numpy as np
 
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend.numpy import _chain, _gaussian
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
 from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_step
@@ -85,37 +86,73 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_relu(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.maximum, inputs[0], number(0, out.dtype), out=out)
 
+    def wide(out: Any) -> Any:
+        """Return the dtype in which several operations compute `out`: a half float is rounded once."""
+        return np.dtype(np.float32) if out.dtype.char == "e" else out.dtype
+
+    def first(function: Any, x: Any, scratch: Any) -> Callable[[], object]:
+        """Return the call of a function of one operand in the dtype of `scratch`."""
+        if x.dtype.char == "e" != scratch.dtype.char:
+            return partial(function, x, scratch, dtype=scratch.dtype)
+        return partial(function, x, scratch)
+
     def bind_sigmoid(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         (x,) = inputs
-        scratch = beside(out)
-        one, minus_one = number(1, out.dtype), number(-1, out.dtype)
+        dtype = wide(out)
+        scratch = xp.empty(out.shape, dtype) if dtype != out.dtype else beside(out)
+        target = scratch if dtype != out.dtype else out
+        one, minus_one = number(1, dtype), number(-1, dtype)
         return InTurn(
             partial(xp.multiply, x, minus_one, scratch),
-            partial(xp.exp, scratch, out),
-            partial(xp.add, out, one, scratch),
+            partial(xp.exp, scratch, target),
+            partial(xp.add, target, one, scratch),
             partial(xp.reciprocal, scratch, out),
         )
 
-    # The next ones compute in the order of the formulas that they replace, and so give the same bits.
+    # tanh' is 1 / cosh**2; its square could leave the dtype.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
-        g, y = inputs
-        scratch, one = beside(out), number(1, out.dtype)
+        g, _, x = inputs
+        scratch = xp.empty(out.shape, wide(out))
+        quotient = beside(out) if scratch.dtype == out.dtype else xp.empty_like(scratch)
         return InTurn(
-            partial(xp.square, y, out),
-            partial(xp.subtract, one, out, scratch),
-            partial(xp.multiply, g, scratch, out),
+            first(xp.cosh, x, scratch),
+            partial(xp.divide, g, scratch, quotient),
+            partial(xp.divide, quotient, scratch, out),
         )
 
+    # 1 - y is 1 / (1 + exp(x)).
     def bind_sigmoid_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
-        g, y = inputs
-        scratch, one = beside(out), number(1, out.dtype)
+        g, y, x = inputs
+        a = xp.empty(out.shape, wide(out))
+        b = a if out.size > FEW else xp.empty_like(a)
         return InTurn(
-            partial(xp.subtract, one, y, out),
-            partial(xp.multiply, y, out, scratch),
-            partial(xp.multiply, g, scratch, out),
+            first(xp.exp, x, a),
+            partial(xp.add, a, number(1, a.dtype), b),
+            partial(xp.divide, y, b, a),
+            partial(xp.multiply, g, a, out),
         )
+
+    def bind_one_minus_square(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        (x,) = inputs
+        one = number(1, out.dtype)
+        below, above = xp.empty_like(out), xp.empty_like(out)
+        return InTurn(
+            partial(xp.subtract, one, x, below),
+            partial(xp.add, one, x, above),
+            partial(xp.multiply, below, above, out),
+        )
+
+    def bind_unit(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.divide, inputs[0], inputs[2], out)
+
+    def chain(ufunc: Any, wins: Callable[[Any, Any], Any]) -> Callable[..., None]:
+        def kernel(a: Any, b: Any, out: Any) -> None:
+            ufunc(a, b, out)
+            out[...] = xp.where(xp.isnan(out) & wins(a, b), xp.zeros_like(out), out)
+
+        return kernel
 
     def bind_relu_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, x = inputs
@@ -311,6 +348,10 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("tanh_grad", kind, bind_tanh_grad)
     register_binder("sigmoid_grad", kind, bind_sigmoid_grad)
     register_binder("relu_grad", kind, bind_relu_grad)
+    register_binder("one_minus_square", kind, bind_one_minus_square)
+    register_binder("unit", kind, bind_unit)
+    register_kernel("chain_times", kind, chain(xp.multiply, lambda a, b: (a == 0) | (b == 0)))
+    register_kernel("chain_over", kind, chain(xp.divide, lambda g, x: g == 0))
     register_kernel("astype", kind, astype)
     register_binder("relu", kind, bind_relu)
     register_kernel("concatenate", kind, join)
@@ -400,3 +441,6 @@ register_like_numpy(np, "cpu")
 register_kernel("erf", "cpu", _accurate("erf"))
 register_kernel("erfc", "cpu", _accurate("erfc"))
 register_kernel("norm_cdf", "cpu", _accurate("norm_cdf"))
+register_binder("gaussian", "cpu", _gaussian.bind)
+register_binder("chain_times", "cpu", _chain.bind_times)
+register_binder("chain_over", "cpu", _chain.bind_over)
