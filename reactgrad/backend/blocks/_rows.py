@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -195,14 +195,30 @@ def _deviations(rows: _Rows, x: Any, scratch: Any, apart: Any, std: Any, eps: fl
         partial(np.multiply, total, each, variance),
         partial(np.add, variance, little, total),
         partial(np.sqrt, total, std),
-        partial(_scale, rows, x, variance, apart, std, eps),
+        partial(_scale, rows, x, variance, apart, std, eps, *_bounds(variance.dtype, eps)),
     ]
 
 
-def _scale(rows: _Rows, x: Any, variance: Any, apart: Any, std: Any, eps: float) -> None:
-    found = _scaled(rows, x, variance, eps)
-    if found is not None:
-        bad, own, deviation, _ = found
+@cache
+def _bounds(dtype: Any, eps: float) -> tuple[float, float]:
+    """Return the least and the largest variance that has lost nothing."""
+    limits = np.finfo(dtype)
+    # Where eps is larger than what underflows, that cannot be seen.
+    least = limits.tiny / limits.eps if eps < limits.tiny / limits.eps**2 else 0.0
+    return float(least), float(limits.max)
+
+
+def _fine(variance: Any, least: float, most: float) -> bool:
+    if variance.size == 1:
+        return least <= variance.item() <= most
+    return least <= variance.min(initial=np.inf) and variance.max(initial=0.0) <= most
+
+
+def _scale(
+    rows: _Rows, x: Any, variance: Any, apart: Any, std: Any, eps: float, *bounds: float
+) -> None:
+    if not _fine(variance, *bounds):
+        bad, own, deviation, _ = _scaled(rows, x, variance, eps, *bounds)
         np.copyto(apart, own, where=bad)
         np.copyto(std, deviation, where=bad)
 
@@ -213,34 +229,28 @@ def _std(rows: _Rows, x: Any, a: Any, b: Any, std: Any, eps: float) -> list[Call
     return [*calls, partial(_scale_back, *scale.args)]  # type: ignore[attr-defined]
 
 
-def _scale_back(rows: _Rows, x: Any, variance: Any, apart: Any, std: Any, eps: float) -> None:
-    found = _scaled(rows, x, variance, eps)
-    if found is not None:
-        bad, _, deviation, scale = found
+def _scale_back(
+    rows: _Rows, x: Any, variance: Any, apart: Any, std: Any, eps: float, *bounds: float
+) -> None:
+    if not _fine(variance, *bounds):
+        bad, _, deviation, scale = _scaled(rows, x, variance, eps, *bounds)
         np.copyto(std, deviation / scale, where=bad)
 
 
-def _scaled(rows: _Rows, x: Any, variance: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
+def _scaled(
+    rows: _Rows, x: Any, variance: Any, eps: float, least: float, most: float
+) -> tuple[Any, Any, Any, Any]:
     """Compute rows again whose squares have left the dtype, with smaller or larger numbers.
 
     Returns
     -------
-    tuple or None
+    tuple
         Whether each row needs this; deviations from the mean and sqrt(variance + eps), all times a
-        factor; the factor: a power of 2, which changes no digit. ``None`` if no row needs it.
+        factor; the factor: a power of 2, which changes no digit.
     """
-    limits = np.finfo(variance.dtype)
-    # Where eps is larger than what underflows, that cannot be seen.
-    least = limits.tiny / limits.eps if eps < limits.tiny / limits.eps**2 else 0.0
-    if variance.size == 1:
-        fine = least <= variance.item() <= limits.max
-    else:
-        low = np.minimum.reduce(variance, None, initial=np.inf)
-        fine = least <= low and np.maximum.reduce(variance, None, initial=0.0) <= limits.max
-    if fine:
-        return None
-    bad = ~((variance >= least) & (variance <= limits.max))
-    size = np.maximum(rows.largest(np.abs(x)), max(math.sqrt(eps), float(limits.tiny)))
+    bad = ~((variance >= least) & (variance <= most))
+    tiny = float(np.finfo(variance.dtype).tiny)
+    size = np.maximum(rows.largest(np.abs(x)), max(math.sqrt(eps), tiny))
     scale = np.ldexp(np.ones_like(variance), -np.frexp(np.where(np.isfinite(size), size, 1.0))[1])
     own = x * scale
     own -= rows.mean(own)

@@ -10,7 +10,7 @@ import numpy as np
 
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
-from reactgrad.backend.numpy import _chain, _gaussian
+from reactgrad.backend.numpy import _chain
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
 from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_step
@@ -437,10 +437,16 @@ def _accurate(name: str) -> Callable[[Any, Any], None]:
     return widened
 
 
+def _bind_gaussian(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+    from reactgrad.backend.numpy import _gaussian
+
+    return _gaussian.bind(inputs, out, attrs)
+
+
 register_like_numpy(np, "cpu")
 register_kernel("erf", "cpu", _accurate("erf"))
 register_kernel("erfc", "cpu", _accurate("erfc"))
 register_kernel("norm_cdf", "cpu", _accurate("norm_cdf"))
-register_binder("gaussian", "cpu", _gaussian.bind)
+register_binder("gaussian", "cpu", _bind_gaussian)
 register_binder("chain_times", "cpu", _chain.bind_times)
 register_binder("chain_over", "cpu", _chain.bind_over)
