@@ -20,7 +20,7 @@ Scope = tuple[str, ...]
 
 
 class Options(NamedTuple):
-    """What users choose of a picture; see ``Graph.to_dot``. Made by ``viz._ask.checked``."""
+    """The options of a picture; see ``Graph.to_dot``. Made by ``viz._ask.checked``."""
 
     former: Snapshot | None
     layer: Layer
