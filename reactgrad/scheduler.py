@@ -43,6 +43,7 @@ from reactgrad_scheduler import at_work as at_work
 from reactgrad_scheduler import block as block
 from reactgrad_scheduler import check_invariants as check_invariants
 from reactgrad_scheduler import is_interrupt as is_interrupt
+from reactgrad_scheduler import is_stray as is_stray
 from reactgrad_scheduler import listed as listed
 from reactgrad_scheduler import note_read as note_read
 from reactgrad_scheduler import released as released

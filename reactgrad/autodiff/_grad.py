@@ -226,11 +226,13 @@ def backward(
                 for slot in wanted
                 if graph._scheduler.leaf[slot]
             }
-            # Nothing can fail from here on: no .grad was changed before, all are now (rule D5).
-            for slot in list(host.grads):
-                if not graph._scheduler.leaf[slot] and program.has_read(slot):
-                    del host.grads[slot]
-            host.grads.update(values | sums)
+            kept = {
+                slot: grad
+                for slot, grad in host.grads.items()
+                if graph._scheduler.leaf[slot] or not program.has_read(slot)
+            }
+            # In one step, wherever an error comes: no .grad was changed before, all are now (rule D5).
+            host.grads = kept | values | sums
             view = Run(graph, run)
             if retain_graph is not None:
                 retain_between(graph, program, y._slot, retain_graph)

@@ -9,6 +9,7 @@ the output's handle, which keeps the adjoints alive, or one of the nodes that it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from reactgrad.autodiff._following import Following, building, update_program
@@ -128,22 +129,30 @@ class Program(Following):
         held: dict[int, Any] = {}
         with building(graph, self.number):
             # Nothing is noted the first time: there is only the start to go back to.
-            self._changes = [] if self.adjoint else None
+            changes = self._changes = [] if self.adjoint else None
             try:
-                self._sweep(self._leading_to(wanted), set(), None)
-                for slot in wanted:
-                    # The Vars keep the nodes alive, which nothing else holds yet.
-                    held[slot] = self._give_out(slot)
-            except BaseException:
-                if self._changes is None:
-                    self._start()
-                else:
-                    self.take_back(self._changes)
-                raise
+                graph._scheduler.wholly(
+                    partial(self._build, wanted, held), partial(self._build_back, changes)
+                )
             finally:
                 self._changes = None
                 self._held.clear()
         return held
+
+    def _build(self, wanted: Sequence[int], held: dict[int, Any]) -> None:
+        """Build the adjoints of these nodes, and enter their Vars into ``held``."""
+        self._sweep(self._leading_to(wanted), set(), None)
+        for slot in wanted:
+            # The Vars keep the nodes alive, which nothing else holds yet.
+            held[slot] = self._give_out(slot)
+
+    def _build_back(self, changes: Any) -> None:
+        """Return to the state before ``_build``, which has noted ``changes``, if this was not the start."""
+        self._changes = None
+        if changes is None:
+            self._start()
+        else:
+            self.take_back(changes)
 
     def _give_out(self, slot: int) -> Any:
         """Return the Var of an adjoint for callers: a node of its own that was given to no other

@@ -251,13 +251,14 @@ class Tables:
         """Undo what was noted, latest first."""
         self._params = None
         while changes:
-            table, key, before = changes.pop()
+            table, key, before = changes[-1]
             if table is self:
                 setattr(self, key, before)
             elif before is ABSENT:
                 table.pop(key, None)
             else:
                 table[key] = before
+            del changes[-1]  # last: if it is cut short, it can go on
 
     def _note(self, table: Any, key: Any, before: Any) -> None:
         if self._changes is not None:

@@ -18,7 +18,7 @@ from reactgrad.nodes._handle import Handle, HandleRef, holds_handles, stacked
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.nodes._scope import open_scopes
 from reactgrad.nodes._site import user_site
-from reactgrad.scheduler import told
+from reactgrad.scheduler import is_stray, told
 
 _new = object.__new__
 
@@ -119,6 +119,12 @@ def apply(graph: Core[V], op: Op, operands: Sequence[Any], attrs: Attrs) -> V:
         for i, one, value in constants:
             slots[i] = _constant(graph, one, value)
         return add_computed(graph, op, attrs, result, tuple(slots), detached)
+    except BaseException as error:
+        # First and without a call: the stack may be full.
+        usual, lock.acquire = lock.acquire, lock.mending
+        if not is_stray(error):
+            lock.acquire = usual
+        raise
     finally:
         if not lock.gates or lock.leave_gate():
             lock.release()

@@ -22,7 +22,7 @@ from reactgrad.core._handles import handle
 from reactgrad.core._programs import Program
 from reactgrad.nodes._lifted import Refused
 from reactgrad.nodes._op import Attrs, Op
-from reactgrad.scheduler import Former, Link, is_interrupt
+from reactgrad.scheduler import Former, Link
 from reactgrad.values._columns import MISSING
 
 
@@ -54,6 +54,7 @@ class Change:
         self._departure = departure
         self._back: list[Callable[[], object]] = []
         self._done: list[Any] = []  # what the scheduler commits at the end
+        self._at = 0  # its place in `Scheduler.unfinished`
         self._held: list[Any] = []  # former parents, kept alive for an undo
         # Nodes that changed; whether their shape did; whether they are gradients that raise from
         # now on.
@@ -66,25 +67,26 @@ class Change:
     def __enter__(self) -> Change:
         if self._departure is None and self._graph._shapes.now is not None:
             self._graph._shapes.clear(self._graph)
+        unfinished = self._graph._scheduler.unfinished
+        self._at = len(unfinished)
+        unfinished.append(self._undo)
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        scheduler = self._graph._scheduler
         if error is not None:
-            self._take_back(0)
-            if is_interrupt(error):
-                self._recover()
-        else:
-            for former in self._done:
-                self._graph._scheduler.commit(former, self._kind)
+            scheduler.undo(self._at)
+            return
+        del scheduler.unfinished[self._at :]  # from here on it is made
+        for former in self._done:
+            scheduler.commit(former, self._kind)
         self._back.clear()  # the calls refer to this object, and `_held` is not needed any longer
         self._held.clear()
 
-    def _recover(self) -> None:
-        """Forget what was under way when an interrupt came."""
-        # An interrupt comes at any line, so marks and programs under way may be half changed.
-        # Versions are always right, and everything else follows from them.
-        self._graph._programs.rest()
-        self._graph._scheduler.forget()
+    def _undo(self) -> None:
+        """Undo all steps; if it is cut short, the next call goes on."""
+        self._take_back(0)
+        self._held.clear()
 
     def back_by(self, back: Callable[[], object]) -> None:
         """Register a call that undoes the step that comes next."""
@@ -297,8 +299,10 @@ class Change:
         return call_lifted(self._graph, Refused(error), [], None)
 
     def _take_back(self, start: int) -> None:
-        while len(self._back) > start:
-            self._back.pop()()
+        back = self._back
+        while len(back) > start:
+            back[-1]()
+            del back[-1]  # last: each may be called again if it is cut short
 
 
 def _put(table: dict[int, Any], slot: int, entry: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactgrad._errors import GradientError, SetError
 from reactgrad.core._held import announce
@@ -12,6 +13,9 @@ from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, PARAM, Leaf, Output
 from reactgrad.scheduler import block
 from reactgrad.values._columns import MISSING
+
+if TYPE_CHECKING:
+    from reactgrad.core._rows import Rows
 
 H = TypeVar("H", bound=Handle)
 
@@ -97,8 +101,11 @@ def freeze(var: H, /) -> H:
     with var._graph._lock:
         _check_param(var, "freeze")
         note_frozen(var._graph, var._slot)
-        var._graph._host.frozen.add(var._slot)
-        var._graph._host.grads.pop(var._slot, None)
+        host, slot = var._graph._host, var._slot
+        var._graph._scheduler.wholly(
+            partial(_freeze, host, slot),
+            partial(_unfreeze, host, slot, slot in host.frozen, host.grads.get(slot)),
+        )
     return var
 
 
@@ -109,6 +116,19 @@ def unfreeze(var: H, /) -> H:
         note_frozen(var._graph, var._slot)
         var._graph._host.frozen.discard(var._slot)
     return var
+
+
+def _freeze(host: Rows, slot: int) -> None:
+    host.frozen.add(slot)
+    host.grads.pop(slot, None)
+
+
+def _unfreeze(host: Rows, slot: int, frozen: bool, grad: Any) -> None:
+    """Undo ``_freeze``."""
+    if not frozen:
+        host.frozen.discard(slot)
+    if grad is not None:
+        host.grads[slot] = grad
 
 
 def _check_param(var: Handle, what: str) -> None:

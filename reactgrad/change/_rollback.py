@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def give_back(graph: Core, noted: Noted) -> None:
     """Restore everything that was noted."""
+    graph._host.cut_slots = graph._host.cut_values = ()  # a set that was cut short is undone, too
     for (what, _), removal in noted.items():  # type: ignore[misc]
         if what == "removed":
             removal.revive(graph)

@@ -51,16 +51,19 @@ def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
     together = host.together.get(id(first))
     if host.dropped or together is None or not together.takes(host, values, given):
         return False
-    # Marks before values: after an interrupt between the two, too much is stale, never too little.
-    scheduler.changed_again(together.leaves)
+    slots = together.leaves.slots
     try:
+        # Marks before values: readers without the lock must see too much stale, never too little.
+        scheduler.changed_again(together.leaves)
         host.overwrite(together.members)
         together.write(host, given)
-    except BaseException:
-        _recover(graph, dict(zip(together.leaves.slots, together.buffers, strict=True)))
+    except BaseException:  # without a call, see `Host.finish_writes`
+        host.cut_slots = slots
+        host.cut_values = given
+        graph._lock.acquire = graph._lock.mending
         raise
     if graph._observed:
-        announce(graph, together.leaves.slots)
+        announce(graph, slots)
     return True
 
 
@@ -76,10 +79,8 @@ def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) ->
     if len(members) < len(slots) or not host.plain_writes(slots, values):
         return False
     data = host.data
-    # For `_recover`: an interrupt may come while a leaf has no value.
-    former = {slot: data[slot] for slot in slots}
-    graph._scheduler.changed_together(tuple(slots))
     try:
+        graph._scheduler.changed_together(tuple(slots))
         host.overwrite(members)
         for slot, value in zip(slots, values):
             buffer = data[slot]
@@ -87,8 +88,10 @@ def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) ->
                 buffer[...] = value
             else:
                 host.write_plainly(slot, value)
-    except BaseException:
-        _recover(graph, former)
+    except BaseException:  # without a call, see `Host.finish_writes`
+        host.cut_slots = slots
+        host.cut_values = values
+        graph._lock.acquire = graph._lock.mending
         raise
     if graph._observed:
         announce(graph, slots)
@@ -104,7 +107,7 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
     if not lock.acquire(False):
         return False
     try:
-        host = graph._host
+        host, one, given = graph._host, (slot,), (value,)
         if (
             graph._noted
             or graph._computing
@@ -112,16 +115,18 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
             or not host.plain_write(slot, value)
         ):
             return False
-        found, former = host.specs[slot], host.data[slot]
-        graph._scheduler.changed(slot)
+        found = host.specs[slot]
         try:
+            graph._scheduler.changed(slot)
             if not adopt or found is None or not host.adopt(slot, found, value):
                 host.write_plainly(slot, value)
-        except BaseException:
-            _recover(graph, {slot: former})
+        except BaseException:  # without a call, see `Host.finish_writes`
+            host.cut_slots = one
+            host.cut_values = given
+            lock.acquire = lock.mending
             raise
         if graph._observed:
-            announce(graph, (slot,))
+            announce(graph, one)
         return True
     finally:
         lock.release()
@@ -144,18 +149,52 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
     specs = graph._host.specs
     reshaped = {slot: found for slot, found, _ in ready if found is not specs[slot]}
     former = former_leaves(graph, [slot for slot, _, _ in ready])
+    host = graph._host
     if reshaped:
-        respec(graph, reshaped, partial(_write, graph, ready, reshaped, former, adopt))
+        beside = {slot: host.found(slot) for slot, _, _ in ready if slot not in reshaped}
+        graph._scheduler.wholly(
+            partial(
+                respec, graph, reshaped, partial(_write_new, graph, ready, beside, former, adopt)
+            ),
+            partial(_give_back, graph, beside),
+        )
     else:
-        _write(graph, ready, reshaped, former, adopt)
+        slots, news = [slot for slot, _, _ in ready], [new for _, _, new in ready]
+        try:
+            _write(graph, ready, former, adopt)
+        except BaseException:  # without a call, see `Host.finish_writes`
+            host.cut_slots = slots
+            host.cut_values = news
+            graph._lock.acquire = graph._lock.mending
+            raise
     if graph._observed:
         announce(graph, [slot for slot, _, _ in ready])
+
+
+def _write_new(
+    graph: Core,
+    ready: Sequence[tuple[int, Spec | None, Any]],
+    beside: Collection[int],
+    former: Mapping[int, Any],
+    adopt: bool,
+    counted: Collection[int],
+) -> None:
+    """Write leaves of which some have new specs, all into memory that can be given back."""
+    for slot in beside:
+        graph._host.discard(slot)
+    _write(graph, ready, former, adopt, counted)
+
+
+def _give_back(graph: Core, values: Mapping[int, Any]) -> None:
+    """Restore values of leaves that were discarded, or replaced since."""
+    for slot, value in values.items():
+        graph._host.give_back(slot, value)
+        graph._host.moved(slot)
 
 
 def _write(
     graph: Core,
     ready: Sequence[tuple[int, Spec | None, Any]],
-    reshaped: Collection[int],
     former: Mapping[int, Any],
     adopt: bool,
     counted: Collection[int] = (),
@@ -171,25 +210,9 @@ def _write(
     for slot, found, new in [one for one in ready if mark[one[0]]]:
         write(slot, found, new, adopt=adopt)
     later = [one for one in ready if not mark[one[0]]]
-    held = {slot: graph._host.data[slot] for slot, _, _ in later if slot not in reshaped}
     graph._scheduler.changed_together(tuple([slot for slot, _, _ in ready if slot not in counted]))
-    try:
-        for slot, found, new in later:
-            write(slot, found, new, adopt=adopt)
-    except BaseException:
-        _recover(graph, held)
-        raise
-
-
-def _recover(graph: Core, former: Mapping[int, Any]) -> None:
-    """Repair leaves after an interrupted write: each has its new value or its former one.
-
-    All that was computed from them, or shares their memory, becomes stale.
-    """
-    host = graph._host
-    for slot, value in former.items():
-        host.recover(slot, value)
-    graph._scheduler.changed_together(tuple(former))
+    for slot, found, new in later:
+        write(slot, found, new, adopt=adopt)
 
 
 def _check_once(graph: Core, slots: Sequence[int]) -> None:

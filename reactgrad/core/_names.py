@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from reactgrad._errors import GraphError
@@ -47,12 +48,21 @@ def set_name(graph: Core, slot: int, name: str | None) -> None:
     host = graph._host
     check_name(graph, name, slot)
     note_name(graph, slot)
-    former = host.name_of.pop(slot, None)
-    if former is not None:
-        del host.named[former]
-    if name is not None:
-        host.name_of[slot] = name
-        host.named[name] = slot
+    former = host.name_of.get(slot)
+    graph._scheduler.wholly(
+        partial(_rename, graph, slot, former, name), partial(_rename, graph, slot, name, former)
+    )
+
+
+def _rename(graph: Core, slot: int, old: str | None, new: str | None) -> None:
+    """Replace the name of a node; it may have been replaced in part before."""
+    host = graph._host
+    host.name_of.pop(slot, None)
+    if old is not None and host.named.get(old) == slot:
+        del host.named[old]
+    if new is not None:
+        host.name_of[slot] = new
+        host.named[new] = slot
 
 
 def by_name(graph: Core, name: str) -> int | None:

@@ -176,6 +176,19 @@ class Rows(Steps):
             self.branch_users.get(branch, set()).discard(slot)
         self.remove(slot)
 
+    def is_building(self) -> bool:
+        """Return whether gradients are being built."""
+        graph = self._graph()
+        return graph is not None and bool(graph._programs.under_way)
+
+    def mend(self) -> None:
+        """Put right what a stray error may have left in these tables; all computed nodes are in doubt."""
+        graph = self._graph()
+        if graph is not None:
+            graph._programs.rest()
+        self.finish_writes()
+        self.distrust()
+
     def name(self, slot: int) -> str:
         """Return the name that was set, or one made of the op and the node's serial."""
         name = self.name_of.get(slot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,11 @@ class Var(Value["Var"]):
             scheduler, slot = graph._scheduler, self._slot
             if slot in scheduler.dropped and read is not None and not scheduler.is_stale(slot):
                 refresh(graph, (slot,))  # the cutoff needs the released value to compare with
-            note_cutoff(graph, self._slot)
-            set_cutoff(graph, self._slot, read)
+            note_cutoff(graph, slot)
+            scheduler.wholly(
+                partial(set_cutoff, graph, slot, read),
+                partial(set_cutoff, graph, slot, graph._host.cutoffs.get(slot)),
+            )
             announce(graph)
 
     # --- facts of the node ----------------------------------------------------------------------

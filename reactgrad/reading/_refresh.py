@@ -15,7 +15,7 @@ from reactgrad.memory._transient_run import take_refusal
 from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
 from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._limits import _check_cancelled
-from reactgrad.scheduler import Later, is_interrupt
+from reactgrad.scheduler import Later, is_stray
 from reactgrad.scheduler import Run as RawRun
 from reactgrad.values._quiet import as_before, be_quiet, error_state
 
@@ -56,14 +56,15 @@ def refresh(
         finally:
             as_before(before)
     except BaseException as error:
-        # Not the end of a run: it may have come at any line.
-        interrupted = is_interrupt(error) and not isinstance(error, Later)
-        if graph._computing:
-            if interrupted or isinstance(error, Cancelled):
-                graph._scheduler.break_read(error)
-        elif interrupted:
-            graph._scheduler.forget()  # marks may be wrong; versions say how far it got
-        if (interrupted or isinstance(error, Later)) and graph._observed:
+        # First and without a call: the stack may be full. Such an error is not the end of a run.
+        lock = graph._lock
+        usual, lock.acquire = lock.acquire, lock.mending
+        stray = is_stray(error)
+        if not stray:
+            lock.acquire = usual
+        if graph._computing and (stray or isinstance(error, Cancelled)):
+            graph._scheduler.break_read(error)
+        if (stray or isinstance(error, Later)) and graph._observed:
             collect(graph, graph._scheduler.last_run)
         raise
     if graph._observed:

@@ -13,7 +13,7 @@ from reactgrad.core._observer_errors import conclude
 from reactgrad.core._twins import computed_fork, twin_of
 from reactgrad.reading._limits import _stop
 from reactgrad.reading._refresh import refresh
-from reactgrad.scheduler import Later, note_read
+from reactgrad.scheduler import Later, is_stray, note_read
 from reactgrad.values._columns import MISSING
 from reactgrad.values._lending import Lease
 
@@ -45,6 +45,12 @@ def value(graph: Core, slot: int) -> Any:
                     value = graph._handed.get(slot, MISSING)
                     missing = value is MISSING or type(value) is Lease
                     return hand_out(graph, slot) if missing else value
+            except BaseException as error:
+                # First and without a call: the stack may be full.
+                usual, lock.acquire = lock.acquire, lock.mending
+                if not is_stray(error):
+                    lock.acquire = usual
+                raise
             finally:
                 lock.release()
     while True:
@@ -83,6 +89,12 @@ def _value_now(graph: Core, slot: int) -> Any:
                     return graph._value(slot)
             refresh(graph, (slot,))
         return hand_out(graph, slot)
+    except BaseException as error:
+        # First and without a call: the stack may be full.
+        usual, lock.acquire = lock.acquire, lock.mending
+        if not is_stray(error):
+            lock.acquire = usual
+        raise
     finally:
         # The same as the end of `with lock`: an open gate decides whether the lock is released.
         if not lock.gates or lock.leave_gate():

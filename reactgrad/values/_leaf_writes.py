@@ -115,21 +115,14 @@ class LeafWrites(Lending):
             if slot in self._literals:
                 self._renumber(slot, buffer, value)
 
-    def recover(self, slot: int, former: Any) -> None:
-        """Repair a leaf whose plain write was interrupted: it gets its new value or ``former``.
-
-        The value goes into memory of its own, since callers may hold the old memory.
-        """
-        self.handed.pop(slot, None)
-        self._literals.pop(slot, None)
-        self._leases.pop(slot, None)
-        found, value = self.specs[slot], self.data[slot]
-        if value is MISSING:
-            value = former
-        self.data[slot] = value if found is None or found.weak is not None else value.copy()
-        self.moved(slot)
-        if self.policy is not None:
-            self.policy.recovered()
+    def finish_writes(self) -> None:
+        """Write again the values that were being written when an error came: all of them, not some."""
+        if self.cut_slots:
+            self.scheduler.changed_together(tuple(self.cut_slots))
+            for slot, value in zip(self.cut_slots, self.cut_values):
+                self.discard(slot)  # into new memory: callers may hold the old one
+                self.write_leaf(slot, self.specs[slot], value, adopt=False)
+            self.cut_slots = self.cut_values = ()
 
     def write_leaf(self, slot: int, found: Spec | None, value: Any, *, adopt: bool) -> None:
         """Replace the value of a leaf by a copy of `value`, or by `value` itself."""

@@ -20,6 +20,8 @@ from reactgrad.backend import (
     own_copy,
 )
 from reactgrad.scheduler import (
+    CLEAN,
+    STALE,
     Blank,
     InvariantError,
     block,
@@ -164,6 +166,25 @@ class Store(LeafWrites):
             scheduler.computing.pop()
             scheduler.reads.pop(slot, None)
             scheduler.inner.pop(slot, None)
+
+    def distrust(self) -> None:
+        """Bind all steps anew, and see which nodes have a value: a stray error may have come anywhere."""
+        scheduler = self.scheduler
+        self.together.clear()
+        self._literals.clear()
+        self.unbind()
+        staleness = scheduler.staleness
+        for slot in scheduler.topology.slots():
+            there = self.data[slot] is not MISSING
+            if scheduler.leaf[slot]:
+                staleness.put(slot, CLEAN if there else STALE)
+            elif slot in scheduler.dropped:
+                if there:
+                    self.discard(slot)
+            elif not there and slot not in self.away and scheduler.versions.version[slot]:
+                staleness.drop(slot)
+        if self.policy is not None:
+            self.policy.recovered()
 
     def check(self) -> None:
         """Raise ``InvariantError`` if a clean node has no value and is not known to be released."""

@@ -13,6 +13,7 @@ Map, from the bottom up:
 - ``staleness``     marks: nodes that a change may have made stale
 - ``failure``       errors of nodes, stored without frames
 - ``host``          the interface of the owner of the values
+- ``mending``       repairs after errors that come at any line
 - ``gates``         ways in for threads that a function waits for
 - ``lock``          one thread at a time, and the threads that it waits for
 - ``tasks``         blocks that belong to one task of several in a thread
@@ -62,6 +63,7 @@ from reactgrad_scheduler.host import Host as Host
 from reactgrad_scheduler.hot import Calls as Calls
 from reactgrad_scheduler.hot import Row as Row
 from reactgrad_scheduler.invariants import check_invariants as check_invariants
+from reactgrad_scheduler.mending import is_stray as is_stray
 from reactgrad_scheduler.overlay import Blank as Blank
 from reactgrad_scheduler.overlay import Column as Column
 from reactgrad_scheduler.overlay import Overlay as Overlay

@@ -13,9 +13,26 @@ from typing import NamedTuple
 from reactgrad_scheduler import order
 from reactgrad_scheduler.block import block
 from reactgrad_scheduler.errors import BlockError
+from reactgrad_scheduler.mending import is_stray
 
-# By key: the state that the transaction found.
-Noted = dict[Hashable, object]
+
+class Noted(dict[Hashable, object]):
+    """By key: the state that a transaction found.
+
+    Attributes
+    ----------
+    give_back
+        Takes back all that was noted.
+    failed : bool
+        True once the transaction has failed, until everything is taken back.
+    """
+
+    __slots__ = ("failed", "give_back")
+
+    def __init__(self, give_back: Callable[[Noted], None]) -> None:
+        super().__init__()
+        self.give_back = give_back
+        self.failed = False
 
 
 class Notes:
@@ -86,8 +103,10 @@ class Notes:
         ------
         BlockError
             At the end, if transactions end out of order; none of them keeps its changes then.
+
+        After a stray error, ``finish`` takes back.
         """
-        noted: Noted = {}
+        noted = Noted(give_back)
         try:
             self.open.append(noted)
             yield
@@ -102,22 +121,39 @@ class Notes:
                 for key, before in noted.items():
                     outer.setdefault(key, before)
             del self.open[-1:]  # from here on nothing can fail
-        except BaseException:
-            at = next((i for i, one in enumerate(self.open) if one is noted), len(self.open))
-            inside = self.open[at + 1 :]
-            for inner in inside:
-                for key, before in inner.items():
-                    noted.setdefault(key, before)
-                inner.clear()
-            self._void = tuple([one for one in (*self._void, *inside) if one is not noted])
-            self.giving_back = True  # nothing new to note: outer transactions have their own notes
-            try:
-                give_back(noted)
-            finally:
-                self.giving_back = False
+        except BaseException as error:
+            noted.failed = True  # first and without a call: if the rest fails, `finish` does it
+            if not is_stray(error):  # else the tables must be mended before
+                self._take_back(noted)
+            raise
+
+    def _take_back(self, noted: Noted) -> None:
+        """Take back what a failed transaction has noted, and what those inside of it have."""
+        at = next((i for i, one in enumerate(self.open) if one is noted), len(self.open))
+        inside = self.open[at + 1 :]
+        for inner in inside:
+            for key, before in inner.items():
+                noted.setdefault(key, before)
+            inner.clear()
+        self._void = tuple([one for one in (*self._void, *inside) if one is not noted])
+        self.giving_back = True  # nothing new to note: outer transactions have their own notes
+        try:
+            noted.give_back(noted)
+        except Exception as error:
+            noted.failed = is_stray(error)  # else it would fail again and again
+            raise
+        else:
+            noted.failed = False
+        finally:
+            self.giving_back = False
+            if not noted.failed:
                 # Last: while it is open, no reader skips the lock.
                 self.open[at : at + 1] = []
-            raise
+
+    def finish(self) -> None:
+        """Take back what failed transactions have left since they were cut short."""
+        for noted in [one for one in reversed(self.open) if one.failed]:
+            self._take_back(noted)
 
 
 class Link(NamedTuple):

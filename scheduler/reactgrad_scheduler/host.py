@@ -129,3 +129,11 @@ class Host(Protocol):
     def living(self, slots: Sequence[int]) -> Callable[[], tuple[object, ...]]:
         """Return a function that returns the handles of those nodes that still exist when it is called."""
         ...
+
+    def is_building(self) -> bool:
+        """Return whether nodes are being built in a way that ``mend`` would stop."""
+        ...
+
+    def mend(self) -> None:
+        """Put right what a stray error may have left in the host's tables; all computed nodes are in doubt."""
+        ...

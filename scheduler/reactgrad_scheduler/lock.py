@@ -40,6 +40,7 @@ from weakref import WeakMethod
 
 from reactgrad_scheduler.errors import BusyError, Later
 from reactgrad_scheduler.gates import Gate, Lane, Lanes
+from reactgrad_scheduler.mending import Mending, is_stray
 from reactgrad_scheduler.processes import watch_forks
 from reactgrad_scheduler.tasks import Owner, broken_off, refused_thread
 from reactgrad_scheduler.waits import finish, is_awaited, is_joined_by
@@ -65,7 +66,8 @@ class GraphLock:
     Attributes
     ----------
     acquire, release
-        The methods of a plain lock, without regard to gates.
+        The methods of a plain lock, without regard to gates. After a stray error ``mending`` stands in the
+        place of ``acquire``; see ``mending``.
     gates : list of Gate
         The gates of the calls under way, innermost last. Never empty while a crew computes and none of
         its threads holds the lock.
@@ -93,6 +95,7 @@ class GraphLock:
         "crew",
         "gates",
         "give_up",
+        "mending",
         "owners",
         "raw",
         "release",
@@ -103,6 +106,7 @@ class GraphLock:
         raw: Any = RLock()
         self.raw = raw
         self.acquire, self.release = raw.acquire, raw.release
+        self.mending = Mending(raw)
         # All nested calls of one thread at once, as in ``threading.Condition``.
         self.give_up, self.take_back = raw._release_save, raw._acquire_restore
         self.crew: Lanes | None = None
@@ -126,8 +130,15 @@ class GraphLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self.gates or self.leave_gate():
-            self.release()
+        try:
+            if error is not None:
+                # First and without a call: the stack may be full.
+                usual, self.acquire = self.acquire, self.mending
+                if not is_stray(error):
+                    self.acquire = usual
+        finally:
+            if not self.gates or self.leave_gate():
+                self.release()
 
     # --- forked processes ----------------------------------------------------------------------
 
@@ -155,15 +166,24 @@ class GraphLock:
         """
         owner = Owner(break_off)
         self.owners.append(owner)
-        self.acquire = self._acquire_as_task
+        self.as_usual()
         return owner
 
     def drop(self, owner: Owner) -> None:
         """Note that a block ends."""
         owner.close()
         self.owners.remove(owner)
-        if not self.owners:
-            self.acquire = self.raw.acquire
+        self.as_usual()
+
+    def as_usual(self, mended: bool = False) -> None:
+        """Let ``acquire`` do what open blocks need; not yet after a stray error, until that is ``mended``."""
+        if mended or self.acquire is not self.mending:
+            self.acquire = self.usual
+
+    @property
+    def usual(self) -> Callable[..., bool]:
+        """The method that acquires the lock while nothing has to be mended."""
+        return self._acquire_as_task if self.owners else self.raw.acquire
 
     def check_owner(self) -> None:
         """Raise ``BlockError`` if a block of the running task was broken off."""
@@ -394,6 +414,8 @@ class GraphLock:
         if not self.acquire(timeout=timeout):
             return False
         if self.crew is None:
+            if self.acquire is self.mending:  # a stray error came while this thread waited
+                self.mending.now(inside=False)
             return True
         self.release()
         sleep(FIRST_LOOK)

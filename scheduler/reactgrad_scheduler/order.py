@@ -210,6 +210,30 @@ def restore(topology: Topology, former: Former) -> None:
         topology.rank[slot] = rank
 
 
+def mend(topology: Topology) -> None:
+    """Make children and ranks follow from parents again, wherever a change of them was cut short."""
+    parents, children, rank = topology.parents, topology.children, topology.rank
+    slots = topology.slots()
+    for slot in slots:
+        for child in [*children[slot]]:
+            if slot not in parents[child]:
+                topology.detach(slot, child)
+        for parent in parents[slot]:
+            topology.attach(parent, slot)
+    if all(rank[parent] < rank[slot] for slot in slots for parent in parents[slot]):
+        return
+    missing = {slot: len(set(parents[slot])) for slot in slots}
+    ready = [(rank[slot], slot) for slot, count in missing.items() if not count]
+    heapify(ready)
+    for number in range(1, len(slots) + 1):
+        _, slot = heappop(ready)
+        rank[slot] = number * RANK_GAP  # at most that of the last node
+        for child in children[slot]:
+            missing[child] -= 1
+            if not missing[child]:
+                heappush(ready, (rank[child], child))
+
+
 def any_cycle(topology: Topology) -> list[int]:
     """Return some cycle among all nodes as a path; ``[]`` if there is none (Kahn, 1962)."""
     missing = {slot: len(set(topology.parents[slot])) for slot in topology.slots()}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NoReturn
 
-from reactgrad_scheduler.exceptions import is_interrupt
+from reactgrad_scheduler.mending import is_stray
 from reactgrad_scheduler.order import admit, cycle_through, way_back
 from reactgrad_scheduler.staleness import FAILED, UNSETTLED
 from reactgrad_scheduler.standing import Standing
@@ -59,7 +59,7 @@ class Reads(Standing):
         try:
             self._relink_reads(slot, len(fixed), former, parents)
         except BaseException as error:
-            if is_interrupt(error):  # an interrupt: complete the edges first
+            if is_stray(error):  # complete the edges first
                 self.versions.record[slot] = None
                 self._relink_reads(slot, len(fixed), former, parents)
             raise
@@ -69,6 +69,7 @@ class Reads(Standing):
     ) -> None:
         """Make reads the parents of a node, after the operands. Calling it again changes no more."""
         topology = self.topology
+        self.dynamic[slot] = fixed  # first: at no moment do reads count as operands
         if parents != former:
             ranks: dict[int, int] = {}
             for parent in parents[fixed:]:
@@ -80,10 +81,8 @@ class Reads(Standing):
             if ranks:  # cached plans have another order
                 self.renew()
             self.staleness.relinked(slot, former[fixed:], parents[fixed:])
-        if len(parents) > fixed:
-            self.dynamic[slot] = fixed
-        else:
-            self.dynamic.pop(slot, None)
+        if len(parents) == fixed:
+            del self.dynamic[slot]
 
     def _forget_reads(self, path: Sequence[int]) -> None:
         """Break a cycle that goes through former reads of a node which an operand's error keeps from running.
@@ -94,10 +93,10 @@ class Reads(Standing):
         for before, slot in pairwise(path):
             operands = self.operands(slot)
             if self.staleness.mark[slot] == FAILED and before not in operands:
+                self.versions.record[slot] = None
                 self.orphans.extend(self.topology.parents[slot][len(operands) :])
                 self.topology.relink(slot, operands)
                 del self.dynamic[slot]
-                self.versions.record[slot] = None
                 self.errors.pop(slot, None)  # it still raises the error of its operand
                 self.cycles.pop(slot, None)
                 self.staleness.renew()

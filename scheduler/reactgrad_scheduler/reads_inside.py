@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from threading import get_ident
 
-from reactgrad_scheduler.errors import Later
-from reactgrad_scheduler.exceptions import is_interrupt
 from reactgrad_scheduler.executors.serial import run_certain, was_cancelled
 from reactgrad_scheduler.finding import Finding
+from reactgrad_scheduler.mending import is_stray
 from reactgrad_scheduler.plan import Key
 from reactgrad_scheduler.run import Run
 from reactgrad_scheduler.tables import UNKNOWN
@@ -144,8 +143,7 @@ def _pull(scheduler: ReadsInside, slot: int) -> None:
         else:
             scheduler.read_inside((slot,), run)
     except BaseException as error:
-        stopped = is_interrupt(error) and not isinstance(error, Later)
-        if stopped or was_cancelled(scheduler, error):
+        if was_cancelled(scheduler, error) or is_stray(error):
             scheduler.break_read(error)
         raise
     finally:

@@ -6,6 +6,9 @@ neither values nor kernels: those belong to its ``Host``.
 
 from __future__ import annotations
 
+from weakref import ref
+
+from reactgrad_scheduler import executors, order
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.overlay import Blank, share
 from reactgrad_scheduler.plan import Key
@@ -21,6 +24,10 @@ class Scheduler(ReadsInside):
 
     The rules of ``Tables`` hold for every method.
     """
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.lock.mending.of = ref(self)
 
     def fork(self, host: Host) -> Scheduler:
         """Return a separate scheduler for the same nodes in the same state, without plans.
@@ -101,6 +108,44 @@ class Scheduler(ReadsInside):
         if self.orphans:
             self.release(())
         return run
+
+    def mend(self, inside: bool) -> None:
+        """Undo or finish what a stray error has cut short, and put everything in doubt that follows from it.
+
+        If it is ``inside`` of the thread's own work, which must end first, it does nothing yet.
+        """
+        under_way = self.lock.gates or self.computing or self.frames or self.unfinished
+        if self.crew is not None or (inside and (under_way or self.host.is_building())):
+            return
+        self.lock.as_usual(mended=True)
+        try:
+            self._clear_away(0)
+            self.reads.clear()
+            self.inner.clear()
+            self.awaited.clear()
+            self.locked.clear()
+            self.retried = 0
+            self.undo()
+            order.mend(self.topology)
+            # Rows that were filled or cleared only in part; nothing may be built on them.
+            self.release([slot for slot in self.topology.slots() if not self.host.holds(slot)])
+            self.notes.finish()
+            self.forget()
+            self.host.mend()
+            self._distrust_kept()
+        except BaseException:
+            self.lock.acquire = self.lock.mending
+            raise
+
+    def _distrust_kept(self) -> None:
+        """Count values of nodes with a cutoff as replaced, unless versions show that they were not.
+
+        See ``distrust_values``.
+        """
+        cutoffs = [slot for slot in self.staleness.cutoffs if not self.leaf[slot]]
+        if cutoffs:
+            self.truly_stale(cutoffs)
+            executors.serial.distrust_values(self, cutoffs)
 
     def _clear_away(self, gates: int) -> None:
         """Reset the state of computing, wherever an interrupt has stopped a run."""

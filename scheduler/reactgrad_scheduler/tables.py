@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -14,6 +14,7 @@ from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
 from reactgrad_scheduler.hot import Hot
 from reactgrad_scheduler.lock import GraphLock
+from reactgrad_scheduler.mending import is_stray
 from reactgrad_scheduler.overlay import Column
 from reactgrad_scheduler.plan_cache import PlanCache
 from reactgrad_scheduler.run import Run, Totals
@@ -59,6 +60,8 @@ class Tables:
         self._mark = self.staleness.mark
         self.plans = PlanCache()
         self.notes = Notes()
+        # For each change under way, the call that undoes or finishes it; see ``mending``.
+        self.unfinished: list[Callable[[], object]] = []
         self.leaf: Column[int] = bytearray()
         self.errors: dict[int, StoredError] = {}  # by slot: the node's own error
         # Of all failed nodes: their own error, or that of an operand.
@@ -338,6 +341,32 @@ class Tables:
         self.plans.clear()
         leaf = self.leaf
         self.staleness.doubt_all(slot for slot in self.topology.slots() if not leaf[slot])
+
+    def wholly(self, change: Callable[[], object], undo: Callable[[], object]) -> None:
+        """Make a change as a whole, or not at all: ``undo`` must work wherever ``change`` is cut short."""
+        at = len(self.unfinished)
+        try:
+            self.unfinished.append(undo)
+            change()
+        except BaseException:
+            self.undo(at)
+            raise
+        del self.unfinished[at:]
+
+    def undo(self, at: int = 0) -> None:
+        """Undo the changes under way but the first ``at``, the last one first.
+
+        If it is cut short, the next call goes on.
+        """
+        unfinished = self.unfinished
+        while len(unfinished) > at:
+            try:
+                unfinished[-1]()
+            except Exception as error:
+                if not is_stray(error):  # it would fail again and again
+                    del unfinished[-1:]
+                raise
+            del unfinished[-1:]
 
     def counted(self) -> Totals:
         """Return the totals over all runs up to now."""
