@@ -85,6 +85,19 @@ def closed_form(terms: Terms, market: Market) -> ClosedForm:
     ClosedForm
         Sums over all positions that depend on the number in question.
     """
+    return _summed(_positions(terms, market))
+
+
+def scale(terms: Terms, market: Market) -> ClosedForm:
+    """Return what ``closed_form`` would be without a sign, so that nothing cancels.
+
+    The digits that a sum of longs and shorts can have are those of its terms.
+    """
+    return _summed({name: np.abs(each) for name, each in _positions(terms, market).items()})
+
+
+def _positions(terms: Terms, market: Market) -> dict[str, NDArray[np.float64]]:
+    """Return the value and the Greeks of each position."""
     # axes: underlying, expiry, kind (call, put), strike
     spot = market.spots[:, None, None, None]
     years = terms.years[:, None, None]
@@ -102,11 +115,15 @@ def closed_form(terms: Terms, market: Market) -> ClosedForm:
     vega = spot * density * np.sqrt(years)
     rho = SIGNS * strike * years * discount * second
 
-    held = market.quantities
+    each = {"value": value, "delta": delta, "gamma": gamma, "vega": vega, "rho": rho}
+    return {name: market.quantities * of_one for name, of_one in each.items()}
+
+
+def _summed(each: dict[str, NDArray[np.float64]]) -> ClosedForm:
     return ClosedForm(
-        value=float((held * value).sum()),
-        deltas=(held * delta).sum(axis=(1, 2, 3)),
-        gammas=(held * gamma).sum(axis=(1, 2, 3)),
-        vegas=(held * vega).sum(axis=(2, 3)),
-        rho=float((held * rho).sum()),
+        value=float(each["value"].sum()),
+        deltas=each["delta"].sum(axis=(1, 2, 3)),
+        gammas=each["gamma"].sum(axis=(1, 2, 3)),
+        vegas=each["vega"].sum(axis=(2, 3)),
+        rho=float(each["rho"].sum()),
     )

@@ -39,6 +39,7 @@ _FREQUENCIES = (
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].+)?")
 _NAMED_DATE = re.compile(r"([A-Za-z]{3})[a-z]*\.? ([0-9]{1,2}),? ([0-9]{4})")
+MOST_BYTES = 100_000_000  # of a file; devices and pipes may have no end
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -121,7 +122,7 @@ def stocks_from_file(path: str) -> list[Stock]:
     shown = path if path and path.isprintable() else repr(path)
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         problem = "there is no such file"
     except IsADirectoryError:
@@ -130,8 +131,12 @@ def stocks_from_file(path: str) -> list[Stock]:
         problem = "reading it is not permitted"
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         problem = getattr(error, "strerror", None) or str(error)
+    except MemoryError:
+        problem = "there is no memory for it"
     else:
-        return parse(data, shown)
+        if len(data) <= MOST_BYTES:
+            return parse(data, shown)
+        problem = f"it is larger than {MOST_BYTES // 10**6} MB"
     raise PriceFileError(f"{shown}: expected a CSV file with the columns {_names()}, but {problem}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ._book import Book
-from ._closed_form import ClosedForm, closed_form
+from ._closed_form import ClosedForm, closed_form, scale
 from ._market import CALL, Leaf, Market, Terms, open_book
 
 if TYPE_CHECKING:
@@ -83,11 +83,12 @@ class Greek:
     name: str
     live: float
     closed_form: float
+    scale: float = 0.0  # the sum of the sizes of its terms, which longs and shorts nearly cancel
 
     @property
     def difference(self) -> float:
-        """Absolute difference relative to the closed form."""
-        return abs(self.live - self.closed_form) / max(abs(self.closed_form), _NOTHING)
+        """Absolute difference relative to the closed form, or to its terms where these cancel."""
+        return abs(self.live - self.closed_form) / max(self.scale, abs(self.closed_form), _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def tell(
         market = market.with_value(change.leaf, change.new)
 
     on_step("comparing with the closed forms")
-    greeks, expiry_vegas = _greeks(terms, live, closed_form(terms, market))
+    greeks, expiry_vegas = _greeks(terms, live, closed_form(terms, market), scale(terms, market))
     return Story(
         source=source,
         seed=seed,
@@ -297,31 +298,40 @@ def _step(change: Change, terms: Terms, market: Market, live: Book, twin: Book) 
 
 
 def _greeks(
-    terms: Terms, live: Book, exact: ClosedForm
+    terms: Terms, live: Book, exact: ClosedForm, size: ClosedForm
 ) -> tuple[tuple[Greek, ...], tuple[Greek, ...]]:
     """Pair every live Greek with its closed form."""
     symbols = terms.symbols
     greeks = [
-        *_paired([f"delta {symbol}" for symbol in symbols], live.deltas, exact.deltas),
-        *_paired([f"vega {symbol}" for symbol in symbols], live.vegas, exact.vegas.sum(axis=1)),
-        *_paired(["rho"], [live.rho], np.array([exact.rho])),
-        *_paired([f"gamma {symbols[0]}"], [live.gamma], exact.gammas[:1]),
+        *_paired([f"delta {symbol}" for symbol in symbols], live.deltas, exact.deltas, size.deltas),
+        *_paired(
+            [f"vega {symbol}" for symbol in symbols],
+            live.vegas,
+            exact.vegas.sum(axis=1),
+            size.vegas.sum(axis=1),
+        ),
+        *_paired(["rho"], [live.rho], np.array([exact.rho]), np.array([size.rho])),
+        *_paired([f"gamma {symbols[0]}"], [live.gamma], exact.gammas[:1], size.gammas[:1]),
     ]
     months = range(1, len(terms.years) + 1)
     expiry_vegas = _paired(
         [f"vega {symbol} {month}m" for symbol in symbols for month in months],
         [var for row in live.expiry_vegas for var in row],
         exact.vegas.ravel(),
+        size.vegas.ravel(),
     )
     return tuple(greeks), tuple(expiry_vegas)
 
 
 def _paired(
-    names: Sequence[str], live: Sequence[rg.Var], exact: NDArray[np.float64]
+    names: Sequence[str],
+    live: Sequence[rg.Var],
+    exact: NDArray[np.float64],
+    size: NDArray[np.float64],
 ) -> list[Greek]:
     return [
-        Greek(name, float(var.value), float(number))
-        for name, var, number in zip(names, live, exact, strict=True)
+        Greek(name, float(var.value), float(number), float(terms))
+        for name, var, number, terms in zip(names, live, exact, size, strict=True)
     ]
 
 

@@ -6,11 +6,13 @@ import math
 import re
 from datetime import date
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from reactgrad import ReactgradError, demo
+from reactgrad.demo import _prices
 from reactgrad.demo._prices import parse
 
 HEADER = "symbol,date,price\n"
@@ -296,3 +298,21 @@ def test_embedded_prices_are_the_file_that_the_source_note_names() -> None:
         assert stock.volatility == pytest.approx(spread, rel=1e-13)
         assert (stock.closes, stock.frequency) == (len(prices), "monthly")
         assert stock.last == date(2010, 3, 1)
+
+
+def test_a_file_without_end_is_refused_after_100_mb(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert _prices.MOST_BYTES == 100_000_000
+    monkeypatch.setattr(_prices, "MOST_BYTES", 1000)
+    for name in (
+        *(["/dev/zero"] if Path("/dev/zero").exists() else []),
+        str(tmp_path / "long.csv"),
+    ):
+        if name != "/dev/zero":
+            Path(name).write_bytes(b"a" * 1001)
+        with pytest.raises(demo.PriceFileError) as caught:
+            demo.stocks_from_file(name)
+        assert str(caught.value) == (
+            f"{name}: expected a CSV file with the columns symbol,date,price, but it is larger than 0 MB"
+        )

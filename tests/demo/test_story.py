@@ -136,6 +136,21 @@ def test_relative_difference(live: float, closed_form: float, difference: float)
     )
 
 
+def test_longs_and_shorts_that_cancel_are_compared_by_their_terms() -> None:
+    """Of 40 equal stocks, nearly without volatility, the delta of one is 1e-6 of its terms."""
+    stocks = [Stock(f"S{i}", 100.0, 1e-4, 24, "monthly", date(2001, 12, 1)) for i in range(40)]
+    story = demo.tell(stocks, "equal stocks")
+    own = [
+        abs(greek.live - greek.closed_form) / abs(greek.closed_form)
+        for greek in story.greeks
+        if greek.closed_form
+    ]
+    assert max(own) > 1e-10
+    assert story.largest_greek_difference < 1e-11
+    assert story.holds
+    assert Greek("rho", 1.0, 1.0 + 1e-9, 100.0).difference == pytest.approx(1e-11, rel=1e-6)
+
+
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
