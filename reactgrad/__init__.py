@@ -31,7 +31,10 @@ whole or not at all.
 
 import typing
 
-from reactgrad import extend as extend
+from reactgrad._later import CollectorOff as _CollectorOff
+
+_off = _CollectorOff()  # during these imports
+
 from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BlockError as BlockError
 from reactgrad._errors import BudgetWarning as BudgetWarning
@@ -61,7 +64,6 @@ from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._errors import VizError as VizError
 from reactgrad._habits import absent_from_package as _absent
 from reactgrad._later import later as _later
-from reactgrad.autodiff._hooks import HookHandle as HookHandle
 from reactgrad.backend import ThreadCountError as ThreadCountError
 from reactgrad.backend import get_num_threads as get_num_threads
 from reactgrad.backend import set_num_threads as set_num_threads
@@ -76,8 +78,6 @@ from reactgrad.flow._mode import is_grad_enabled as is_grad_enabled
 from reactgrad.flow._mode import no_grad as no_grad
 from reactgrad.flow._mode import set_grad_enabled as set_grad_enabled
 from reactgrad.flow._saved import saved_tensors_hooks as saved_tensors_hooks
-from reactgrad.functions._lift import lift as lift
-from reactgrad.functions._switch import switch as switch
 from reactgrad.graph._detached import DetachedVar as DetachedVar
 from reactgrad.graph._files import load as load
 from reactgrad.graph._graph import Graph as Graph
@@ -171,7 +171,9 @@ from reactgrad.scheduler import Threads as Threads
 from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
+    from reactgrad import extend as extend
     from reactgrad import testing as testing
+    from reactgrad.autodiff._hooks import HookHandle as HookHandle
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
     from reactgrad.explain._event import Event as Event
     from reactgrad.explain._profile import Profile as Profile
@@ -182,6 +184,8 @@ if typing.TYPE_CHECKING:
     from reactgrad.flow._places import save_on_cpu as save_on_cpu
     from reactgrad.flow._places import save_on_disk as save_on_disk
     from reactgrad.functions._function import Function as Function
+    from reactgrad.functions._lift import lift as lift
+    from reactgrad.functions._switch import switch as switch
     from reactgrad.graph._files import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
@@ -197,13 +201,16 @@ if typing.TYPE_CHECKING:
 _LATER = {
     "detect_anomaly": "explain._anomaly",
     "Event": "explain._event_log",
+    "extend": "extend",
     "from_networkx": "graph._files",
     "Function": "functions._function",
     "grad": "transforms._transforms",
     "hessian": "transforms._transforms",
+    "HookHandle": "autodiff._hooks",
     "hvp": "transforms._transforms",
     "jacobian": "transforms._transforms",
     "jvp": "transforms._transforms",
+    "lift": "functions._lift",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "Recording": "explain._record",
@@ -212,6 +219,7 @@ _LATER = {
     "Stats": "explain._stats",
     "Subgraph": "subgraphs._subgraph",
     "subgraph": "subgraphs._subgraph",
+    "switch": "functions._switch",
     "testing": "testing",
     "to_networkx": "io._networkx",
     "value_and_grad": "transforms._transforms",
@@ -229,3 +237,4 @@ for _error in list(vars().values()):
 del _error
 
 __getattr__, __dir__ = _later(__name__, _LATER, _absent)
+del _off

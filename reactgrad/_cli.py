@@ -299,27 +299,30 @@ def _threads() -> str:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     limits = [f"{name}={os.environ[name]}" for name in _THREAD_VARIABLES if name in os.environ]
     limited = ", ".join(limits) or "no thread limits in the environment"
-    return f"{usable} of {cores} cores usable; {limited}"
+    from . import get_num_threads
+
+    return f"{usable} of {cores} cores usable; {limited}; large arrays: {get_num_threads()}"
 
 
 def _blas() -> str:
     """Return the name of NumPy's BLAS, and its number of threads if threadpoolctl is installed."""
     import numpy as np
 
-    try:
-        pools: list[dict[str, Any]] = importlib.import_module("threadpoolctl").threadpool_info()
-    except ImportError:
-        pools = []
+    from .backend.blocks._library_threads import blas_pools
+
+    pools = blas_pools()
     loaded = [
         f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads"
-        for pool in pools
-        if pool["user_api"] == "blas"
+        for pool in pools or ()
     ]
     if loaded:
-        return "; ".join(loaded)
+        return f"{'; '.join(loaded)}; rg.set_num_threads sets them"
     built: Any = np.show_config(mode="dicts")
     blas = built.get("Build Dependencies", {}).get("blas", {})
-    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    name = f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    if pools is None:
+        return f"{name}; rg.set_num_threads does not set its threads without threadpoolctl"
+    return f"{name}; threadpoolctl finds none, so rg.set_num_threads does not set its threads"
 
 
 def _print(text: str) -> None:

@@ -1,14 +1,31 @@
-"""Public names whose modules are imported when the name is first used.
+"""A cheap ``import reactgrad``: names whose modules are imported when the name is first used.
 
-Few programs need them, and importing their modules at once would be a good part of the cost of
-``import reactgrad``.
+Few programs need them, and importing their modules at once would be a good part of the cost.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+
+
+class CollectorOff:
+    """Turns the cyclic collector off as long as it lives, also where an import below it fails.
+
+    What modules make stays, so the collector would look through it, and all of NumPy, in vain.
+    """
+
+    __slots__ = ("_was",)
+
+    def __init__(self) -> None:
+        self._was = gc.isenabled()
+        gc.disable()
+
+    def __del__(self) -> None:
+        if self._was:
+            gc.enable()
 
 
 def later(

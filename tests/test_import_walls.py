@@ -104,6 +104,9 @@ def test_import_reactgrad_loads_nothing_that_only_files_or_explanations_need(
         *("subgraphs._subgraph", "memory._budget", "memory._jit", "functions._function"),
         *("transforms._transforms", "autodiff._jacobian", "flow._places", "testing"),
         *("backend.numpy._erf", "backend.machine._loops", "backend.machine._sheet"),
+        *("autodiff._program", "autodiff._custom", "functions._lift", "functions._switch"),
+        *("functions._primitive", "memory._transient_run", "extend"),
+        "backend.blocks._library_threads",
     )
     for name in seldom:
         assert find_spec(f"reactgrad.{name}") is not None, "a module that is no more"
@@ -111,6 +114,23 @@ def test_import_reactgrad_loads_nothing_that_only_files_or_explanations_need(
     assert not loaded & {f"reactgrad_scheduler.executors.{one}" for one in ("crew", "straight")}
     asked = "import reactgrad; print(reactgrad.testing.__name__, reactgrad.subgraph.__name__)"
     assert run_python("-c", asked, cwd=tmp_path).split() == ["reactgrad.testing", "subgraph"]
+
+
+def test_import_reactgrad_loads_a_bounded_number_of_modules(tmp_path: Path) -> None:
+    """Each module costs some 0.15 ms, whatever is in it. What the first use can load, it loads."""
+    program = (
+        "import sys, numpy; n = len(sys.modules); import reactgrad; print(len(sys.modules) - n)"
+    )
+    assert int(run_python("-c", program, cwd=tmp_path)) <= 205
+
+
+def test_the_collector_is_as_before_after_the_import(tmp_path: Path) -> None:
+    program = "import gc, sys; {}; import reactgrad; print(gc.isenabled())"
+    assert run_python("-c", program.format("gc.enable()"), cwd=tmp_path) == "True\n"
+    assert run_python("-c", program.format("gc.disable()"), cwd=tmp_path) == "False\n"
+    failing = "sys.modules['reactgrad.graph._graph'] = None"
+    failed = f"import gc, sys; {failing}\ntry: import reactgrad\nexcept ImportError: pass\nprint(gc.isenabled())"
+    assert run_python("-c", failed, cwd=tmp_path) == "True\n"
 
 
 def test_import_scheduler_loads_neither_reactgrad_nor_a_heavy_package(tmp_path: Path) -> None:
@@ -261,3 +281,21 @@ def test_docstrings_state(package: Path) -> None:
         if isinstance(node, kinds) and (ast.get_docstring(node) or "").startswith(clauses)
     ]
     assert not found
+
+
+def test_what_loads_files_knows_all_ops(tmp_path: Path) -> None:
+    """Whatever else is imported late, a file may hold any op."""
+    program = """
+import importlib, pkgutil
+import reactgrad, reactgrad.io._load
+from reactgrad.nodes._op import OPS
+known = set(OPS)
+for folder in ("autodiff", "flow", "functions", "graph", "ops", "subgraphs", "transforms"):
+    package = importlib.import_module(f"reactgrad.{folder}")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+print(len(known), *set(OPS) - known)
+"""
+    count, *unknown = run_python("-c", program, cwd=tmp_path).split()
+    assert int(count) > 50
+    assert not unknown

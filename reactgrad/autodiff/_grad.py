@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff._edges import wanted_leaves
-from reactgrad.autodiff._program import Program
 from reactgrad.backend import device_of_kind, owner, read_value, spec
 from reactgrad.build._constants import full
 from reactgrad.build._leaf import new_leaf
@@ -31,6 +30,9 @@ from reactgrad.reading._run import Run
 from reactgrad.reading._value import clean_values
 from reactgrad.scheduler import add_note, is_interrupt, told_error
 
+if TYPE_CHECKING:
+    from reactgrad.autodiff._program import Program
+
 
 def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     """Return the program of `output` for a seed, and the adjoints that the output's handle keeps
@@ -45,7 +47,7 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
         key = gradient._graph._scheduler.topology.serial[gradient._slot]
         program = graph._programs.find(slot, key)
         if program is None:
-            program = Program(output, gradient)
+            program = _program(output, gradient)
             graph._programs.name(slot, key, program)
         return program, {}
     found = programs.get(None)
@@ -55,10 +57,17 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     if found is None:
         program = graph._programs.find(slot, None)
         if program is None or not _goes_with(program, output):
-            program = Program(output, _ones(output))
+            program = _program(output, _ones(output))
             graph._programs.name(slot, None, program)
         found = programs[None] = (program.seed, program, program.all_given())
     return found[1], found[2]
+
+
+def _program(output: Any, seed: Any) -> Program:
+    # Imported here: nothing needs the code that derives before the first derivative.
+    from reactgrad.autodiff._program import Program
+
+    return Program(output, seed)
 
 
 def _goes_with(program: Program, output: Any) -> bool:
@@ -96,7 +105,7 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
         else:
             # A program for this call alone, kept alive by what it returns: the next array needs
             # other nodes.
-            program, seed = Program(y, _seed(graph, y, gradient)), None
+            program, seed = _program(y, _seed(graph, y, gradient)), None
         results = program.adjoints([x._slot for x in wanted], seed)
         for x, result in zip(wanted, results, strict=True):
             if result is None and not allow_unused:
@@ -278,7 +287,7 @@ def _seeded(y: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     found = programs.get("backward")
     if found is None or found[0].shape != value.shape:
         seed = new_leaf(y._graph, SEED, value, None, None, None, "equal")
-        found = programs["backward"] = (seed, Program(y, seed), {})
+        found = programs["backward"] = (seed, _program(y, seed), {})
     else:
         found[0].set(value)
     return found[1], found[2]

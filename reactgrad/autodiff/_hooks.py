@@ -25,7 +25,6 @@ from reactgrad._errors import (
     ReactgradError,
     ShapeError,
 )
-from reactgrad.autodiff._program import Program
 from reactgrad.backend import Spec, device_of_kind, read_value
 from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change
@@ -109,6 +108,8 @@ class GradientHook(Lifted):
             return (g,)
         if not isinstance(result, type(at)):  # a value, or detached
             return (None,)
+        from reactgrad.autodiff._program import Program
+
         program = Program(result, g)
         return (program.adjoints([at._slot])[0],)
 

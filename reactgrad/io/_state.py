@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad.autodiff._custom import CHECKED as CHECKED  # with it OPS has all ops
 from reactgrad.backend import Spec
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import CONST, FEED, INPUT, MODE, PARAM, SEED, Leaf, Op, Output

@@ -8,7 +8,6 @@ from typing import Any
 
 from reactgrad.core._handles import living
 from reactgrad.core._rows import Rows
-from reactgrad.memory._transient_run import meets_transient, sparing
 from reactgrad.scheduler import Course
 
 _NOTHING_AROUND = nullcontext()
@@ -32,12 +31,14 @@ class Host(Rows):
         self, slots: Sequence[int], targets: Sequence[int]
     ) -> AbstractContextManager[Course | None]:
         """Return the context of a run: one that drops transient values, if the run meets any."""
-        # With a budget any run may release, and compute again, a node that reads a packed value.
-        if self.policy is not None and self.away:
-            return sparing(self, slots, targets)
-        if not self.transient or not meets_transient(self, slots, targets):
+        if not self.transient and not self.away:
             return _NOTHING_AROUND
-        return sparing(self, slots, targets)
+        from reactgrad.memory._transient_run import meets_transient, sparing
+
+        # With a budget any run may release, and compute again, a node that reads a packed value.
+        if (self.policy is not None and self.away) or meets_transient(self, slots, targets):
+            return sparing(self, slots, targets)
+        return _NOTHING_AROUND
 
     def costs(self, slots: Sequence[int]) -> list[float | None] | None:
         """Return what the base class returns, but ``None`` if values may be dropped between two nodes.

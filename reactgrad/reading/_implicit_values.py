@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import warnings
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar
+from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
@@ -46,10 +46,14 @@ _INSTEAD: Final = {
 _setting: list[Treatment] = ["raise"]
 _blocks: ContextVar[tuple[Treatment, ...]] = ContextVar("reactgrad_implicit_values", default=())
 
-# Files whose lines are not the user's: the standard library and installed packages.
-_LIBRARIES: Final = tuple(
-    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Return the folders whose lines are not the user's: the standard library and installed packages."""
+    import sysconfig
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple({sysconfig.get_path(name) + os.sep for name in names})
 
 
 class implicit_values(ContextDecorator):
@@ -175,7 +179,7 @@ def _users_line() -> str:
     while frame is not None and is_ours(frame.f_code):
         frame = frame.f_back
     innermost = frame
-    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+    while frame is not None and frame.f_code.co_filename.startswith(_libraries()):
         frame = frame.f_back
     frame = frame or innermost
     return "" if frame is None else f"Line: {site_text((frame.f_code, frame.f_lasti))}. "

@@ -11,7 +11,6 @@ from reactgrad.change._change import Change
 from reactgrad.core._core import Core
 from reactgrad.core._held import collect, held
 from reactgrad.core._twins import following
-from reactgrad.memory._transient_run import take_refusal
 from reactgrad.reading._blocks import blocks_due, open_blocks, surrounded
 from reactgrad.reading._joint_run import OneRead
 from reactgrad.reading._limits import _check_cancelled
@@ -84,6 +83,8 @@ def refresh(
                 raise
             return whole.told()
     if graph._transient and not graph._computing:
+        from reactgrad.memory._transient_run import take_refusal
+
         failure = take_refusal(graph._host, failure)
     try:
         if graph._scheduler.cancelled:

@@ -17,6 +17,7 @@ T = TypeVar("T")
 VARIABLES = ("REACTGRAD_NUM_THREADS", "OMP_NUM_THREADS")
 
 _count: int | None = None
+_initial: int | None = None  # the number before the first one that was set
 
 
 class ThreadCountError(ReactgradError, ValueError):
@@ -51,8 +52,10 @@ def get_num_threads() -> int:
 def set_num_threads(count: int) -> None:
     """Set the number of threads that compute large arrays, the calling one among them.
 
-    No result depends on it: each element is computed in the same way, and partial sums are added in
-    the same order. The BLAS library, which computes matrix products, has threads of its own.
+    No result of reactgrad's own kernels depends on it: each element is computed in the same way, and
+    partial sums are added in the same order. The BLAS libraries that are loaded, which compute matrix
+    products, get the same number if threadpoolctl is installed (``pip install reactgrad[threads]``),
+    and so does numba if it is loaded. The number that was there first gives back theirs.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ def set_num_threads(count: int) -> None:
     >>> rg.set_num_threads(1)
     >>> rg.set_num_threads(before)
     """
-    global _count
+    global _count, _initial
     try:
         number = count.__index__()
     except AttributeError:
@@ -81,15 +84,20 @@ def set_num_threads(count: int) -> None:
             f"set_num_threads({count!r}): a number of threads is an integer, 1 or more; 1 computes "
             "in the calling thread alone."
         )
+    if _initial is None:
+        _initial = _count or _count_by_environment(warn=False)
+    from reactgrad.backend.blocks._library_threads import limit
+
+    limit(None if number == _initial else number)
     _count = number
 
 
-def _count_by_environment() -> int:
+def _count_by_environment(*, warn: bool = True) -> int:
     for name in VARIABLES:
         text = os.environ.get(name, "").partition(",")[0].strip()  # OpenMP: one a level of nesting
         if text.isdecimal() and int(text):
             return int(text)
-        if text:
+        if text and warn:
             warnings.warn(
                 f"{name}={text!r} is no positive number of threads and is ignored.",
                 ReactgradWarning,
