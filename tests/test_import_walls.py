@@ -121,7 +121,7 @@ def test_import_reactgrad_loads_a_bounded_number_of_modules(tmp_path: Path) -> N
     program = (
         "import sys, numpy; n = len(sys.modules); import reactgrad; print(len(sys.modules) - n)"
     )
-    assert int(run_python("-c", program, cwd=tmp_path)) <= 205
+    assert int(run_python("-c", program, cwd=tmp_path)) <= 215
 
 
 def test_the_collector_is_as_before_after_the_import(tmp_path: Path) -> None:
