@@ -89,6 +89,7 @@ from reactgrad.nodes._cutoff import tolerance as tolerance
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add
+from reactgrad.ops import angle as angle
 from reactgrad.ops import arccos as arccos
 from reactgrad.ops import arcsin as arcsin
 from reactgrad.ops import arctan as arctan
@@ -98,6 +99,7 @@ from reactgrad.ops import broadcast_to as broadcast_to
 from reactgrad.ops import ceil as ceil
 from reactgrad.ops import clip as clip
 from reactgrad.ops import concatenate as concatenate
+from reactgrad.ops import conj as conj
 from reactgrad.ops import cos as cos
 from reactgrad.ops import cosh as cosh
 from reactgrad.ops import cross_entropy as cross_entropy
@@ -114,6 +116,7 @@ from reactgrad.ops import floor_divide as floor_divide
 from reactgrad.ops import greater as greater
 from reactgrad.ops import greater_equal as greater_equal
 from reactgrad.ops import hypot as hypot
+from reactgrad.ops import imag as imag
 from reactgrad.ops import isfinite as isfinite
 from reactgrad.ops import isnan as isnan
 from reactgrad.ops import layer_norm as layer_norm
@@ -141,6 +144,7 @@ from reactgrad.ops import norm_cdf as norm_cdf
 from reactgrad.ops import norm_pdf as norm_pdf
 from reactgrad.ops import not_equal as not_equal
 from reactgrad.ops import power as power
+from reactgrad.ops import real as real
 from reactgrad.ops import reciprocal as reciprocal
 from reactgrad.ops import relu as relu
 from reactgrad.ops import remainder as remainder

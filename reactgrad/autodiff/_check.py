@@ -12,7 +12,7 @@ from reactgrad._errors import DTypeError, GradientError
 from reactgrad.autodiff._grad import grad
 from reactgrad.autodiff._transforms import jvp
 from reactgrad.nodes._handle import Handle, current_graph
-from reactgrad.ops import multiply
+from reactgrad.ops import multiply, real
 from reactgrad.ops import sum as total
 
 
@@ -31,9 +31,9 @@ def check_grads(
     Parameters
     ----------
     f : callable
-        From Vars to a Var of floats, of any shape.
+        From Vars to a Var of floats or complex numbers, of any shape.
     args : sequence of array_like
-        Values of the arguments, float64; away from kinks by more than `step`.
+        Values of the arguments, float64 or complex128; away from kinks by more than `step`.
     order : int
         1 checks first derivatives, 2 also derivatives of these, and so on.
     modes : sequence of {"forward", "reverse"}
@@ -61,7 +61,12 @@ def check_grads(
             f"check_grads(modes={modes!r}): modes are 'forward' and 'reverse', in a sequence."
         )
     graph = type(current_graph())()
-    leaves = [graph.param(np.asarray(a, np.float64)) for a in args]
+    leaves = [
+        graph.input(np.asarray(a, np.complex128))
+        if np.iscomplexobj(a)
+        else graph.param(np.asarray(a, np.float64))
+        for a in args
+    ]
     output = f(*leaves)
     if not isinstance(output, Handle):
         name = getattr(f, "__name__", type(f).__name__)
@@ -92,8 +97,8 @@ class _Check:
         if len(path) == self.order:
             return
         rng = np.random.default_rng(len(path))
-        number = total(multiply(output, rng.standard_normal(output.shape)))
-        directions = [rng.standard_normal(leaf.shape) for leaf in self.leaves]
+        number = real(total(multiply(output, _random(rng, output))))
+        directions = [_random(rng, leaf) for leaf in self.leaves]
         expected = _difference(self.graph, number, self.leaves, directions, self.step)
         for mode in self.modes:
             slope = SLOPES[mode](number, self.leaves, directions)
@@ -109,6 +114,12 @@ class _Check:
             self.follow(slope, taken)
 
 
+def _random(rng: np.random.Generator, like: Any) -> Any:
+    """Return random numbers in the shape of a node, complex where the node is."""
+    found = rng.standard_normal(like.shape)
+    return found + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else found
+
+
 def _reverse(output: Any, leaves: Sequence[Any], directions: Sequence[Any]) -> Any:
     """Return the derivative along the directions, computed from the gradient."""
     slope = output._graph.const(0.0)
@@ -119,7 +130,7 @@ def _reverse(output: Any, leaves: Sequence[Any], directions: Sequence[Any]) -> A
                 raise GradientError(
                     f"a gradient has shape {gradient.shape}, its argument {direction.shape}."
                 )
-            slope = slope + total(gradient * direction)
+            slope = slope + real(total(gradient * direction))
     return slope
 
 

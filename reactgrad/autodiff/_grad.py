@@ -91,7 +91,7 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
     if not single and not hasattr(xs, "__iter__"):
         raise DTypeError(f"rg.grad takes Vars to differentiate for, not {type(xs).__name__}.")
     wanted: Sequence[Any] = [xs] if single else list(xs)
-    _check_output(y, "rg.grad")
+    _check_output(y, "rg.grad", complex_too=gradient is not None)
     graph = y._graph
     with graph._lock:
         for x in wanted:
@@ -167,7 +167,7 @@ def backward(
         raise unknown_keyword("backward", unknown, ("gradient", "retain_graph", "inputs"))
     graph = y._graph
     with held(graph), OneRead(graph) as read:
-        _check_output(y, "backward")
+        _check_output(y, "backward", complex_too=gradient is not None)
         graph._scheduler.check_idle()
         if not is_grad_enabled(graph):
             warnings.warn(
@@ -227,7 +227,7 @@ def backward(
             values = dict(zip(asked, clean_values(graph, asked.values()), strict=True))
             for slot in shown:  # by now the value has shown the dtype
                 dtype = getattr(host.data[slot], "dtype", None)
-                if getattr(dtype, "kind", "f") != "f":
+                if getattr(dtype, "kind", "f") not in "fc":
                     values.pop(slot, None)
             graph._scheduler.last_run = run  # not a run that only rebuilt what this one released
             sums = {
@@ -309,9 +309,10 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
             f"{what} has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
         )
     if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind not in "fiub":
+        if value.dtype.kind not in ("fiubc" if y.dtype.kind == "c" else "fiub"):
             raise DTypeError(f"{what} is of {value.dtype}; gradients are floats.")
-        value = value.astype(y.dtype)
+        with np.errstate(over="ignore"):  # beyond the dtype of y it is infinite
+            value = value.astype(y.dtype)
         kind = y.device.partition(":")[0]
         return value if kind == "cpu" else device_of_kind(kind).asarray(value, y.dtype)
     return value
@@ -325,12 +326,12 @@ def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
         raise ShapeError(
             f"{what} has shape {gradient.shape}; it must have the shape of {y.name!r}, {y.shape}."
         )
-    if gradient.dtype.kind != "f":
+    if gradient.dtype.kind not in ("fc" if y.dtype.kind == "c" else "f"):
         raise DTypeError(f"{what} is of {gradient.dtype}; gradients are floats.")
 
 
-def _check_output(y: Any, what: str) -> None:
-    """Raise if `y` cannot be differentiated."""
+def _check_output(y: Any, what: str, *, complex_too: bool = False) -> None:
+    """Raise if `y` cannot be differentiated; complex numbers can where a gradient or direction is given."""
     if not isinstance(y, Handle):
         raise DTypeError(f"{what} takes a Var, not {type(y).__name__}.")
     if not hasattr(y, "_programs_dict"):
@@ -338,7 +339,14 @@ def _check_output(y: Any, what: str) -> None:
             f"{what}: {y.name!r} is detached, so no gradient leaves it; use its base."  # type: ignore[attr-defined]
         )
     _refuse_tuple(y)
-    if y.dtype.kind != "f":  # type: ignore[attr-defined]
+    kind = y.dtype.kind  # type: ignore[attr-defined]
+    if kind == "c" and not complex_too:
+        raise DTypeError(
+            f"{what}: {y.name!r} is of {y.dtype}; only real numbers are differentiated. Take "  # type: ignore[attr-defined]
+            "rg.real, rg.imag or rg.absolute of it, or say how its elements count: "
+            "rg.grad(y, xs, gradient=...)."
+        )
+    if kind not in "fc":
         raise DTypeError(
             f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
             "x.astype('float64')."
@@ -349,7 +357,7 @@ def _has_gradient(host: Any, slot: int) -> bool:
     """Return whether the value has a gradient: false for conditions and tuples."""
     found = host.specs[slot]
     several = getattr(host.ops[slot], "outputs", None) is not None
-    return not several and (found is None or found.dtype.kind == "f")
+    return not several and (found is None or found.differentiable)
 
 
 def _refuse_tuple(x: Any) -> None:
@@ -365,7 +373,7 @@ def _check_wanted(graph: Any, x: Any) -> None:
     """Raise if there is no gradient for `x`."""
     own_slot(graph, x, "the gradient")
     _refuse_tuple(x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         raise DTypeError(
             f"there is no gradient for {x.name!r}: it is of {x.dtype}, and only floats have "
             "gradients. Make it with floats (3.0 instead of 3) or dtype='float64'."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reactgrad._errors import GradientError
 from reactgrad.autodiff._custom import MissingRuleError, no_rule
 from reactgrad.autodiff._paths import Paths
 from reactgrad.autodiff._tables import ZERO
@@ -98,18 +97,9 @@ class Rules(Paths):
 
     def _check_rule(self, slot: int, edges: Sequence[tuple[int, int]]) -> None:
         """Raise ``GradientError`` if no gradient passes to these operands."""
-        host = self._graph._host
-        op = host.ops[slot]
+        op = self._graph._host.ops[slot]
         if not self._has_rule(op):
             raise self._no_rule(slot)
-        for at in (slot, *[parent for _, parent in edges]):
-            found = host.specs[at]
-            if found is not None and found.dtype.kind == "c":
-                raise GradientError(
-                    f"the gradient would pass {host.name(at)!r}, which is complex ({found!r}); only "
-                    "gradients of real numbers are defined here. Compute with real and imaginary "
-                    "parts, or detach the complex one."
-                )
 
     def _has_rule(self, op: Any) -> bool:
         return op.has_rules

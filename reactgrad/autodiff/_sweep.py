@@ -27,6 +27,7 @@ from reactgrad.ops import (
     accumulate,
     accumulated,
     astype,
+    real,
     sum_of_product,
     sum_to,
 )
@@ -399,6 +400,14 @@ class Sweep(Rules):
             return part
         if found is not None and specs[part._slot] is found:
             return part
+        given = _dtype(part)
+        if (
+            given is not None
+            and given.kind == "c"
+            and found is not None
+            and found.dtype.kind != "c"
+        ):
+            part = real(part)  # a real operand moves along the real axis only
         if broadcasts or found is None:
             new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
             # A new product has no other user, so it and its sum may become one op.

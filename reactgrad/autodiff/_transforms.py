@@ -29,7 +29,7 @@ from reactgrad.ops import sum as total
 
 def vjp(y: Any, xs: Any, v: Any, allow_unused: bool = False) -> Any:
     """Return the gradients of ``sum(v * y)``: one pass of reverse mode. See ``rg.vjp``."""
-    _check_output(y, "rg.vjp")
+    _check_output(y, "rg.vjp", complex_too=True)
     graph = y._graph
     with graph._lock:
         return grad(y, xs, _along(y, v, "v"), allow_unused)
@@ -40,7 +40,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
 
     See ``rg.jvp``.
     """
-    _check_output(y, "rg.jvp")
+    _check_output(y, "rg.jvp", complex_too=True)
     wanted, given, _ = _along_each(xs, ts, "rg.jvp", "directions in ts", "[ta, tb]")
     graph = y._graph
     with graph._lock:
@@ -211,6 +211,11 @@ def _second(gradient: Any, like: Any, x: Any, mode: Mode | None) -> Any:
     """
     if gradient is None:
         return zeros(x._graph, spec((*like.shape, *x.shape), x.dtype, x.device))
+    if gradient.dtype.kind == "c":
+        raise DTypeError(
+            f"rg.hessian: {like.name!r} is of {gradient.dtype}, so its gradient is complex, and only real "
+            "numbers are differentiated. Make it of two inputs, its real and imaginary parts, or use rg.hvp."
+        )
     return _jacobian(gradient, x, mode, "rg.hessian")[0]
 
 
@@ -218,12 +223,19 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
     """Return the Jacobian, zeros where `y` does not depend on `x`, and whether it does."""
     _check_wanted(y._graph, x)
     if mode is not None:
+        if mode == "forward" and x.dtype.kind == "c":
+            raise GradientError(
+                f"{what}(mode='forward'): {x.name!r} is of {x.dtype}, and one direction for each element "
+                "does not show both of its parts. Use mode='reverse', or None."
+            )
         if mode not in ("forward", "reverse"):
             raise GradientError(
                 f"{what}(mode={mode!r}): modes are 'forward', which pays for each element of x, "
                 "and 'reverse', which pays for each element of y; None chooses."
             )
         return _by_mode(y, x, mode)
+    if x.dtype.kind == "c":  # one direction for each element does not show both of its parts
+        return _by_mode(y, x, "reverse")
     modes: tuple[Mode, Mode] = ("forward", "reverse")
     first, second = modes if _size(x) <= _size(y) else modes[::-1]
     if _hooked(y, [x]):

@@ -6,6 +6,7 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_elementwise``: most elementwise ops, one row each.
 - ``_activation_grad``: gradients of activation functions, one kernel each.
 - ``_chain``: products of the chain rule in which 0 wins. ``_gaussian``: the slope of error functions.
+- ``_complex``, ``_angle``: real and imaginary parts, conjugates, angles.
 - ``_where``, ``_clip``, ``_astype``: elements chosen by a condition, limited, converted.
 - ``_layout``: transpose, reshape, broadcast_to, expand_dims, squeeze; mostly views.
 - ``_join``, ``_split``: concatenate and stack; split and unbind.
@@ -19,8 +20,12 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_numpy_protocols``: NumPy's functions called on Vars.
 """
 
+from reactgrad.ops._angle import angle as angle
 from reactgrad.ops._astype import astype as astype
 from reactgrad.ops._clip import clip as clip
+from reactgrad.ops._complex import conj as conj
+from reactgrad.ops._complex import imag as imag
+from reactgrad.ops._complex import real as real
 from reactgrad.ops._cross_entropy import cross_entropy as cross_entropy
 from reactgrad.ops._elementwise import UFUNCS as UFUNCS
 from reactgrad.ops._elementwise import absolute as absolute

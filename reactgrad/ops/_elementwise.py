@@ -20,9 +20,10 @@ import numpy as np
 from reactgrad._errors import DTypeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply
-from reactgrad.nodes._op import Attrs, Infer, Op, Vjp
+from reactgrad.nodes._op import Attrs, Infer, Jvp, Op, Vjp
 from reactgrad.ops._activation_grad import relu_grad, sigmoid_grad, tanh_grad
 from reactgrad.ops._chain import over, times
+from reactgrad.ops._complex import conj, real
 from reactgrad.ops._gaussian import erf_slope, norm_pdf
 from reactgrad.ops._shapes import broadcast, common_device, promote, ufunc_loop, ufunc_rule
 from reactgrad.ops._where import where
@@ -33,7 +34,7 @@ ONE_OVER_LN_2: Final = 1.0 / math.log(2.0)
 ONE_OVER_LN_10: Final = 1.0 / math.log(10.0)
 
 ELEMENTWISE: Final[dict[str, Op]] = {}
-UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {}
+UFUNCS: Final[dict[np.ufunc, Callable[..., Any]]] = {np.conjugate: conj}
 
 
 def _define(
@@ -43,17 +44,19 @@ def _define(
     example: str,
     *rules: Vjp | None,
     mirrors: bool = True,
+    jvp: Jvp | None = None,
 ) -> Callable[..., Any]:
     """Make the op `name`, which promotes dtypes as `ufunc` does, and return its public function.
 
-    ``mirrors`` is true if the op computes that very ufunc; NumPy's function then makes the node, too.
+    ``jvp`` is the rule of forward mode, where that is another one: the Jacobian of a function of complex
+    numbers that is not holomorphic has two parts. ``mirrors`` is true if the op computes that very ufunc; NumPy's function then makes the node, too.
     """
     arity, rule = ufunc.nin, ufunc_rule(ufunc, name)
     op = Op(
         name,
         rule if mirrors or ufunc is np.positive else _real(name, rule),
         rules or None,
-        rules or None,
+        (jvp,) if jvp else rules or None,
         elementwise=True,
         broadcasts=True,
         loop_dtypes=ufunc_loop(ufunc),
@@ -141,8 +144,36 @@ def _tie(g: Any, a: Any, b: Any, a_loses: Any) -> Any:
     return where(equal(a, b), g * 0.5, where(a_loses, 0.0, g))
 
 
+def _complex(x: Any) -> bool:
+    return x.dtype.kind == "c"
+
+
+def _away(ans: Any, x: Any) -> Any:
+    """Return the conjugate of a complex number of length `ans`, divided by that length; 0 at 0."""
+    return conj(x) / where(equal(ans, 0), 1.0, ans)
+
+
 def _absolute_rule(g: Any, ans: Any, x: Any) -> Any:
+    if _complex(x):
+        return times(g, _away(ans, x))
     return where(isnan(x), 0.0, times(g, sign(x)))
+
+
+def _absolute_jvp(t: Any, ans: Any, x: Any) -> Any:
+    return real(times(t, _away(ans, x))) if _complex(x) else _absolute_rule(t, ans, x)
+
+
+def _sign_rule(g: Any, ans: Any, x: Any) -> Any:
+    return _turned(g, real(times(g, ans)) * conj(ans), x) if _complex(x) else None
+
+
+def _sign_jvp(t: Any, ans: Any, x: Any) -> Any:
+    return _turned(t, real(times(t, conj(ans))) * ans, x) if _complex(x) else None
+
+
+def _turned(g: Any, along: Any, x: Any) -> Any:
+    """Return what changes the direction of a complex number, and not its length, per length."""
+    return over(g - along, absolute(x))
 
 
 def _angle_slope(a: Any, b: Any) -> Any:
@@ -160,6 +191,8 @@ def _dividend_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
 
 
 def _arctan_rule(g: Any, ans: Any, x: Any) -> Any:
+    if _complex(x):
+        return over(g, square(x) + 1.0)
     distance = hypot(x, 1.0)
     return g / distance / distance
 
@@ -249,8 +282,8 @@ logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without o
 floor_divide = _define("floor_divide", np.floor_divide, "The largest integer not above x / y.", "[7.0, -7.0], 2.0 -> [ 3. -4.]", None, None)
 remainder   = _define("remainder", np.remainder, "What is left of x after floor_divide by y, with the sign of y.", "[7.0, -7.0], 4.0 -> [3. 1.]", lambda g, ans, a, b: g, lambda g, ans, a, b: -times(g, floor_divide(a, b)))
 negative    = _define("negative",   np.negative,   "-x.", "[1.0, -2.0] -> [-1.  2.]", lambda g, ans, x: -g)
-absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", _absolute_rule)
-sign        = _define("sign",       np.sign,       "-1, 0 or 1 by the sign of x.", "[3.0, 0.0, -2.0] -> [ 1.  0. -1.]", None)
+absolute    = _define("absolute",   np.absolute,   "Absolute value; the gradient at 0 is 0.", "[1.0, -2.0] -> [1. 2.]", _absolute_rule, jvp=_absolute_jvp)
+sign        = _define("sign",       np.sign,       "-1, 0 or 1 by the sign of x.", "[3.0, 0.0, -2.0] -> [ 1.  0. -1.]", _sign_rule, jvp=_sign_jvp)
 floor       = _define("floor",      np.floor,      "The largest integer not above x.", "[1.5, -1.5] -> [ 1. -2.]", None)
 ceil        = _define("ceil",       np.ceil,       "The smallest integer not below x.", "[1.5, -1.5] -> [ 2. -1.]", None)
 exp         = _define("exp",        np.exp,        "e to the power x.", "[0.0, 1.0] -> [1.         2.71828183]", lambda g, ans, x: times(g, ans))

@@ -9,7 +9,7 @@ from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._elementwise import ELEMENTWISE
 from reactgrad.ops._layout import known_shape
-from reactgrad.ops._matmul import MATMUL, first_rule, second_rule
+from reactgrad.ops._matmul import MATMUL, first_rule, matmul, second_rule
 from reactgrad.ops._reduce import sum_to
 
 
@@ -46,7 +46,7 @@ LINEAR_OP = Op(
 
 
 def linear(x: Any, w: Any, b: Any, /) -> Any:
-    """Return ``x @ w + b``.
+    """Return ``x @ w + b``, or ``x @ w`` for no bias.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def linear(x: Any, w: Any, b: Any, /) -> Any:
         Shape (..., m, k) or (k,).
     w : Var or array_like
         Shape (..., k, n) or (k,).
-    b : Var or array_like
-        Of a shape that broadcasts with that of ``x @ w``.
+    b : Var, array_like or None
+        Of a shape that broadcasts with that of ``x @ w``; ``None`` for none.
 
     Returns
     -------
@@ -75,4 +75,4 @@ def linear(x: Any, w: Any, b: Any, /) -> Any:
     >>> y.value
     array([[11.5]])
     """
-    return apply(LINEAR_OP, (x, w, b))
+    return matmul(x, w) if b is None else apply(LINEAR_OP, (x, w, b))

@@ -189,6 +189,18 @@ def _size(a: Any) -> int:
     return a.size
 
 
+def _real(val: Any) -> Any:
+    return ops.real(val)
+
+
+def _imag(val: Any) -> Any:
+    return ops.imag(val)
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    return ops.angle(z) * (180.0 / np.pi) if deg else ops.angle(z)
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sum: _sum,
     np.mean: _mean,
@@ -212,6 +224,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: _shape,
     np.ndim: _ndim,
     np.size: _size,
+    np.real: _real,
+    np.imag: _imag,
+    np.angle: _angle,
 }
 
 

@@ -256,7 +256,7 @@ def _or_zeros(found: Sequence[Any], xs: Sequence[Any]) -> tuple[Any, ...]:
 def _like(like: Any, given: Any, what: str) -> Any:
     """Return what was given for a value of the spec `like`, in its dtype and on its device."""
     found, value = read_value(given, what)
-    if found is None or found.dtype.kind not in "fiub":
+    if found is None or found.dtype.kind not in ("fiubc" if like.dtype.kind == "c" else "fiub"):
         raise DTypeError(f"{what} is {found or type(given).__name__}; directions are floats.")
     if found.shape != like.shape:
         raise ShapeError(
@@ -270,7 +270,7 @@ def _check_floats(arguments: Arguments, positions: Sequence[int], what: str) -> 
     """Raise unless the arguments to differentiate for are floats."""
     for i in positions:
         found, value = arguments.read[i]
-        if found is None or found.dtype.kind != "f":
+        if found is None or not found.differentiable:
             raise DTypeError(
                 f"{what}: argument {i} is {found or type(value).__name__}, and only floats have "
                 "derivatives. Write 3.0 instead of 3, convert with .astype, or differentiate for "

@@ -669,11 +669,6 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         RuntimeError,
         r"does not depend on 'v'.*allow_unused=True",
     ),
-    "complex on the way": (
-        lambda: (lambda w: rg.jvp(abs(w * 1j), w, [1.0, 1.0]))(vector()),
-        RuntimeError,
-        r"complex.*real and imaginary",
-    ),
     "no rule": (
         lambda: lifted(None),
         RuntimeError,

@@ -342,12 +342,7 @@ def test_complex_numbers_on_the_way_are_never_passed_over_in_silence() -> None:
     g = rg.Graph()
     w = g.param([1.0, 2.0])
     y = (w * w + abs(w * 1j)).sum()
-    try:
-        d = rg.grad(y, w)
-    except rg.ReactgradError as error:
-        assert "complex" in str(error)  # noqa: PT017 - either way is right
-        return
-    np.testing.assert_allclose(d.value, [3.0, 5.0])
+    np.testing.assert_allclose(rg.grad(y, w).value, [3.0, 5.0])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -91,6 +91,10 @@ CASES: dict[str, Case] = {
     "erfc": (rg.erfc, [SIGNED]),
     "norm_cdf": (rg.norm_cdf, [SIGNED]),
     "norm_pdf": (rg.norm_pdf, [SIGNED]),
+    "complex parts": (
+        lambda x: rg.real(rg.conj(x * (1.0 + 2.0j))) * x + rg.imag(x * x * 1j),
+        [SIGNED],
+    ),
     "where": (lambda a, b: rg.where(np.array([True, False, True]), a * b, b), [SIGNED, C]),
     "where by value": (lambda a, b: rg.where(a > 0.1, a * a, b * a), [SIGNED, C]),
     "clip": (lambda x: rg.clip(x * x, 0.2, 1.2), [SIGNED]),

@@ -251,6 +251,17 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
 
         return kernel
 
+    def part(name: str) -> Callable[[Any, Any], None]:
+        function = getattr(xp, name)
+
+        def kernel(x: Any, out: Any) -> None:
+            if xp.isdtype(x.dtype, "complex floating"):
+                out[...] = function(x)
+            else:
+                out[...] = xp.zeros_like(x) if name == "imag" else x
+
+        return kernel
+
     def tanh_grad(g: Any, y: Any, x: Any) -> Any:
         return g / xp.cosh(x) / xp.cosh(x)
 
@@ -295,6 +306,8 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     register_kernel("sigmoid", kind, sigmoid)
     register_kernel("tanh_grad", kind, slope(tanh_grad))
     register_kernel("sigmoid_grad", kind, slope(lambda g, y, x: g * (y / (xp.exp(x) + 1.0))))
+    for name in ("real", "imag", "conj"):
+        register_kernel(name, kind, part(name))
     register_kernel("chain_times", kind, slope(chain_times))
     register_kernel("chain_over", kind, slope(chain_over))
     register_kernel("unit", kind, slope(lambda a, b, r: a / r))

@@ -154,6 +154,12 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return kernel
 
+    def bind_real(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.copyto, out, inputs[0].real)
+
+    def bind_imag(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        return partial(xp.copyto, out, inputs[0].imag)
+
     def bind_relu_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, x = inputs
         off, zero = xp.empty(x.shape, bool), number(0, out.dtype)
@@ -348,6 +354,9 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("tanh_grad", kind, bind_tanh_grad)
     register_binder("sigmoid_grad", kind, bind_sigmoid_grad)
     register_binder("relu_grad", kind, bind_relu_grad)
+    register_binder("real", kind, bind_real)
+    register_binder("imag", kind, bind_imag)
+    register_kernel("conj", kind, xp.conjugate)
     register_binder("one_minus_square", kind, bind_one_minus_square)
     register_binder("unit", kind, bind_unit)
     register_kernel("chain_times", kind, chain(xp.multiply, lambda a, b: (a == 0) | (b == 0)))
