@@ -180,7 +180,7 @@ class Questions(Core[Var]):
         Traceback (most recent call last):
         SaveError: node 'lambda_2', function 'lambda', cannot be saved: it is a lambda, which ...
         """
-        from reactgrad.io import save
+        from reactgrad.io._save import save
 
         save(self, path)
 
