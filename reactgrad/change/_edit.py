@@ -75,7 +75,8 @@ class Edits:
         graph = self._graph
         graph._lock.__enter__()
         try:
-            self._outer = innermost(graph)
+            if graph._edits:
+                self._outer = innermost(graph)
             graph._scheduler.check_idle()
             graph._edits.append(self)
             if self._stays:
@@ -94,10 +95,14 @@ class Edits:
     ) -> None:
         try:
             graph, outer = self._graph, self._outer
-            last = all(block._outer is not self for block in graph._edits)
+            last = graph._edits[-1] is self
             if not last:
+                last = all(block._outer is not self for block in graph._edits)
                 void_inside(graph, self)
-            self._leave()
+            if last and self._owner is None:
+                graph._edits.remove(self)
+            else:
+                self._leave()
             if error is None and (self._void or not last):
                 raise BlockError.of("a block of edits")
             if error is None and (self.operands or self.removed):
@@ -109,7 +114,8 @@ class Edits:
                         announce(graph)
                         settle(graph)
         finally:  # also where an interrupt came before the lines above were done
-            self._leave()
+            if self in self._graph._edits:
+                self._leave()
             self._graph._lock.__exit__(kind, error, trace)
 
     def _leave(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable
+from dataclasses import replace
 
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import Core
 from reactgrad.explain._event import Event
 from reactgrad.explain._event_log import EventLog
 from reactgrad.explain._no_gradient import no_gradient
-from reactgrad.explain._why import MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
+from reactgrad.explain._why import ENDS, MOST_CAUSES, MOST_CHANGES, Cause, Change, Verdict, Why
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import Leaf
 from reactgrad.scheduler import FLEETING, told_error
@@ -55,12 +56,13 @@ def explain(graph: Core, var: Handle) -> Why:
             last_run=last_run,
             computed_from=known,
             changes=tuple(search.changes),
-            causes=tuple(search.causes),
+            causes=search.with_paths(slot),
             more=search.more,
             error=failed,
             gradient=no_gradient(graph, slot),
             logged=search.log is not None,
             _operands=len(set(operands)),
+            _more_causes=search.more_causes,
             _again=bool(failed) and issubclass(type(scheduler.errors[slot].error), FLEETING),
         )
 
@@ -72,8 +74,9 @@ class _Search:
         self._host, self._scheduler = graph._host, graph._scheduler
         self._stale = set(stale)
         self.changes: dict[Change, None] = {}
-        self.causes: dict[Cause, None] = {}
-        self.more = 0
+        self.causes: dict[Cause, int | None] = {}  # with the slot of the node, unless it is gone
+        self.more = self.more_causes = 0
+        self._ways: dict[int, list[int]] = {}  # operands that explain a node, by its slot
         self.log: _History | None = None if graph._events is None else _History(graph._events)
         run = self._scheduler.last_run
         serial = self._scheduler.topology.serial
@@ -81,6 +84,8 @@ class _Search:
         self._cut_off = set(run.cut_off)
         self._ran = {slot for slot in run.ran if run.serials[slot] == serial[slot]}
         self._moved = self._ran - self._cut_off
+        # Leaves that were changed since the last run began.
+        self._set_since = {*self._scheduler.staleness.pending, *self._scheduler.staleness.flushed}
         self._leaves = {slot for slot in self._scheduler.news if serial[slot]}
         # Versions of nodes that still have to be explained: slot, version before if known, version.
         self._versions: deque[tuple[int, int | None, int]] = deque()
@@ -118,7 +123,7 @@ class _Search:
         """Add the event that gave a leaf or a pinned node its value, if that is known."""
         event = self._event(slot, self._scheduler.versions.version[slot])
         if event is not None and event.kind != "ran":
-            self._cause(Cause(event.kind, event.node, event.before, event.after, event.line))  # type: ignore[arg-type]
+            self._cause(slot, Cause(event.kind, event.node, event.before, event.after, event.line))  # type: ignore[arg-type]
 
     def follow_stale(self, start: int) -> None:
         """Find out why a stale node will run."""
@@ -147,34 +152,61 @@ class _Search:
         host, versions = self._host, self._scheduler.versions
         name = host.name(slot)
         if isinstance(host.ops[slot], Leaf):
-            self._cause(Cause("unset", name))
+            self._cause(slot, Cause("unset", name))
             return []
         error = self.error(slot)
         if error:
-            self._cause(Cause("failed", name, error=error))
+            self._cause(slot, Cause("failed", name, error=error))
             return []
         stored = self._scheduler.errors.get(slot)
         known = versions.record[slot] if stored is None else stored.versions
+        parents = self._scheduler.topology.parents[slot]
+        seen = {} if known is None else dict(zip(parents, known))
         if known is None or slot in versions.forced:
             failed = [p for p in self._scheduler.operands(slot) if self._scheduler.seen(p) < 0]
             if failed:
-                self._moved_to(name, failed[0], None)
-            else:
-                self._cause(self._redefined(slot))
-            return []
+                self._moved_to(slot, failed[0], None)
+            # A gradient that follows an edit gets new nodes, which say nothing themselves.
+            new = not versions.version[slot]
+            follows = new and slot in host.owners and bool(self._ways)
+            if not follows and not (failed and new):
+                self._cause(slot, self._redefined(slot))
+            if failed or (new and not follows):
+                return []
+            if known is None:
+                seen = self._seen_before_edit(slot)
         behind: list[int] = []
-        for parent, then in dict(zip(self._scheduler.topology.parents[slot], known)).items():
-            # A negative version: the function was computed from the error of what it read.
-            before = then if then >= 0 else None
+        for parent in dict.fromkeys(parents):
+            # A negative version: the function was computed from the error of what it read. An operand
+            # that an edit has given it counts as changed only if it was set as well.
+            then = seen.get(parent)
+            before = then if then is not None and then >= 0 else None
             if parent in self._stale:
                 behind.append(parent)
+                self._ways.setdefault(slot, []).append(parent)
                 self._change(Change(name, host.name(parent), before, None))
-            elif self._scheduler.seen(parent) != then:
-                self._moved_to(name, parent, before)
+            elif (
+                parent in self._set_since if then is None else self._scheduler.seen(parent) != then
+            ):
+                self._moved_to(slot, parent, before)
         return behind
 
-    def _moved_to(self, name: str, parent: int, before: int | None) -> None:
+    def _seen_before_edit(self, slot: int) -> dict[int, int]:
+        """Return what an edited node had seen of its former operands when it was computed last."""
+        serial, _, parents, record = self._scheduler.edited.get(slot, (0, 0, (), ()))
+        return dict(zip(parents, record)) if serial == self._scheduler.topology.serial[slot] else {}
+
+    def _edited_before_run(self, slot: int) -> bool:
+        """Return whether an edit made a node run in the last run."""
+        scheduler = self._scheduler
+        serial, before, _, _ = scheduler.edited.get(slot, (0, 0, (), ()))
+        moved = scheduler.versions.version[slot] - before
+        return serial == scheduler.topology.serial[slot] and moved == int(slot not in self._cut_off)
+
+    def _moved_to(self, slot: int, parent: int, before: int | None) -> None:
         """Note an operand that is settled, but at another version than its node was computed from."""
+        name = self._host.name(slot)
+        self._ways.setdefault(slot, []).append(parent)
         raised = self._scheduler.seen(parent) < 0
         after = self._scheduler.versions.version[parent]
         self._change(Change(name, self._host.name(parent), before, after, raised))
@@ -212,15 +244,15 @@ class _Search:
             elif event is not None:
                 if event.kind == "touch":
                     event = self._set_between(slot, before, after) or event
-                self._cause(Cause(event.kind, name, before, after, event.line))  # type: ignore[arg-type]
+                self._cause(slot, Cause(event.kind, name, before, after, event.line))  # type: ignore[arg-type]
             elif slot in host.pins:
-                self._cause(Cause("pin", name, before, after))
+                self._cause(slot, Cause("pin", name, before, after))
             elif isinstance(host.ops[slot], Leaf):
-                self._cause(Cause("set", name, before, after))
+                self._cause(slot, Cause("set", name, before, after))
             elif slot in self._moved and self._scheduler.versions.version[slot] == after:
                 self._ran_lately(slot)
             else:
-                self._cause(Cause("ran", name, before, after))
+                self._cause(slot, Cause("ran", name, before, after))
 
     def _raised(self, slot: int) -> None:
         """Find out why a node has an error in place of a value."""
@@ -231,12 +263,12 @@ class _Search:
         if slot not in scheduler.errors:  # blocked by an operand that raised
             for parent in dict.fromkeys(scheduler.topology.parents[slot]):
                 if scheduler.seen(parent) < 0:
-                    self._moved_to(name, parent, None)
+                    self._moved_to(slot, parent, None)
             return
         if isinstance(self._host.ops[slot], Leaf):
-            self._cause(Cause("unset", name))
+            self._cause(slot, Cause("unset", name))
             return
-        self._cause(Cause("failed", name, error=self.error(slot)))
+        self._cause(slot, Cause("failed", name, error=self.error(slot)))
         event = None
         if self.log is not None:
             event = self.log.last_call(scheduler.topology.serial[slot], ("failed",))
@@ -251,10 +283,14 @@ class _Search:
         for moved in event.moved:
             change = Change(event.node, moved.node, moved.before, moved.after, moved.raised)
             self._change(change)
-            slot = self.log.slot(self._scheduler.topology.serial, moved.serial)
+            serials = self._scheduler.topology.serial
+            slot, above = self.log.slot(serials, moved.serial), self.log.slot(serials, event.serial)
             if slot is None:
-                self._cause(Cause("ran", moved.node, moved.before, moved.after))
-            elif moved.raised:
+                self._cause(None, Cause("ran", moved.node, moved.before, moved.after))
+                continue
+            if above is not None:
+                self._ways.setdefault(above, []).append(slot)
+            if moved.raised:
                 self._raisers.append(slot)
             else:
                 self._push(slot, moved.before, moved.after)
@@ -263,30 +299,36 @@ class _Search:
         """Find out from the log why a node ran."""
         assert self.log is not None
         self._follow_moved(event)
-        if not event.moved:
-            retried = self.log.run_of(event)
-            origin = self.log.before(event.serial, event)
-            if retried is not None and retried.retry:
-                self._cause(Cause("retry", event.node, line=retried.line))
-            elif origin is not None:
-                self._cause(Cause(origin.kind, event.node, line=origin.line))  # type: ignore[arg-type]
-            else:
-                self._cause(Cause("unknown" if event.before else "new", event.node))
+        slot = self.log.slot(self._scheduler.topology.serial, event.serial)
+        if not event.moved and slot is not None and self._edited_before_run(slot):
+            self._moved_lately(slot)  # the log compares with the record, which the edit has erased
+        retried = self.log.run_of(event)
+        origin = self.log.before(event.serial, event)
+        if origin is not None and (origin.kind != "new" or not event.moved):
+            self._cause(slot, Cause(origin.kind, event.node, line=origin.line))  # type: ignore[arg-type]
+        elif not event.moved and retried is not None and retried.retry:
+            self._cause(slot, Cause("retry", event.node, line=retried.line))
+        elif not event.moved:
+            self._cause(slot, Cause("unknown" if event.before else "new", event.node))
 
     def _ran_lately(self, slot: int) -> None:
         """Find out from the versions that the last run left why a node ran in it."""
         name = self._host.name(slot)
         if self._scheduler.versions.version[slot] == 1 and slot in self._moved:
-            self._cause(Cause("new", name))
-        elif not self._moved_lately(slot):
-            self._cause(Cause("retry" if self._run.retry else "unknown", name))
+            self._cause(slot, Cause("new", name))
+            return
+        edited, found = self._edited_before_run(slot), self._moved_lately(slot)
+        if edited:
+            self._cause(slot, Cause("edit", name))
+        elif not found:
+            self._cause(slot, Cause("retry" if self._run.retry else "unknown", name))
 
     def _moved_lately(self, slot: int) -> bool:
         """Note operands that changed in the last run or by what led to it.
 
         Return whether there were any.
         """
-        name, version = self._host.name(slot), self._scheduler.versions.version
+        version = self._scheduler.versions.version
         found = False
         for parent in dict.fromkeys(self._scheduler.topology.parents[slot]):
             if parent in self._moved:
@@ -296,7 +338,7 @@ class _Search:
             else:
                 continue
             found = True
-            self._moved_to(name, parent, before)
+            self._moved_to(slot, parent, before)
         return found
 
     def _failed_lately(self, slot: int) -> bool:
@@ -330,11 +372,45 @@ class _Search:
         elif change not in self.changes:
             self.more += 1
 
-    def _cause(self, cause: Cause) -> None:
-        if len(self.causes) < MOST_CAUSES:
-            self.causes[cause] = None
+    def _cause(self, slot: int | None, cause: Cause) -> None:
+        if cause not in self.causes and len(self.causes) < MOST_CAUSES:
+            self.causes[cause] = slot
         elif cause not in self.causes:
             self.more += 1
+            self.more_causes += 1
+
+    def with_paths(self, end: int) -> tuple[Cause, ...]:
+        """Return the causes, nearest first, each with one shortest path from it to the node ``end``."""
+        after, near = {end: end}, {end: 0}  # the next node on the way to the end, and how far it is
+        queue = deque([end])
+        while queue:
+            slot = queue.popleft()
+            for parent in self._ways.get(slot, ()):
+                if parent not in after:
+                    after[parent], near[parent] = slot, near[slot] + 1
+                    queue.append(parent)
+        far = len(after)
+        causes = sorted(self.causes, key=lambda cause: near.get(self._slot_of(cause), far))
+        return tuple(
+            [replace(cause, path=self._path(self._slot_of(cause), after)) for cause in causes]
+        )
+
+    def _slot_of(self, cause: Cause) -> int:
+        slot = self.causes[cause]
+        return -1 if slot is None else slot
+
+    def _path(self, slot: int, after: dict[int, int]) -> tuple[str, ...]:
+        """Return the names on the way from a node to the end."""
+        if slot not in after:
+            return ()
+        way = [slot]
+        while after[way[-1]] != way[-1]:
+            way.append(after[way[-1]])
+        if len(way) <= 2 * ENDS + 1:
+            return tuple(map(self._host.name, way))
+        names = map(self._host.name, (*way[:ENDS], *way[-ENDS:]))
+        shown = list(names)
+        return (*shown[:ENDS], "...", *shown[ENDS:])
 
 
 class _History:

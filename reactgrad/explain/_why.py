@@ -27,6 +27,8 @@ CauseKind = Literal[
 # The longest lists in an explanation; the rest is counted.
 MOST_CHANGES = 24
 MOST_CAUSES = 12
+# Of a longer path only so many nodes at each end are shown.
+ENDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,9 @@ class Cause:
         The user's line that did it, if ``g.events`` was on.
     error : str
         The error of a failed node, as text.
+    path : tuple of str
+        Names of the nodes on one shortest way of the change, from this node to the explained one; of a
+        long way those at both ends, with ``"..."`` between them.
     """
 
     kind: CauseKind
@@ -90,6 +95,7 @@ class Cause:
     after: int | None = None
     line: str | None = None
     error: str = ""
+    path: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         text = {
@@ -137,7 +143,7 @@ class Why:
     changes : tuple of Change
         The reason why it is stale, or ran: operands that changed, nearest to the node first.
     causes : tuple of Cause
-        The places where these changes began.
+        All places where these changes began, nearest to the node first, each with its path.
     more : int
         The number of changes and causes that are left out.
     error : str
@@ -175,6 +181,7 @@ class Why:
     gradient: NoGradient | None = None
     logged: bool = False
     _operands: int = 0
+    _more_causes: int = 0
     _again: bool = False  # for an error that tells nothing about the operands
 
     def __repr__(self) -> str:
@@ -182,12 +189,14 @@ class Why:
 
     def __str__(self) -> str:
         lines = [self._headline()]
-        lines += [f"  {change}" for change in self.changes]
-        if self.causes:
-            lines.append("because")
-            lines += [f"  {cause}" for cause in self.causes]
-        if self.more:
-            lines.append(f"  (and {self.more} more steps and causes)")
+        for cause in self.causes:
+            lines.append(f"  {cause}")
+            if len(cause.path) > 1:
+                lines.append(f"    {' -> '.join(cause.path)}")
+        if not self.causes:
+            lines += [f"  {change}" for change in self.changes]
+        if self._more_causes:
+            lines.append(f"  (and {self._more_causes} more causes)")
         if not self.logged and any(c.kind in ("set", "edit", "unknown") for c in self.causes):
             lines.append("(g.events = True, before a change, keeps the line that made it)")
         if self.gradient is not None and self._tells_gradient():

@@ -158,8 +158,12 @@ class Changes(Reads):
     def outdate(self, former: Former) -> None:
         """Make nodes that ``relink`` has changed stale, and forget all plans."""
         former.outdated = True
-        for slot in former.rows:
-            self.versions.record[slot] = None
+        record, serial = self.versions.record, self.topology.serial
+        for slot, row in former.rows.items():
+            seen = record[slot]
+            if seen is not None:  # else it was edited before, and has not run since
+                self.edited[slot] = serial[slot], row[1], former.parents[slot], seen
+            record[slot] = None
         self._force(former.rows)
         self.plans.clear()
 

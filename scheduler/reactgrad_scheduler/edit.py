@@ -178,6 +178,9 @@ class Link(NamedTuple):
         return Link((*operands, *reads), len(operands)) if reads else Link(operands)
 
 
+# A node as it was computed last before an edit: its serial, its version, its parents, and its record.
+Edited = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+
 # The entries of a node: the number of its operands if it reads others, its version, its record, whether
 # it is forced, its error, whether its value was released.
 Row = tuple[int | None, int, tuple[int, ...] | None, bool, object, bool]

@@ -19,6 +19,10 @@ from reactgrad_scheduler.run import Run
 MAX_MOVES = 4096
 
 
+# A fork takes along what is known of so many edited nodes; it must not cost more in a large graph.
+MOST_EDITED = 1000
+
+
 class Scheduler(ReadsInside):
     """Nodes, versions, staleness, plans and runs of one graph: the whole of it.
 
@@ -49,6 +53,7 @@ class Scheduler(ReadsInside):
         twin.error_count, twin.turn = self.error_count, self.turn
         twin.fleeting = self.fleeting
         twin.cycles = self.cycles.copy()
+        twin.edited = self.edited.copy() if len(self.edited) <= MOST_EDITED else {}
         twin.dropped = twin.staleness.dropped
         twin.dynamic = self.dynamic.copy()
         twin._journaled = Blank(len(self._journaled), 0)

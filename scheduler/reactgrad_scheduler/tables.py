@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from reactgrad_scheduler.block import block
-from reactgrad_scheduler.edit import Notes
+from reactgrad_scheduler.edit import Edited, Notes
 from reactgrad_scheduler.errors import BusyError, CycleError
 from reactgrad_scheduler.failure import StoredError
 from reactgrad_scheduler.host import Host
@@ -103,6 +103,8 @@ class Tables:
         self.executor: Any = None
         # The threads of the run under way, if there are several: ``executors.crew.Crew``.
         self.crew: Any = None
+        # Edited nodes as they were before, if they had been computed; an entry may be out of date.
+        self.edited: dict[int, Edited] = {}
         self.seconds: dict[int, float] = {}  # times of nodes when they last ran in a crew
         # 1 for slots that the journal or a cached plan may hold.
         self._journaled: Column[int] = bytearray()

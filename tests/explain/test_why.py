@@ -42,13 +42,13 @@ def test_stale_is_followed_back_to_the_set(g: rg.Graph) -> None:
     assert why.causes == (Cause("set", "x", 1, 3),)
     assert why.more == 0
     text = str(why)
-    assert text.splitlines()[:3] == [
+    assert text.splitlines() == [
         "y is stale (version 1):",
-        "  y depends on a, which is stale",
-        "  a depends on x: version 1 -> 3",
+        "  x was set: version 1 -> 3",
+        "    x -> a -> y",
+        "(g.events = True, before a change, keeps the line that made it)",
     ]
-    assert "x was set: version 1 -> 3" in text
-    assert "g.events = True" in text
+    assert why.causes[0].path == ("x", "a", "y")
 
 
 def test_the_line_of_the_set_is_known_while_events_are_on(g: rg.Graph) -> None:
@@ -474,7 +474,7 @@ def test_below_an_error_that_a_function_handles(g: rg.Graph, logged: bool, betwe
     assert [cause.kind for cause in why.causes] == ["failed", "set"]
     assert (why.causes[0].node, why.causes[1].node) == ("y", "x")
     text = text_of(why)
-    assert f"z depends on {last.name}, which raised" in text
+    assert f"{last.name} -> z" in text
     assert "y raised ZeroDivisionError" in text
     assert "x was set: " in text
     assert "new" not in text
@@ -528,7 +528,10 @@ def test_what_was_done_to_a_node_that_has_run_since_is_named_as_one_that_may_be(
         _ = y.value
         return str(g.why(y))
 
-    assert "y ran because it was touched, edited or unpinned, or because" in run_anew()
-    assert g.why(y).causes == (Cause("unknown", "y"),)
+    if what == "touched":
+        assert "y ran because it was touched, edited or unpinned, or because" in run_anew()
+        assert g.why(y).causes == (Cause("unknown", "y"),)
+    else:
+        assert "y was edited or unpinned" in run_anew()
     g.events = True
     assert f"y was {what}" in run_anew()
