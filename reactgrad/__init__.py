@@ -31,10 +31,6 @@ whole or not at all.
 
 import typing
 
-from reactgrad._later import CollectorOff as _CollectorOff
-
-_off = _CollectorOff()  # during these imports
-
 from reactgrad._errors import AnomalyError as AnomalyError
 from reactgrad._errors import BlockError as BlockError
 from reactgrad._errors import BudgetWarning as BudgetWarning
@@ -241,4 +237,3 @@ for _error in list(vars().values()):
 del _error
 
 __getattr__, __dir__ = _later(__name__, _LATER, _absent)
-del _off

@@ -5,27 +5,9 @@ Few programs need them, and importing their modules at once would be a good part
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-
-
-class CollectorOff:
-    """Turns the cyclic collector off as long as it lives, also where an import below it fails.
-
-    What modules make stays, so the collector would look through it, and all of NumPy, in vain.
-    """
-
-    __slots__ = ("_was",)
-
-    def __init__(self) -> None:
-        self._was = gc.isenabled()
-        gc.disable()
-
-    def __del__(self) -> None:
-        if self._was:
-            gc.enable()
 
 
 def later(
