@@ -339,11 +339,12 @@ class Sweep(Rules):
         g, around = handle(graph, self.adjoint[slot]), operand_vars(graph, slot)
         op, ans, attrs = ops[slot], handle(graph, slot), graph._host.attrs[slot]
         of_all = op.variadic(ans, around, attrs) if isinstance(op, Op) and op.variadic else None
+        arguments = (g, ans, *around, *attrs)
         custom: dict[int, Any] = {}
         # No generator calls rules, since it would turn a StopIteration into a RuntimeError.
         for i, parent in edges:
             if isinstance(op, Op | Output):
-                part = self._contribution(op, i, parent, (g, ans, *around, *attrs), of_all)
+                part = self._contribution(op, i, parent, arguments, of_all)
             else:
                 custom = custom or custom_gradients(self, slot, g, around, [i for i, _ in edges])
                 part = custom[i]
