@@ -176,12 +176,6 @@ def _turned(g: Any, along: Any, x: Any) -> Any:
     return over(g - along, absolute(x))
 
 
-def _angle_slope(a: Any, b: Any) -> Any:
-    """Return ``b / (a**2 + b**2)``, and 0 at the origin, where all derivatives of the angle are 0 by choice."""
-    distance = hypot(a, b)
-    return where(equal(distance, 0), 0.0, b / distance / distance)
-
-
 def _divisor_rule(g: Any, ans: Any, a: Any, b: Any) -> Any:
     return over(-times(g, ans), b)
 
@@ -242,15 +236,27 @@ def _infer_unit(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
 
 def _along(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
     across = unit(b, a, r)
-    return over(times(h, across * across), r)
+    return times(over(times(h, across), r), across)
 
 
 def _across(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
-    return -over(times(h, ans * unit(b, a, r)), r)
+    return -times(over(times(h, ans), r), unit(b, a, r))
+
+
+def _angle_along(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
+    both = unit(a, b, r) * unit(b, a, r)
+    return where(equal(r, 0), 0.0, over(over(times(h, both * -2.0), r), r))
+
+
+def _angle_across(h: Any, ans: Any, a: Any, b: Any, r: Any) -> Any:
+    first, second = unit(a, b, r), unit(b, a, r)
+    both = (first - second) * (first + second)
+    return where(equal(r, 0), 0.0, over(over(times(h, both), r), r))
 
 
 # The length follows from the other two operands, and their rules count that.
 _UNIT_RULES = (_along, _across, None)
+_ANGLE_RULES = (_angle_along, _angle_across, None)
 _SQUARE_RULES = (lambda g, ans, x: g * (x * -2.0),)
 
 
@@ -276,7 +282,7 @@ power       = _define("power",    np.power,    "x to the power y; the gradient o
 maximum     = _define("maximum",  np.maximum,  "The larger of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [3. 5.]", lambda g, ans, a, b: _tie(g, a, b, less(a, b)), lambda g, ans, a, b: _tie(g, a, b, less(b, a)))
 minimum     = _define("minimum",  np.minimum,  "The smaller of x and y; ties split the gradient evenly.", "[1.0, 5.0], 3.0 -> [1. 3.]", lambda g, ans, a, b: _tie(g, a, b, greater(a, b)), lambda g, ans, a, b: _tie(g, a, b, greater(b, a)))
 hypot       = _define("hypot",    np.hypot,    "Length of the vector (x, y), element by element.", "[3.0], 4.0 -> [5.]", lambda g, ans, a, b: times(g, unit(a, b, ans)), lambda g, ans, a, b: times(g, unit(b, a, ans)))
-arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: times(g, _angle_slope(a, b)), lambda g, ans, a, b: -times(g, _angle_slope(b, a)))
+arctan2     = _define("arctan2",  np.arctan2,  "Angle of the point (y, x) in radians; the first operand is y.", "[0.0], 1.0 -> [0.]", lambda g, ans, a, b: times(g, angle_slope(a, b)), lambda g, ans, a, b: -times(g, angle_slope(b, a)))
 logaddexp   = _define("logaddexp", np.logaddexp, "log(exp(x) + exp(y)) without overflow.", "[0.0], 0.0 -> [0.69314718]", lambda g, ans, a, b: times(g, sigmoid(a - b)), lambda g, ans, a, b: times(g, sigmoid(b - a)))
 
 floor_divide = _define("floor_divide", np.floor_divide, "The largest integer not above x / y.", "[7.0, -7.0], 2.0 -> [ 3. -4.]", None, None)
@@ -322,6 +328,15 @@ _UNIT: Final = Op(
     broadcasts=True,
 )
 
+_ANGLE_SLOPE: Final = Op(
+    "angle_slope",
+    _infer_unit,
+    _ANGLE_RULES,
+    _ANGLE_RULES,
+    elementwise=True,
+    broadcasts=True,
+)
+
 _ONE_MINUS_SQUARE: Final = Op(
     "one_minus_square",
     ufunc_rule(np.square, "arcsin"),
@@ -334,6 +349,11 @@ _ONE_MINUS_SQUARE: Final = Op(
 def unit(a: Any, b: Any, length: Any) -> Any:
     """Return ``a / length`` for the length of the vector (a, b): the first part of its direction."""
     return apply(_UNIT, (a, b, length))
+
+
+def angle_slope(a: Any, b: Any) -> Any:
+    """Return ``b / (a**2 + b**2)``, and 0 at the origin, where all derivatives of the angle are 0 by choice."""
+    return apply(_ANGLE_SLOPE, (a, b, hypot(a, b)))
 
 
 def one_minus_square(x: Any) -> Any:

@@ -265,6 +265,9 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def tanh_grad(g: Any, y: Any, x: Any) -> Any:
         return g / xp.cosh(x) / xp.cosh(x)
 
+    def angle_slope(a: Any, b: Any, length: Any) -> Any:
+        return xp.where(length == 0, xp.zeros_like(length), b / length / length)
+
     def chain_times(a: Any, b: Any) -> Any:
         return xp.where((a == 0) | (b == 0), xp.zeros_like(a * b), a * b)
 
@@ -310,6 +313,7 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         register_kernel(name, kind, part(name))
     register_kernel("chain_times", kind, slope(chain_times))
     register_kernel("chain_over", kind, slope(chain_over))
+    register_kernel("angle_slope", kind, slope(angle_slope))
     register_kernel("unit", kind, slope(lambda a, b, r: a / r))
     register_kernel("one_minus_square", kind, slope(lambda x: (1.0 - x) * (1.0 + x)))
     register_kernel("relu_grad", kind, slope(lambda g, x: xp.where(x <= 0.0, xp.zeros_like(g), g)))

@@ -35,7 +35,7 @@ _CHEAP = (
     *("logical_and", "logical_or", "logical_not", "isnan", "isfinite"),
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sign", "floor", "ceil"),
     *("sqrt", "square", "reciprocal", "clip", "where", "astype", "relu"),
-    *("relu_grad", "unit", "one_minus_square", "real", "imag", "conj"),
+    *("relu_grad", "unit", "angle_slope", "one_minus_square", "real", "imag", "conj"),
 )
 # For these NumPy has loops made for AVX-512, which cost a third.
 _VECTORIZED = (

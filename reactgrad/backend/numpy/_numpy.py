@@ -147,6 +147,21 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_unit(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         return partial(xp.divide, inputs[0], inputs[2], out)
 
+    def bind_angle_slope(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
+        a, b, length = inputs
+        dtype, calls = wide(out), []
+        if dtype != out.dtype:  # the length of half floats may be none
+            high, length = xp.empty(out.shape, dtype), xp.empty(out.shape, dtype)
+            calls = [partial(xp.copyto, high, a), partial(xp.hypot, high, b, length)]
+        quotient, origin = xp.empty(out.shape, dtype), xp.empty(length.shape, bool)
+        return InTurn(
+            *calls,
+            partial(xp.divide, b, length, quotient),
+            partial(xp.divide, quotient, length, out),
+            partial(xp.equal, length, number(0, dtype), origin),
+            masked(out, number(0, out.dtype), origin),
+        )
+
     def chain(ufunc: Any, wins: Callable[[Any, Any], Any]) -> Callable[..., None]:
         def kernel(a: Any, b: Any, out: Any) -> None:
             ufunc(a, b, out)
@@ -359,6 +374,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_kernel("conj", kind, xp.conjugate)
     register_binder("one_minus_square", kind, bind_one_minus_square)
     register_binder("unit", kind, bind_unit)
+    register_binder("angle_slope", kind, bind_angle_slope)
     register_kernel("chain_times", kind, chain(xp.multiply, lambda a, b: (a == 0) | (b == 0)))
     register_kernel("chain_over", kind, chain(xp.divide, lambda g, x: g == 0))
     register_kernel("astype", kind, astype)
