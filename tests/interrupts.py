@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dis import opmap
 from linecache import getline
 from pathlib import Path
@@ -48,6 +49,68 @@ def interrupted(act: Callable[[], object], at: int) -> bool:
         return follow if frame.f_code.co_filename.startswith(ENGINE) else None
 
     return _raises(act, sys.settrace, enter, sys.gettrace())
+
+
+def struck(act: Callable[[], object], at: int, error: type[BaseException]) -> bool:
+    """Raise `error` in the `at`-th line of the engine, whatever it is; whether `act` has so many.
+
+    What memory or stack running out there would do; a real one comes in fewer places.
+    """
+    lines, raised = 0, False
+
+    def follow(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines, raised
+        if event == "line":
+            lines += 1
+            if lines == at:
+                raised = True
+                sys.settrace(None)
+                raise error
+        return follow
+
+    def enter(frame: FrameType, event: str, argument: object) -> Any:
+        return follow if frame.f_code.co_filename.startswith(ENGINE) else None
+
+    came = False
+    with suppress(error):
+        came = _raises(act, sys.settrace, enter, sys.gettrace())
+    assert came or not raised or error is not KeyboardInterrupt, "an interrupt had no effect"
+    return raised
+
+
+def lines_of(act: Callable[[], object]) -> int:
+    """How many lines of the engine an act runs."""
+    lines = 0
+
+    def follow(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return follow
+
+    def enter(frame: FrameType, event: str, argument: object) -> Any:
+        return follow if frame.f_code.co_filename.startswith(ENGINE) else None
+
+    _raises(act, sys.settrace, enter, sys.gettrace())
+    return lines
+
+
+def out_of_stack(act: Callable[[], object], frames: int) -> bool:
+    """Call `act` with so many frames left; whether they were too few."""
+    limit, depth = sys.getrecursionlimit(), 1
+    while True:  # the depth counts calls of compiled code, too
+        try:
+            sys.setrecursionlimit(depth)
+            break
+        except RecursionError:
+            depth += 1
+    sys.setrecursionlimit(depth + frames)
+    try:
+        act()
+    except RecursionError:
+        return True
+    finally:
+        sys.setrecursionlimit(limit)
+    return False
 
 
 def interrupted_after(act: Callable[[], object], at: int) -> bool:

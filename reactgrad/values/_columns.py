@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -86,7 +86,7 @@ class Columns(Facts):
         # The first error of `pack` about a value that the run under way has computed or read.
         self.refusal: Exception | None = None
         # Leaves that were being written when an error came, and their new values; see `finish_writes`.
-        self.cut_slots: Sequence[int] = ()
+        self.cut_slots: Collection[int] = ()
         self.cut_values: Collection[Any] = ()
         # Groups of leaves that were set together, by the id of the first handle.
         self.together: dict[int, Together] = {}

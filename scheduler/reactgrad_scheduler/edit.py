@@ -80,18 +80,11 @@ class Notes:
 
     def break_off(self, give_back: Callable[[Noted], None]) -> None:
         """Take back all open transactions, before their blocks end; these raise then."""
-        noted: Noted = {}
-        for one in self.open:
-            for key, before in one.items():
-                noted.setdefault(key, before)
-            one.clear()
-        self._void = (*self._void, *self.open)
-        self.giving_back = True
-        try:
-            give_back(noted)
-        finally:
-            self.giving_back = False
-            self.open.clear()
+        noted = Noted(give_back)
+        noted.failed = True
+        self.open.insert(0, noted)  # around all of them
+        self._take_back(noted)
+        self.open.clear()
 
     @block
     def transaction(self, give_back: Callable[[Noted], None]) -> Generator[None]:
@@ -104,7 +97,9 @@ class Notes:
         BlockError
             At the end, if transactions end out of order; none of them keeps its changes then.
 
-        After a stray error, ``finish`` takes back.
+        Notes
+        -----
+        After a stray error the tables must be mended first; then ``finish`` takes back.
         """
         noted = Noted(give_back)
         try:
@@ -123,7 +118,7 @@ class Notes:
             del self.open[-1:]  # from here on nothing can fail
         except BaseException as error:
             noted.failed = True  # first and without a call: if the rest fails, `finish` does it
-            if not is_stray(error):  # else the tables must be mended before
+            if not is_stray(error):
                 self._take_back(noted)
             raise
 

@@ -1,0 +1,113 @@
+"""An error at any line of the engine leaves the graph as before the act or as after it, and it goes on.
+
+SQLite tests its undo by failing the k-th allocation, for each k. Here the k-th line raises, for some k quickly
+and for many in full; and acts are called with every number of frames that is too small for them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import reactgrad as rg
+from tests.interrupts import lines_of, out_of_stack, struck
+from tests.laws.acts import (
+    ACTS,
+    LEAVES,
+    STEPS,
+    Nodes,
+    Seen,
+    follows,
+    new_model,
+    prepared,
+    same,
+    seen,
+)
+
+ERRORS = [MemoryError, RecursionError, KeyboardInterrupt]
+# A save that is loaded again says of a MemoryError that the file is too large.
+pytestmark = pytest.mark.filterwarnings("ignore::reactgrad.ReactgradWarning")
+
+
+@cache
+def ends(name: str) -> list[tuple[Seen, Seen]]:
+    """What is seen before an act and after it, each with what follows from it."""
+    found: list[tuple[Seen, Seen]] = []
+    for done in (False, True):
+        g, n, act = prepared(name)
+        if done:
+            act()
+        found.append((seen(n), follows(g, n)))
+    return found
+
+
+def as_leaves_say(n: Nodes, now: Seen) -> bool:
+    """Whether all values are those of a new graph that was given what the leaves hold now."""
+    g, m = new_model()
+    g.set({m[key]: n[key].value for key in LEAVES})
+    return all(same(now[key][0], node.value) for key, node in m.items())
+
+
+def check(name: str, g: rg.Graph, n: Nodes) -> None:
+    """Check that an act was made or not, and that the graph goes on."""
+    g.check_invariants()
+    g.forward(*[var for var in n.values() if "removed" not in repr(var)], retry=True)
+    now = seen(n)
+    fits = [end for end in ends(name) if same(now, end[0])]
+    if not fits:
+        assert name in STEPS
+        assert as_leaves_say(n, now)
+        return
+    later = follows(g, n)
+    assert any(same(later, end[1]) for end in fits)
+    g.check_invariants()
+
+
+def after_errors(name: str, error: type[BaseException], many: int) -> None:
+    _, _, act = prepared(name)
+    lines = lines_of(act)
+    for i in range(min(many, lines)):
+        at = 1 + (i * lines + lines // 2) // min(many, lines)
+        g, n, act = prepared(name)
+        allowed = (rg.LoadError,) if name == "save_and_load" else ()
+        try:
+            struck(act, at, error)
+        except allowed:
+            pass
+        check(name, g, n)
+
+
+def after_little_stack(name: str, step: int) -> None:
+    frames, more = 4, True
+    while more:
+        g, n, act = prepared(name)
+        more = out_of_stack(act, frames)
+        check(name, g, n)
+        frames += step
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_is_made_or_not_wherever_an_error_comes(
+    name: str, error: type[BaseException]
+) -> None:
+    after_errors(name, error, 3)
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_is_made_or_not_however_little_stack_there_is(name: str) -> None:
+    after_little_stack(name, 9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_is_made_or_not_at_many_lines(name: str, error: type[BaseException]) -> None:
+    after_errors(name, error, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_is_made_or_not_at_every_depth(name: str) -> None:
+    after_little_stack(name, 1)
