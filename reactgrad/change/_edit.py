@@ -12,15 +12,15 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import BlockError, DTypeError, EditError, ReactgradError
+from reactgrad._errors import BlockError, DTypeError, EditError
 from reactgrad.build._reuse import built_anew
 from reactgrad.change._change import Change
-from reactgrad.change._make_way import make_way
+from reactgrad.change._make_way import making_way
 from reactgrad.change._remove import bury, check_unused, settle
 from reactgrad.core._arguments import own_slot
 from reactgrad.core._core import V
 from reactgrad.core._definition import NOTHING_CLOSED, Definition
-from reactgrad.core._handles import handle, tidy
+from reactgrad.core._handles import handle
 from reactgrad.core._held import announce, held
 from reactgrad.core._notes import Before, note_node
 from reactgrad.nodes._handle import Handle
@@ -110,7 +110,9 @@ class Edits:
                     outer.join(self)
                 else:
                     with held(graph):
-                        _commit(graph, self)
+                        making_way(
+                            graph, [*self.operands, *self.removed], partial(_commit, graph, self)
+                        )
                         announce(graph)
                         settle(graph)
         finally:  # also where an interrupt came before the lines above were done
@@ -195,33 +197,19 @@ def _check_unchanged(graph: Core, edits: Edits) -> None:
 
 
 def _commit(graph: Core, edits: Edits) -> None:
-    """Make everything that a block has collected in one change.
-
-    Retry while spare nodes can be released.
-    """
-    tried: set[int] = set()
+    """Make everything that a block has collected in one change."""
     if edits.before:
         _check_unchanged(graph, edits)
-    while True:
-        tidy(graph)  # nodes that nothing holds any longer cannot refuse
-        notes = graph._scheduler.notes
-        before = {slot: Before.of(graph, slot) for slot in edits.operands} if notes else {}
-        try:
-            with Change(graph) as change:
-                change.define(
-                    {slot: _definition(graph, *at) for slot, at in edits.operands.items()}
-                )
-                if edits.removed:
-                    check_unused(graph, edits.removed)
-                change.follow()
-                for slot, former in before.items():
-                    note_node(graph, slot, former)
-                for var in edits.removed.values():
-                    bury(graph, var, change)
-            break
-        except ReactgradError as error:
-            if not make_way(graph, error, [*edits.operands, *edits.removed], tried):
-                raise
+    before = {slot: Before.of(graph, slot) for slot in edits.operands} if graph._noted else {}
+    with Change(graph) as change:
+        change.define({slot: _definition(graph, *at) for slot, at in edits.operands.items()})
+        if edits.removed:
+            check_unused(graph, edits.removed)
+        change.follow()
+        for slot, former in before.items():
+            note_node(graph, slot, former)
+        for var in edits.removed.values():
+            bury(graph, var, change)
 
 
 def _operands(graph: Core, var: Handle) -> list[Operand]:

@@ -25,28 +25,35 @@ def respec(graph: Core, sources: Specs, write: Callable[[Collection[int]], None]
         return
     # Hold handles meanwhile: a name alone keeps no node alive.
     leaves = [handle(graph, slot) for slot in sources]
-    tried: set[int] = set()
-    while True:
-        tidy(graph)  # nodes that nothing holds any longer cannot refuse
+
+    def reshape() -> None:
         graph._scheduler.attend()  # so that marks say which values rules may read
-        try:
-            departure = shapes.leave(graph)
-            with Change(graph, departure=departure) as change:
-                change.define({}, sources)
-                with graph._programs.while_reshaping():
-                    change.follow()
-                write(())
-            if departure is not None:
-                shapes.arrive(graph, departure)
-            break
-        except ReactgradError as error:
-            departure = None  # release its references to programs
-            if not make_way(graph, error, sources, tried):
-                raise
+        departure = shapes.leave(graph)
+        with Change(graph, departure=departure) as change:
+            change.define({}, sources)
+            with graph._programs.while_reshaping():
+                change.follow()
+            write(())
+        if departure is not None:
+            shapes.arrive(graph, departure)
+
+    making_way(graph, sources, reshape)
     del leaves
 
 
-def make_way(graph: Core, refused: ReactgradError, slots: Iterable[int], tried: set[int]) -> bool:
+def making_way(graph: Core, slots: Collection[int], change: Callable[[], None]) -> None:
+    """Make a change of `slots`; as long as it is refused, release spare nodes and try again."""
+    tried: set[int] = set()
+    while True:
+        tidy(graph)  # nodes that nothing holds any longer cannot refuse
+        try:
+            return change()
+        except ReactgradError as error:
+            if not _make_way(graph, error, slots, tried):
+                raise
+
+
+def _make_way(graph: Core, refused: ReactgradError, slots: Iterable[int], tried: set[int]) -> bool:
     """Release spare nodes that block a change of `slots`. Return whether any were released.
 
     Parameters

@@ -136,7 +136,7 @@ def settle(graph: Core) -> None:
     ExceptionGroup
         The errors that observers raised.
     """
-    if graph._scheduler.notes or not graph._removals:
+    if not graph._removals or graph._scheduler.notes:
         return
     removals, graph._removals = graph._removals, []
     host = graph._host

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -58,17 +58,30 @@ class Definition(NamedTuple):
 
 def definitions(graph: Core, slots: Collection[int]) -> list[list[Any]]:
     """Return ops, attributes, operands and detached edges of nodes, each as a list."""
-    host, scheduler = graph._host, graph._scheduler
-    # Without functions that have read other nodes while they ran, operands are all parents.
-    operands = scheduler.operands if scheduler.dynamic else scheduler.topology.parents.__getitem__
-    columns = host.ops.__getitem__, host.attrs.__getitem__, operands, host.closed.get
-    return [[*map(row, slots)] for row in columns]
+    return [[*column] for column in _definitions(graph, slots)]
 
 
 def are_defined(graph: Core, slots: Collection[int], former: list[list[Any]]) -> bool:
-    """Return whether the definitions of nodes are what they were."""
-    ops, attrs, *others = definitions(graph, slots)
-    return others == former[2:] and all(map(is_, (*ops, *attrs), (*former[0], *former[1])))
+    """Return whether ``definitions`` would return what it has returned before."""
+    ops, attrs, operands, closed = _definitions(graph, slots)
+    return (
+        all(map(is_, ops, former[0]))
+        and all(map(is_, attrs, former[1]))
+        and [*operands] == former[2]
+        and [*closed] == former[3]
+    )
+
+
+def _definitions(graph: Core, slots: Collection[int]) -> tuple[Iterable[Any], ...]:
+    host, scheduler = graph._host, graph._scheduler
+    # If no function has read other nodes while it ran, operands are all parents.
+    operands = scheduler.operands if scheduler.dynamic else scheduler.topology.parents.__getitem__
+    return (
+        map(host.ops.__getitem__, slots),
+        map(host.attrs.__getitem__, slots),
+        map(operands, slots),
+        map(host.closed.get, slots),
+    )
 
 
 def is_defined(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from reactgrad.core._live_programs import live_programs
 from reactgrad.functions._switch import Switch
 from reactgrad.io._state import Absent, Choice, Computation, Definition, State, column
 from reactgrad.nodes._op import Op as Op
+from reactgrad.nodes._references import references
 from reactgrad.nodes._site import scope_of
 from reactgrad.scheduler import CollectorPause
 from reactgrad.values._columns import MISSING
@@ -196,20 +196,6 @@ def _value(graph: Core, slot: int) -> Any:
     return array
 
 
-def _references(thing: object) -> int:
-    return sys.getrefcount(thing)
-
-
-def _references_of_a_local() -> int:
-    """Return the count that ``_references`` gives for an object that only one local variable holds."""
-    thing = object()
-    return _references(thing)
-
-
-# Measured, since the count differs between versions of Python.
-_OWN = _references_of_a_local()
-
-
 def _wanted(graph: Core) -> list[int]:
     """Return the slots of nodes that exist not only for gradient programs, in order of creation."""
     host, scheduler, topology = graph._host, graph._scheduler, graph._scheduler.topology
@@ -238,11 +224,11 @@ def _wanted(graph: Core) -> list[int]:
             continue  # wanted only if a wanted node needs it
         if slot not in host.name_of and slot not in host.kept:
             ref = host.handles[slot]
-            var = None if ref is None else ref()
+            var = [None if ref is None else ref()]
             if slot in host.owners or slot in seeds:
-                if var is None or _references(var) <= _OWN + holders[id(var)]:
+                if var[0] is None or references(var, 0) <= holders[id(var[0])]:
                     continue
-            elif var is None and scheduler.leaf[slot] and topology.children[slot]:
+            elif var[0] is None and scheduler.leaf[slot] and topology.children[slot]:
                 continue  # wanted only if a consumer is
         wanted.append(slot)
     found = set(wanted)

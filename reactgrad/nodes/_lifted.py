@@ -22,6 +22,7 @@ from reactgrad.backend import AWAITED, Spec, is_one_shot, refuse_one_shot
 from reactgrad.nodes._cutoff import Tolerance
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import Output, output
+from reactgrad.nodes._references import OF_A_CALL
 
 
 class Lifted:
@@ -242,7 +243,7 @@ class Lifted:
         The result is a read-only view, so a caller cannot make it writable again.
         """
         # No more references than this call itself makes, so nothing else refers to the array.
-        if result.base is None and sys.getrefcount(result) <= OWN_REFERENCES:
+        if result.base is None and sys.getrefcount(result) <= OF_A_CALL:
             result.flags.writeable = False
             return result.view()
         # A read-only array is shared without a copy only if it is (a view of) an operand's value,
@@ -349,20 +350,6 @@ def _fixed(argument: Any) -> Any:
         parts = tuple(map(_fixed, argument))
         return None if None in parts else parts
     return None
-
-
-def _references(result: Any) -> int:
-    return sys.getrefcount(result)
-
-
-def _references_of_a_call() -> int:
-    """Return the number of references that a call such as ``keep`` itself makes to its argument."""
-    result = np.empty(0)
-    return _references(result)
-
-
-# Measured, because it differs between versions of Python.
-OWN_REFERENCES = _references_of_a_call()
 
 
 class Refused(Lifted):

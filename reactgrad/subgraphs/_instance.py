@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,20 +12,12 @@ from reactgrad.core._handles import handle
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._reached import reached
+from reactgrad.nodes._references import references
 from reactgrad.subgraphs._feeds import _fed, _give
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
     from reactgrad.core._rows import Rows
-
-
-def _references(objects: Any, key: Any) -> int:
-    return sys.getrefcount(objects[key])
-
-
-# The reference count of an object that only its container holds, measured in the same way as it is
-# compared: releases of Python count differently.
-_ALONE = _references([object()], 0)
 
 
 class Instance:
@@ -197,7 +188,7 @@ def _alone(programs: dict[int, dict[int, Handle]]) -> set[int]:
         adjoints[slot]._slot
         for adjoints in programs.values()
         for slot in adjoints
-        if _references(adjoints, slot) <= _ALONE
+        if references(adjoints, slot) <= 0
     }
 
 
