@@ -153,13 +153,16 @@ class Overlay(dict[int, T]):
                 self.setdefault(slot, row)
 
 
+_NOTHING = Ground[Any]([])  # the ground of all columns that need none
+
+
 class Blank(Overlay[T]):
     """A column of rows that are all the same until they are written."""
 
     __slots__ = ()
 
     def __init__(self, size: int, row: T) -> None:
-        super().__init__(Ground([]), size)
+        self._size, self.ground = size, _NOTHING
         self.__missing__ = lambda slot: row
 
     def extend(self, rows: list[T]) -> None:
