@@ -115,5 +115,5 @@ def test_a_limit_that_fits_is_kept_in_a_deep_gradient() -> None:
     loss = y.sum()
     for _ in range(2):
         run = loss.backward(retain_graph=False)
-        assert 0 < len(run.rebuilt) < 1000
+        assert 0 < len(run.rebuilt) < 5 * len(g)
         assert g.stats().peak_bytes <= room * size
