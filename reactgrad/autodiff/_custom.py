@@ -29,13 +29,13 @@ def custom_gradients(
     if op.outputs is not None:
         g = _of_outputs(graph, slot, op, g)
     parts = _asked(program, slot, op.gradients, handle(graph, slot), g, arguments, needed, program)
-    name = graph._host.name(slot)
+    name = graph._host.label(slot)
     parts = _one_for_each(op, name, parts, len(arguments))
     return {
         i: checked(
             parts[places[i]],
             operands[i],
-            f"the {op.RULE} of node {name!r} for operand {i + 1} ({operands[i].name!r})",
+            f"the {op.RULE} of node {name!r} for operand {i + 1} ({operands[i].label!r})",
         )
         for i in edges
     }
@@ -55,7 +55,7 @@ def custom_tangents(
     for i, tangent in tangents.items():
         moving[places[i]] = tangent
     parts = _asked(program, slot, op.tangents, node, moving, arguments, program)
-    who = f"the jvp of node {node.name!r}"
+    who = f"the jvp of node {node.label!r}"
     if op.outputs is None:
         if parts is not None:
             yield checked(parts, node, who, TANGENT)
@@ -82,8 +82,8 @@ def _asked(program: Any, slot: int, rule: Callable[..., Any], *arguments: Any) -
         if host.ops[read] is CONST:
             return
         raise GradientError(
-            f"the rule of node {host.name(slot)!r} ({host.describe_op(slot)}) read the value of "
-            f"{host.name(read)!r}. A rule is built once, as nodes, for all values to come, so what it "
+            f"the rule of node {host.label(slot)!r} ({host.describe_op(slot)}) read the value of "
+            f"{host.label(read)!r}. A rule is built once, as nodes, for all values to come, so what it "
             "reads would stay as it is now. Compute with the Var instead (rg.where instead of if); what "
             "only forward can know, that of an rg.Function may leave for backward as an attribute, "
             "ctx.flag = ...: the rule is built anew when that changes."
@@ -157,7 +157,7 @@ def check_outputs(graph: Any, slot: int, which: int) -> None:
     """
     if which >= len(graph._host.ops[slot].outputs):
         raise GradientError(
-            f"the derivative of node {graph._host.name(slot)!r} uses an array that its forward has "
+            f"the derivative of node {graph._host.label(slot)!r} uses an array that its forward has "
             "saved and that is neither an argument nor an output, so it cannot be differentiated "
             "again. Save arguments and outputs only and compute the rest from them in the rule; or "
             "return that array as one more output; or detach it in the rule, saved.detach(), where it "
@@ -274,7 +274,7 @@ def no_rule(graph: Any, slot: int) -> MissingRuleError:
     host = graph._host
     op = host.ops[slot]
     return MissingRuleError(
-        f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
+        f"node {host.label(slot)!r} ({host.describe_op(slot)}) has no derivative rule, so no "
         f"gradient passes it. Give one, {getattr(op, 'HOW', 'rg.extend.defvjp(op, rule)')}, or detach "
         "its operands, x.detach(), if none shall pass."
     )

@@ -270,7 +270,7 @@ class Following(Sweep):
         """Raise if the output's new shape does not fit the gradient that it was given."""
         for var, shape, seed in self._misfits():
             raise SeedError(
-                f"{var.name!r} would get the shape {shape}, and gradients of it exist that were "
+                f"{var.label!r} would get the shape {shape}, and gradients of it exist that were "
                 f"asked for with a gradient= of shape {seed} (1 for a single number). Drop these "
                 "gradients first, or reduce to a single number before differentiating.",
                 var,

@@ -164,7 +164,7 @@ class Tangents(Program):
         op = host.ops[slot]
         how = "rg.extend.defjvp(op, rule)" if isinstance(op, Op) else op.HOW_FORWARD
         return MissingRuleError(
-            f"node {host.name(slot)!r} ({host.describe_op(slot)}) has no forward rule, so no tangent "
+            f"node {host.label(slot)!r} ({host.describe_op(slot)}) has no forward rule, so no tangent "
             f"passes it. Give one, {how}, use reverse mode, rg.grad or rg.vjp, or detach "
             "its operands, x.detach(), if none shall pass."
         )
@@ -172,7 +172,7 @@ class Tangents(Program):
     def _check_seed(self) -> None:
         for var, shape, seed in self._misfits():
             raise ShapeError(
-                f"{var.name!r} would get the shape {shape}, and tangents exist that were asked for "
+                f"{var.label!r} would get the shape {shape}, and tangents exist that were asked for "
                 f"with a direction of shape {seed} for it. Drop these tangents first, or set the "
                 "direction together with it, g.set({x: ..., t: ...})."
             )

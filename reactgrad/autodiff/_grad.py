@@ -110,8 +110,8 @@ def grad(y: Any, xs: Any, gradient: Any = None, allow_unused: bool = False) -> A
         for x, result in zip(wanted, results, strict=True):
             if result is None and not allow_unused:
                 raise GradientError(
-                    f"{graph._host.name(y._slot)!r} does not depend on {x.name!r} over edges that gradients pass: the "
-                    "path is detached, was built under no_grad, goes through integers or "
+                    f"{graph._host.label(y._slot)!r} does not depend on {x.label!r} over edges that "
+                    "gradients pass: the path is detached, was built under no_grad, goes through integers or "
                     "comparisons, or there is none. Pass allow_unused=True to get None for it."
                 )
     return results[0] if single else tuple(results)
@@ -181,7 +181,7 @@ def backward(
             wanted = wanted_leaves(graph, y._slot)
             if not wanted:
                 raise GradientError(
-                    f"backward from {y.name!r} reaches nothing trainable: no unfrozen param over "
+                    f"backward from {y.label!r} reaches nothing trainable: no unfrozen param over "
                     "edges that gradients pass. Make leaves with g.param, unfreeze() them, or use "
                     "rg.grad(y, x) for other nodes; what was built under rg.no_grad() passes none."
                 )
@@ -191,7 +191,7 @@ def backward(
                 _check_wanted(graph, x)
                 if x._slot in host.frozen:
                     raise GradientError(
-                        f"{host.name(x._slot)!r} is frozen, so backward gives it no .grad; unfreeze() it, or use "
+                        f"{host.label(x._slot)!r} is frozen, so backward gives it no .grad; unfreeze() it, or use "
                         "rg.grad(y, x)."
                     )
             wanted = [x._slot for x in given]
@@ -213,7 +213,7 @@ def backward(
         for slot in wanted:
             if adjoints[slot] is None:
                 raise GradientError(
-                    f"{y.name!r} does not depend on {host.name(slot)!r} over edges that gradients "
+                    f"{y.label!r} does not depend on {host.label(slot)!r} over edges that gradients "
                     "pass; leave it out of inputs=."
                 )
         adjoints.update(zip(shown, program.adjoints(shown, seed), strict=True))
@@ -306,7 +306,7 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
         value = np.asarray(value)
     if value.shape != y.shape:
         raise ShapeError(
-            f"{what} has shape {value.shape}; it must have the shape of {y.name!r}, {y.shape}."
+            f"{what} has shape {value.shape}; it must have the shape of {y.label!r}, {y.shape}."
         )
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in ("fiubc" if y.dtype.kind == "c" else "fiub"):
@@ -321,10 +321,10 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
 def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
     """Raise if a Var cannot be the gradient of `y`."""
     if gradient._graph is not y._graph:
-        raise GradientError(f"{what} is a Var of another graph than {y.name!r}.")
+        raise GradientError(f"{what} is a Var of another graph than {y.label!r}.")
     if gradient.shape != y.shape:
         raise ShapeError(
-            f"{what} has shape {gradient.shape}; it must have the shape of {y.name!r}, {y.shape}."
+            f"{what} has shape {gradient.shape}; it must have the shape of {y.label!r}, {y.shape}."
         )
     if gradient.dtype.kind not in ("fc" if y.dtype.kind == "c" else "f"):
         raise DTypeError(f"{what} is of {gradient.dtype}; gradients are floats.")
@@ -336,19 +336,19 @@ def _check_output(y: Any, what: str, *, complex_too: bool = False) -> None:
         raise DTypeError(f"{what} takes a Var, not {type(y).__name__}.")
     if not hasattr(y, "_programs_dict"):
         raise GradientError(
-            f"{what}: {y.name!r} is detached, so no gradient leaves it; use its base."  # type: ignore[attr-defined]
+            f"{what}: {y.label!r} is detached, so no gradient leaves it; use its base."  # type: ignore[attr-defined]
         )
     _refuse_tuple(y)
     kind = y.dtype.kind  # type: ignore[attr-defined]
     if kind == "c" and not complex_too:
         raise DTypeError(
-            f"{what}: {y.name!r} is of {y.dtype}; only real numbers are differentiated. Take "  # type: ignore[attr-defined]
+            f"{what}: {y.label!r} is of {y.dtype}; only real numbers are differentiated. Take "  # type: ignore[attr-defined]
             "rg.real, rg.imag or rg.absolute of it, or say how its elements count: "
             "rg.grad(y, xs, gradient=...)."
         )
     if kind not in "fc":
         raise DTypeError(
-            f"{what}: {y.name!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
+            f"{what}: {y.label!r} is of {y.dtype}; only floats have gradients. Convert before, "  # type: ignore[attr-defined]
             "x.astype('float64')."
         )
 
@@ -364,7 +364,7 @@ def _refuse_tuple(x: Any) -> None:
     """Raise for the node of a function with several outputs, since its value is a tuple."""
     if getattr(x._graph._host.ops[x._slot], "outputs", None) is not None:
         raise GradientError(
-            f"{x.name!r} computes several outputs at once, and a tuple has no gradient; differentiate "
+            f"{x.label!r} computes several outputs at once, and a tuple has no gradient; differentiate "
             "its outputs, which are nodes of their own."
         )
 
@@ -375,7 +375,7 @@ def _check_wanted(graph: Any, x: Any) -> None:
     _refuse_tuple(x)
     if x.dtype.kind not in "fc":
         raise DTypeError(
-            f"there is no gradient for {x.name!r}: it is of {x.dtype}, and only floats have "
+            f"there is no gradient for {x.label!r}: it is of {x.dtype}, and only floats have "
             "gradients. Make it with floats (3.0 instead of 3) or dtype='float64'."
         )
 
@@ -383,8 +383,8 @@ def _check_wanted(graph: Any, x: Any) -> None:
 def _check_scalar(y: Any, how: str) -> None:
     if any(n != 1 for n in y.shape):
         raise ShapeError(
-            f"{y.name!r} has shape {y.shape}, and only a single number has a gradient of its own. "
-            f"Reduce it first, {y.name}.sum(), or say how its elements count: {how}."
+            f"{y.label!r} has shape {y.shape}, and only a single number has a gradient of its own. "
+            f"Reduce it first, {y.label}.sum(), or say how its elements count: {how}."
         )
 
 

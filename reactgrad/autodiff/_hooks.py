@@ -248,10 +248,10 @@ def register_hook(var: Handle, /, hook: Callable[[Any], Any]) -> HookHandle:
     refuse_tuple(graph, var._slot, "register_hook")
     if found is not None and not found.differentiable:
         raise DTypeError(
-            f"register_hook: {var.name!r} is of {found.dtype}, and only floats have gradients: the "
+            f"register_hook: {var.label!r} is of {found.dtype}, and only floats have gradients: the "
             "hook would never be called."
         )
-    return _register(var, graph._host.hooks, partial(_through, hook, var.name))
+    return _register(var, graph._host.hooks, partial(_through, hook, var.label))
 
 
 def register_after_grad(var: Handle, /, hook: Callable[[Any], Any]) -> HookHandle:
@@ -292,7 +292,7 @@ def register_after_grad(var: Handle, /, hook: Callable[[Any], Any]) -> HookHandl
     _check_callable("register_post_accumulate_grad_hook", hook)
     if graph._host.ops[var._slot] not in (PARAM, INPUT):
         raise GradientError(
-            f"register_post_accumulate_grad_hook: {var.name!r} is neither param nor input, and "
+            f"register_post_accumulate_grad_hook: {var.label!r} is neither param nor input, and "
             "gradients accumulate in these only. register_hook works on every node."
         )
     return _register(var, graph._host.after_grad, hook)

@@ -115,8 +115,8 @@ class Paths(Tables):
                 error = self._graph._scheduler.cycle_error([*path, slot])
                 add_note(
                     error,
-                    f"{self._graph._host.name(slot)!r} is part of a derivative of "
-                    f"{self._graph._host.name(path[-1])!r}.",
+                    f"{self._graph._host.label(slot)!r} is part of a derivative of "
+                    f"{self._graph._host.label(path[-1])!r}.",
                 )
                 raise error
 

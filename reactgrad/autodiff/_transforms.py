@@ -141,7 +141,7 @@ class _Products(Program):
         the user's.
         """
         if super()._hooks_of(slot):
-            name = self._graph._host.name(slot)
+            name = self._graph._host.label(slot)
             raise OutdatedRuleError(
                 f"a hook was registered on {name!r} after this product was asked for, and changes what "
                 "it is the derivative of. Ask for it again: rg.hvp(y, x, v)."
@@ -225,7 +225,7 @@ def _jacobian(y: Any, x: Any, mode: Mode | None, what: str) -> tuple[Any, bool]:
     if mode is not None:
         if mode == "forward" and x.dtype.kind == "c":
             raise GradientError(
-                f"{what}(mode='forward'): {x.name!r} is of {x.dtype}, and one direction for each element "
+                f"{what}(mode='forward'): {x.label!r} is of {x.dtype}, and one direction for each element "
                 "does not show both of its parts. Use mode='reverse', or None."
             )
         if mode not in ("forward", "reverse"):
@@ -296,7 +296,7 @@ def _along_each(
 
 
 def _directions(xs: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
-    return [_along(x, t, f"the direction for {x.name!r}") for x, t in zip(xs, ts, strict=True)]
+    return [_along(x, t, f"the direction for {x.label!r}") for x, t in zip(xs, ts, strict=True)]
 
 
 def _along(like: Any, given: Any, what: str) -> Any:
@@ -318,7 +318,7 @@ def _several(values: Any) -> list[Any]:
 
 def _independent(y: Any, x: Any) -> GradientError:
     return GradientError(
-        f"{y.name!r} does not depend on {x.name!r} over edges that derivatives pass: the path is "
+        f"{y.label!r} does not depend on {x.label!r} over edges that derivatives pass: the path is "
         "detached, was built under no_grad, goes through integers or comparisons, or there is "
         "none. Leave it out, or pass allow_unused=True if it may have no part in it."
     )

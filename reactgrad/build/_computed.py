@@ -232,7 +232,7 @@ def _foreign(graph: Core, operand: Any, op: str) -> GraphError:
             "graph, rg.grad(fn)(g.input(2.0)), which gives a node."
         )
     return GraphError(
-        f"{op} was given {operand.name!r}, which belongs to another graph than the first "
+        f"{op} was given {operand.label!r}, which belongs to another graph than the first "
         "operand. Nodes of two graphs cannot be connected: build both in one graph (leaves "
         "made outside of any `with graph:` belong to the default graph), or pass the value: "
         "g.input(v.value)."

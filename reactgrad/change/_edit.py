@@ -217,15 +217,15 @@ def _operands(graph: Core, var: Handle) -> list[Operand]:
     host, slot = graph._host, var._slot
     op = host.ops[slot]
     if isinstance(op, Leaf):
-        raise EditError(f"{var.name!r} is a leaf: it has no operands to replace.")
+        raise EditError(f"{var.label!r} is a leaf: it has no operands to replace.")
     if isinstance(op, Output):
         raise EditError(
-            f"{var.name!r} is one output of a function and of nothing else. Replace an operand of "
+            f"{var.label!r} is one output of a function and of nothing else. Replace an operand of "
             "the function's node: y.parents[0].replace_parent(position, new)."
         )
     if slot in host.owners:
         raise EditError(
-            f"{var.name!r} is part of a gradient, which follows every edit of the nodes that it is the "
+            f"{var.label!r} is part of a gradient, which follows every edit of the nodes that it is the "
             "gradient of. Edit these, and leave out what is part of a gradient where you go over "
             ".children; y.register_hook changes a gradient."
         )
@@ -239,8 +239,8 @@ def _operands(graph: Core, var: Handle) -> list[Operand]:
 def _check_computed(graph: Core, var: Handle) -> None:
     if var._slot in graph._host.pins:
         raise EditError(
-            f"{var.name!r} is pinned, so it is computed from nothing now. Unpin it first, "
-            f"{var.name}.unpin()."
+            f"{var.label!r} is pinned, so it is computed from nothing now. Unpin it first, "
+            f"{var.label}.unpin()."
         )
 
 
@@ -359,7 +359,7 @@ def rewire(var: Any, /, *operands: Any, **attributes: Any) -> None:
         count = len(edits.of(var))
         if len(operands) != count and not (operands and _takes_any_number(graph, var)):
             raise EditError(
-                f"{var.name!r} has {count} operands and was given {len(operands)}. Write all of them "
+                f"{var.label!r} has {count} operands and was given {len(operands)}. Write all of them "
                 "in order; .replace_parent(position, operand) replaces one."
             )
         attrs = _attributes(graph, var, edits.attrs(var), attributes) if attributes else None
@@ -375,7 +375,7 @@ def _attributes(graph: Core, var: Handle, attrs: Attrs, changed: Mapping[str, An
     words = [] if primitive is None else primitive.words
     has = f"has the attributes {', '.join(words)}" if words else "has none that can be changed"
     raise EditError(
-        f"rewire({', '.join(changed)}=...): the op of {var.name!r} {has}. Attributes are what an op made "
+        f"rewire({', '.join(changed)}=...): the op of {var.label!r} {has}. Attributes are what an op made "
         "with rg.extend.primitive takes besides its operands."
     )
 
@@ -438,9 +438,9 @@ def insert(
             places = [i for i in places if i == position]
         if not places:
             at = "" if position is None else f" at position {position}"
-            has = listed(operand.name for operand in operands)
+            has = listed(operand.label for operand in operands)
             raise EditError(
-                f"{child.name!r} has no operand {parent.name!r}{at}; its operands are ({has}). Insert "
+                f"{child.label!r} has no operand {parent.label!r}{at}; its operands are ({has}). Insert "
                 f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
             )
         new = built_anew(build, handle(graph, source))  # not a reused node: it may be the child
@@ -486,7 +486,7 @@ def _check_position(graph: Core, var: Handle, position: Any, count: int, what: s
         raise DTypeError(f"{what}: the position is an integer, not {position!r}.")
     if not 0 <= position < count:
         raise EditError(
-            f"{var.name!r} has {count} operand{'s' * (count != 1)}; there is none at position {position}. "
+            f"{var.label!r} has {count} operand{'s' * (count != 1)}; there is none at position {position}. "
             "Positions count from 0, as in .parents."
             + (
                 " What a function reads while it runs is decided by the function."
@@ -501,7 +501,7 @@ def _of_branches(graph: Core, var: Handle) -> str:
     """Return the advice to build another choice, if the node is one; else an empty string."""
     if var._slot not in graph._host.branches:
         return ""
-    return f" A choice keeps its branches: build another one in place of {var.name!r}."
+    return f" A choice keeps its branches: build another one in place of {var.label!r}."
 
 
 def _check_built(graph: Core, new: Any) -> None:

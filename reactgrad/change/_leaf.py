@@ -36,17 +36,17 @@ def touch(var: Any, /) -> None:
         host = graph._host
         op = host.ops[var._slot]
         if op is CONST:
-            raise SetError(f"{var.name!r} is a constant: it never changes.")
+            raise SetError(f"{var.label!r} is a constant: it never changes.")
         if isinstance(op, Leaf):
             if host.data[var._slot] is MISSING:
-                raise SetError(f"{var.name!r} has no value yet; set it first.")
+                raise SetError(f"{var.label!r} has no value yet; set it first.")
             graph._scheduler.touched(var._slot)
             announce(graph, (var._slot,))
         else:
             # Of one output the function is what runs again.
             node = var.parents[0] if isinstance(op, Output) and not var.pinned else var
             if node.pinned:
-                raise SetError(f"{node.name!r} is pinned: pin it to another value, or unpin it.")
+                raise SetError(f"{node.label!r} is pinned: pin it to another value, or unpin it.")
             graph._scheduler.invalidate(node._slot)
             announce(graph)
 
@@ -75,10 +75,10 @@ def mutate(var: Any, /) -> Iterator[Any]:
     graph = var._graph
     op = graph._host.ops[var._slot]
     if op is CONST or not isinstance(op, Leaf):
-        raise SetError(f"{var.name!r} cannot be edited: only inputs and params can.")
+        raise SetError(f"{var.label!r} cannot be edited: only inputs and params can.")
     found = graph._host.specs[var._slot]
     if found is None or (found.weak is not None and graph._host.data[var._slot] is MISSING):
-        raise SetError(f"{var.name!r} holds no array to edit; write {var.name}.set(value).")
+        raise SetError(f"{var.label!r} holds no array to edit; write {var.label}.set(value).")
     with graph._lock:  # what is set is what was read, with the edit
         array = var.numpy()
         yield array
@@ -134,6 +134,6 @@ def _unfreeze(host: Rows, slot: int, frozen: bool, grad: Any) -> None:
 def _check_param(var: Handle, what: str) -> None:
     if var._graph._host.ops[var._slot] is not PARAM:
         raise GradientError(
-            f"{what}: {var.name!r} is no param, and only params are trained. Use detach() to "
+            f"{what}: {var.label!r} is no param, and only params are trained. Use detach() to "
             "stop a gradient at another node."
         )

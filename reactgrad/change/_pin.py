@@ -58,7 +58,7 @@ def pin(var: Handle, /, value: Any) -> None:
         graph._scheduler.check_idle()
         tidy(graph)
         if isinstance(host.ops[slot], Leaf):
-            raise SetError(f"{var.name!r} is a leaf: give it a value with set, not with pin.")
+            raise SetError(f"{var.label!r} is a leaf: give it a value with set, not with pin.")
         data = _fitting(graph, var, value)
         before = Before.of(graph, slot)
         with Change(graph, None) as change:
@@ -103,7 +103,7 @@ def unpin(var: Handle, /) -> None:
 
 def _fitting(graph: Core, var: Handle, value: Any) -> Any:
     """Return the value as the node would store it, in its shape and dtype where these are known."""
-    what = f"pin of {var.name!r}"
+    what = f"pin of {var.label!r}"
     if hasattr(value, "_slot"):
         raise ImplicitValueError(f"{what} was given a Var; pass its value, v.value.")
     found, op = graph._host.specs[var._slot], graph._host.ops[var._slot]

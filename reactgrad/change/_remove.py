@@ -71,7 +71,7 @@ def _with_users(graph: Core, slots: Iterable[int]) -> str:
                 stack.append(user)
     if len(found) > 8:
         return "..."
-    return listed(host.name(slot) for slot in reversed(topology.sort(found)))
+    return listed(host.label(slot) for slot in reversed(topology.sort(found)))
 
 
 def check_unused(graph: Core, slots: dict[int, Any]) -> None:
@@ -89,9 +89,9 @@ def check_unused(graph: Core, slots: dict[int, Any]) -> None:
             if other not in slots and other not in host.removed and other not in host.owners
         ]
         if users:
-            name, shown = host.name(slot), ", ".join(repr(user.name) for user in users[:8])
+            name, shown = host.label(slot), ", ".join(repr(user.label) for user in users[:8])
             more = f" and {len(users) - 8} more" if len(users) > 8 else ""
-            first = users[0].name
+            first = users[0].label
             if slot in host.branches.get(users[0]._slot, ())[1:]:
                 way = f"A choice keeps its branches: build another one in place of {first!r}"
             else:
@@ -105,7 +105,7 @@ def check_unused(graph: Core, slots: dict[int, Any]) -> None:
 def bury(graph: Core, var: Any, change: Change) -> None:
     """Take a node that nothing uses out of the graph; its row is freed by ``settle``."""
     host, slot = graph._host, var._slot
-    shown, name = host.name(slot), host.name_of.get(slot)
+    shown, name = host.label(slot), host.name_of.get(slot)
     programs = getattr(var, "_programs", None)
     removal = Removal(var, programs, slot in host.kept)
 

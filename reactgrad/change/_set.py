@@ -220,7 +220,7 @@ def _check_once(graph: Core, slots: Sequence[int]) -> None:
     if len(set(slots)) == len(slots):
         return
     twice = next(slot for i, slot in enumerate(slots) if slot in slots[:i])
-    name = graph._host.name(twice)
+    name = graph._host.label(twice)
     raise SetError(
         f"g.set was given two values for {name!r}: by its Var and by its name. Write it once."
     )
@@ -319,7 +319,7 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
     kind, old = host.ops[slot], host.specs[slot]
     if host.plain_write(slot, value):
         return old, value
-    name = host.name(slot)
+    name = host.label(slot)
     if kind is CONST:
         raise SetError(
             f"{name!r} is a constant and cannot be set. Make it an input, g.input(value), if "

@@ -119,13 +119,13 @@ def _users(graph: Core, slot: int) -> Iterable[int]:
 def _reason(graph: Core, slot: int, sources: Specs, edited: set[int]) -> str:
     """Return the note for an error of a node: the user changed others, and this one does not fit."""
     host = graph._host
-    name, site = host.name(slot), site_text(host.sites[slot])
+    name, site = host.label(slot), site_text(host.sites[slot])
     if slot in edited:
-        operands = listed(map(host.name, graph._scheduler.topology.parents[slot]))
+        operands = listed(map(host.label, graph._scheduler.topology.parents[slot]))
         return (
             f"node {name!r} would compute with ({operands}). Nothing was changed.\nbuilt at {site}"
         )
-    changed = listed(host.name(one) for one in (*sources, *sorted(edited)))
+    changed = listed(host.label(one) for one in (*sources, *sorted(edited)))
     note = (
         f"because of the new shape or dtype of {changed}; node {name!r} does not fit it. "
         "Nothing was changed. "

@@ -9,7 +9,7 @@ from typing import Any
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import handle, tidy
-from reactgrad.core._names import UnknownNameError, by_name
+from reactgrad.core._names import UnknownNameError, by_label, by_name
 from reactgrad.core._read_together import FEW
 from reactgrad.core._var_list import VarList
 from reactgrad.nodes._handle import Handle
@@ -29,6 +29,8 @@ def named(graph: Core[V], name: str) -> V:
     with graph._lock:
         tidy(graph)
         slot = by_name(graph, name)
+        if slot is None:
+            slot = by_label(graph, name)
         if slot is None:
             from difflib import get_close_matches  # slow to import, and only for this
 
@@ -68,7 +70,7 @@ def own_slot(graph: Core, var: Any, what: str) -> int:
     if var._graph is not graph:
         origin = any(ref() is var._graph for ref, _ in graph._lineage)
         hint = " Its twin in this fork is fork[var]." if origin else ""
-        raise GraphError(f"{what} was given a Var of another graph: {var.name!r}.{hint}")
+        raise GraphError(f"{what} was given a Var of another graph: {var.label!r}.{hint}")
     return var._slot
 
 

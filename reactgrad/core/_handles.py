@@ -52,7 +52,7 @@ def refuse_tuple(graph: Core, slot: int, what: str) -> None:
     """Raise ``DTypeError`` for the node of a function that has several outputs."""
     op = graph._host.ops[slot]
     if getattr(op, "outputs", None) is not None:
-        name = graph._host.name
+        name = graph._host.label
         children = graph._scheduler.topology.children[slot]
         outputs = [name(child) for child in children if isinstance(graph._host.ops[child], Output)]
         raise DTypeError(

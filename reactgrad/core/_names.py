@@ -71,6 +71,13 @@ def by_name(graph: Core, name: str) -> int | None:
     return by_given_name(graph, name) if slot is None else slot
 
 
+def by_label(graph: Core, text: Any) -> int | None:
+    """Return the node that a message or a picture has called so; ``None`` if there is none."""
+    slot, serial = graph._host.labels.get(text, (0, 0))
+    alive = serial and graph._scheduler.topology.serial[slot] == serial
+    return slot if alive and graph._host.label(slot) == text else None
+
+
 def by_given_name(graph: Core, name: Any) -> int | None:
     """Return the node whose name was made of its op and number, such as ``tanh_3``."""
     number = str(name).rstrip("_").rpartition("_")[2]  # ``Rows.name`` may have appended "_"

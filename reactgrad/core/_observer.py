@@ -66,12 +66,12 @@ class Observer:
     def blame(self, error: Exception) -> None:
         """Add a note to ``error`` that names the observed node."""
         there = self.var._graph is self._graph
-        node = f"node {self.var.name!r}" if there else "a node that was removed"
+        node = f"node {self.var.label!r}" if there else "a node that was removed"
         add_note(error, f"in an observer ({self.kind}) of {node}")
 
     def __repr__(self) -> str:
         if self.active:
-            return f"<observer of {self.var.name!r}, {self.kind}>"
+            return f"<observer of {self.var.label!r}, {self.kind}>"
         return f"<observer, {self.kind} (cancelled)>"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reactgrad.backend import Spec
+from reactgrad.core._labels import label
 from reactgrad.nodes._handle import Anchor, HandleRef
 from reactgrad.nodes._op import Attrs, Leaf, Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
@@ -44,6 +45,8 @@ class Rows(Steps):
     kept: dict[int, Handle] = table(dict, forked=False, added=True)
     name_of: dict[int, str] = table(dict)
     named: dict[str, int] = table(dict, cleared=False)
+    # What pictures and messages call nodes without a name, with the slots and serials of these nodes.
+    labels: dict[str, tuple[int, int]] = table(dict, cleared=False)
     closed: dict[int, frozenset[int] | None] = table(dict)  # detached edges; None: all of them
     grads: dict[int, Any] = table(dict, forked=False)
     retained: set[int] = table(set, added=True)
@@ -76,6 +79,8 @@ class Rows(Steps):
         self.on_death = self.dropped.append
         # In a fork: nodes up to this serial are kept, since `fork[var]` may ask for any of them.
         self.forked_serial = 0
+        self.most_labels = 4096  # before those of nodes that are gone are removed
+        self.restored_serial = 0  # nodes up to this one come from a file, not from a line of code
         # The gradient program that built a node. A fork may share the dict: see `_owners_to_write`.
         self.owners: dict[int, int] = {}
         self._owners_lent = False  # True while a fork has the same dict: copy it before a write
@@ -199,6 +204,10 @@ class Rows(Steps):
                 name += "_"
         return name
 
+    def label(self, slot: int) -> str:
+        """Return the name that was set, or what the node's line assigns it to; see ``_labels``."""
+        return label(self, slot)
+
     def refuse(self, slot: int, error: Exception, *, met: bool) -> None:
         """Note that ``pack`` failed for the node's value; any next run tries again.
 
@@ -216,10 +225,10 @@ class Rows(Steps):
 
     def explain(self, slot: int) -> str:
         """Return a note for an error: the node, its operands, and the line that built it."""
-        note = f"node {shortened(self.name(slot), 100)!r}, {self.describe_op(slot)}"
+        note = f"node {shortened(self.label(slot), 100)!r}, {self.describe_op(slot)}"
         if not isinstance(self.ops[slot], Leaf):
             parents = self.scheduler.topology.parents[slot]
-            operands = listed(f"{self.name(p)}: {self.describe_value(p)}" for p in parents)
+            operands = listed(f"{self.label(p)}: {self.describe_value(p)}" for p in parents)
             note += f", of ({operands})"
         return f"{note}\nbuilt at {site_text(self.sites[slot])}"
 

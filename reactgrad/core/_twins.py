@@ -32,7 +32,7 @@ def twin_of(graph: Core[V], var: Handle) -> V:
                 if present and var._slot not in graph._host.removed:
                     return handle(graph, var._slot)
     raise GraphError(
-        f"{var.name!r} has no twin in this graph: it was made after the fork, was removed here, or "
+        f"{var.label!r} has no twin in this graph: it was made after the fork, was removed here, or "
         "belongs to a graph that this one was not forked from."
     )
 

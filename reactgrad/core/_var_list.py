@@ -83,6 +83,6 @@ class VarList(Sequence[V_co]):
 
 def names_text(variables: Sequence[Handle], most: int = 12) -> str:
     """Return the names of Vars as text, with at most ``most`` of them."""
-    names = [var.name for var in variables[:most]]
+    names = [var.label for var in variables[:most]]
     more = len(variables) - len(names)
     return f"[{', '.join(names)}{f', ... {more} more' if more else ''}]"

@@ -92,7 +92,7 @@ def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> AnomalyMod
     >>> with rg.detect_anomaly():
     ...     y.value
     Traceback (most recent call last):
-    reactgrad.AnomalyError: node 'sqrt_2', op 'sqrt', gave 1 NaN: float64[2], 2, 1 NaN
+    reactgrad.AnomalyError: node 'y', op 'sqrt', gave 1 NaN: float64[2], 2, 1 NaN
       of 'x': float64[2], -1 to 4
       built at <doctest ...>:1: y = rg.sqrt(x)
     found by rg.detect_anomaly(); outside of it the node is computed as it is
@@ -206,7 +206,7 @@ class _Inspector(Through):
     def _message(self, slot: int) -> str:
         """Return the message about a faulty value: its origin, its operands and its gradient."""
         host, source = self._host, self._source(slot)
-        name, op = host.name(source), host.describe_op(source)
+        name, op = host.label(source), host.describe_op(source)
         bad, holds = self._bad(source), range_text(host, source)
         if isinstance(host.ops[source], Leaf):
             version = host.scheduler.version(source)
@@ -217,12 +217,12 @@ class _Inspector(Through):
         else:
             lines = [f"node {name!r}, {op}, gave {bad}: {holds}"]
             operands = dict.fromkeys(host.scheduler.topology.parents[source])
-            lines += [f"  of {host.name(p)!r}: {range_text(host, p)}" for p in operands]
+            lines += [f"  of {host.label(p)!r}: {range_text(host, p)}" for p in operands]
         lines += [f"  built at {site_text(site)}" for site in [host.sites[source]] if site]
         lines += self._gradient_text(source)
         if source != slot:
             lines.append(
-                f"  and node {host.name(slot)!r}, {host.describe_op(slot)}, computes with it: "
+                f"  and node {host.label(slot)!r}, {host.describe_op(slot)}, computes with it: "
                 f"{range_text(host, slot)}"
             )
         return "\n".join(lines)
@@ -235,10 +235,10 @@ class _Inspector(Through):
     def _mutation(self, slot: int, reader: int) -> str:
         """Return the message about a value that was changed behind its version."""
         host = self._host
-        name, version = host.name(slot), host.scheduler.version(slot)
+        name, version = host.label(slot), host.scheduler.version(slot)
         return (
             f"the value of {name!r} was changed behind its version {version}, and node "
-            f"{host.name(reader)!r}, {host.describe_op(reader)}, was about to use it as if it were "
+            f"{host.label(reader)!r}, {host.describe_op(reader)}, was about to use it as if it were "
             "the same: someone has written to its memory, through an older view of an array given "
             "with set(..., copy=False) or past NumPy. Write with set() or mutate(), or say "
             f"{name}.touch() after such a change."
@@ -249,7 +249,7 @@ class _Inspector(Through):
         host, place = self._host, origin(self._graph, slot)
         if place is None:
             return []
-        forward = f"{host.name(place.slot)!r}, {host.describe_op(place.slot)}"
+        forward = f"{host.label(place.slot)!r}, {host.describe_op(place.slot)}"
         if place.tangent:
             lines = [f"  in the tangent of {forward}"]
         elif place.operand is None:
@@ -260,6 +260,6 @@ class _Inspector(Through):
                 host.ops[operand] is ALIAS and operand not in host.name_of
             ):  # a feed of a subgraph
                 (operand,) = host.scheduler.operands(operand)
-            lines = [f"  in what {forward}, passes to the gradient of {host.name(operand)!r}"]
+            lines = [f"  in what {forward}, passes to the gradient of {host.label(operand)!r}"]
         site = host.sites[place.slot]
         return [*lines, f"  which was built at {site_text(site)}"] if site else lines

@@ -57,7 +57,7 @@ class EventLog:
         if self._new:
             self._admit()
         host, topology = self._host, self._host.scheduler.topology
-        names = ", ".join(map(host.name, stopwatch.targets[:8]))
+        names = ", ".join(map(host.label, stopwatch.targets[:8]))
         more = len(stopwatch.targets) - 8
         names += f", ... {more} more" if more > 0 else ""
         self.entries.append(
@@ -91,7 +91,9 @@ class EventLog:
         scheduler = self._host.scheduler
         version, serial = scheduler.versions.version, scheduler.topology.serial
         return tuple(
-            Moved(self._host.name(source), max(known, 0), version[source], serial[source], seen < 0)
+            Moved(
+                self._host.label(source), max(known, 0), version[source], serial[source], seen < 0
+            )
             for source, known in dict(zip(step.sources, step.known)).items()
             if serial[source] and (seen := scheduler.seen(source)) != known
         )
@@ -113,7 +115,7 @@ class EventLog:
             Event(
                 next(self._numbers),
                 kind,
-                host.name(slot),
+                host.label(slot),
                 before,
                 after,
                 serial=serial,

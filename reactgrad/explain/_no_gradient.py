@@ -209,7 +209,7 @@ def _shown(graph: Core, edges: list[_Edge]) -> tuple[tuple[Block, ...], int]:
     host = graph._host
     edges = list(dict.fromkeys(edges))
     blocks = tuple(
-        Block(kind, host.name(parent), host.name(child), site_text(host.sites[child]))  # type: ignore[arg-type]
+        Block(kind, host.label(parent), host.label(child), site_text(host.sites[child]))  # type: ignore[arg-type]
         for kind, parent, child in edges[:MOST_BLOCKS]
     )
     return blocks, max(0, len(edges) - MOST_BLOCKS)

@@ -99,7 +99,7 @@ class Profile(ContextDecorator):
     >>> with rg.profile() as prof:
     ...     _ = y.value
     >>> [(row.name, row.op, row.calls) for row in prof.table(by="node").rows]
-    [('tanh_2', 'tanh', 1)]
+    [('y', 'tanh', 1)]
     """
 
     def __init__(self) -> None:

@@ -90,7 +90,7 @@ class Watcher:
             seen.calls.append(
                 NodeRun(
                     number,
-                    host.name(slot),
+                    host.label(slot),
                     host.ops[slot].name,
                     outcome,
                     step.began - zero,
@@ -301,5 +301,5 @@ class Recording:
 
 
 def _names(host: Rows, slots: tuple[int, ...], most: int = 8) -> str:
-    names = [host.name(slot) for slot in slots[:most] if host.ops[slot] is not None]
+    names = [host.label(slot) for slot in slots[:most] if host.ops[slot] is not None]
     return ", ".join(names) + (f", ... {len(slots) - most} more" if len(slots) > most else "")

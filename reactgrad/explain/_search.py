@@ -48,9 +48,11 @@ def explain(graph: Core, var: Handle) -> Why:
             search.follow_run(slot)
         if verdict in ("clean", "cut_off", "ran"):
             pairs = dict(zip(operands, record[slot] or ()))
-            known = tuple((host.name(p), n) for p, n in list(pairs.items())[:MOST_CAUSES] if n >= 0)
+            known = tuple(
+                (host.label(p), n) for p, n in list(pairs.items())[:MOST_CAUSES] if n >= 0
+            )
         return Why(
-            node=host.name(slot),
+            node=host.label(slot),
             verdict=verdict,
             version=version[slot],
             last_run=last_run,
@@ -150,7 +152,7 @@ class _Search:
     def _stale_node(self, slot: int) -> list[int]:
         """Note why one node is stale. Return its parents that are stale themselves."""
         host, versions = self._host, self._scheduler.versions
-        name = host.name(slot)
+        name = host.label(slot)
         if isinstance(host.ops[slot], Leaf):
             self._cause(slot, Cause("unset", name))
             return []
@@ -184,7 +186,7 @@ class _Search:
             if parent in self._stale:
                 behind.append(parent)
                 self._ways.setdefault(slot, []).append(parent)
-                self._change(Change(name, host.name(parent), before, None))
+                self._change(Change(name, host.label(parent), before, None))
             elif (
                 parent in self._set_since if then is None else self._scheduler.seen(parent) != then
             ):
@@ -205,11 +207,11 @@ class _Search:
 
     def _moved_to(self, slot: int, parent: int, before: int | None) -> None:
         """Note an operand that is settled, but at another version than its node was computed from."""
-        name = self._host.name(slot)
+        name = self._host.label(slot)
         self._ways.setdefault(slot, []).append(parent)
         raised = self._scheduler.seen(parent) < 0
         after = self._scheduler.versions.version[parent]
-        self._change(Change(name, self._host.name(parent), before, after, raised))
+        self._change(Change(name, self._host.label(parent), before, after, raised))
         if raised:
             self._raisers.append(parent)
         else:
@@ -217,7 +219,7 @@ class _Search:
 
     def _redefined(self, slot: int) -> Cause:
         """Return why a node has to run whatever the versions of its operands are."""
-        name = self._host.name(slot)
+        name = self._host.label(slot)
         if self.log is not None:
             serial = self._scheduler.topology.serial[slot]
             event = self.log.before(serial, None)
@@ -237,7 +239,7 @@ class _Search:
                 self._raised(raisers.popleft())
                 continue
             slot, before, after = queue.popleft()
-            host, name = self._host, self._host.name(slot)
+            host, name = self._host, self._host.label(slot)
             event = self._event(slot, after)
             if event is not None and event.kind == "ran":
                 self._ran_event(event)
@@ -259,7 +261,7 @@ class _Search:
         if slot in self._seen_raisers:
             return
         self._seen_raisers.add(slot)
-        scheduler, name = self._scheduler, self._host.name(slot)
+        scheduler, name = self._scheduler, self._host.label(slot)
         if slot not in scheduler.errors:  # blocked by an operand that raised
             for parent in dict.fromkeys(scheduler.topology.parents[slot]):
                 if scheduler.seen(parent) < 0:
@@ -313,7 +315,7 @@ class _Search:
 
     def _ran_lately(self, slot: int) -> None:
         """Find out from the versions that the last run left why a node ran in it."""
-        name = self._host.name(slot)
+        name = self._host.label(slot)
         if self._scheduler.versions.version[slot] == 1 and slot in self._moved:
             self._cause(slot, Cause("new", name))
             return
@@ -407,8 +409,8 @@ class _Search:
         while after[way[-1]] != way[-1]:
             way.append(after[way[-1]])
         if len(way) <= 2 * ENDS + 1:
-            return tuple(map(self._host.name, way))
-        names = map(self._host.name, (*way[:ENDS], *way[-ENDS:]))
+            return tuple(map(self._host.label, way))
+        names = map(self._host.label, (*way[:ENDS], *way[-ENDS:]))
         shown = list(names)
         return (*shown[:ENDS], "...", *shown[ENDS:])
 

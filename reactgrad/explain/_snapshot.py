@@ -133,7 +133,7 @@ class Snapshot:
     >>> x = g.input(1.0, name="x")
     >>> y = rg.tanh(x)
     >>> [(node.name, node.state) for node in g.snapshot().nodes]
-    [('x', 'clean'), ('tanh_2', 'stale')]
+    [('x', 'clean'), ('y', 'stale')]
     """
 
     nodes: tuple[NodeSnapshot, ...] = field(repr=False)
@@ -377,7 +377,7 @@ def _node(
     built, given = scope_of(site), host.name_of.get(slot)
     return NodeSnapshot(
         key,
-        host.name(slot),
+        host.label(slot),
         op.name if leaf else "op" if hasattr(op, "infer") else "function",
         op.name,
         state,

@@ -25,12 +25,12 @@ def scale_grad(x: Any, factor: float) -> Any:
     if isinstance(factor, Handle):
         raise DTypeError(
             f"scale_grad: the factor is a Var, whose changes would make the value "
-            f"stale, which they do not touch. Write {x.name}.register_hook(lambda g: g * factor)."
+            f"stale, which they do not touch. Write {x.label}.register_hook(lambda g: g * factor)."
         )
     if isinstance(factor, bool) or not isinstance(factor, Real) or not math.isfinite(factor):
         raise DTypeError(
             f"scale_grad({told(factor):.60}): the factor is one finite number, such as 0.5, or -1.0 to "
             "reverse the gradient. To scale element by element write "
-            f"{x.name}.register_hook(lambda g: g * factors)."
+            f"{x.label}.register_hook(lambda g: g * factors)."
         )
     return apply(SCALE_GRAD, (x,), (float(factor),))

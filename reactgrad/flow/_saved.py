@@ -86,7 +86,7 @@ class Hooks(Transient):
 
 def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
     """Return the array of ``unpack``, on the node's device, after a check that it is like the packed one."""
-    who = f"saved_tensors_hooks: unpack of the value of {host.name(slot)!r}"
+    who = f"saved_tensors_hooks: unpack of the value of {host.label(slot)!r}"
     if owner(array) is None:
         raise DTypeError(
             f"{who} returned {type(array).__name__}. It must return an array with the shape and dtype "

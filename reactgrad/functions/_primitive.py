@@ -318,7 +318,7 @@ def _checked(op: Primitive, i: int, rule: Callable[..., Any]) -> Callable[..., A
             return part
         if op.op.broadcasts and hasattr(part, "_slot") and _stretches(var, part):
             part = sum_to(part, var)
-        return checked(part, var, f"the vjp of {op.op.name!r} for operand {at + 1} ({var.name!r})")
+        return checked(part, var, f"the vjp of {op.op.name!r} for operand {at + 1} ({var.label!r})")
 
     return vjp
 

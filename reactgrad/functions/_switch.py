@@ -122,7 +122,7 @@ def switch(condition: Any, first: Any, second: Any, /) -> Any:
     found = graph._host.specs[condition._slot]
     if found is not None and found.known and math.prod(found.shape) != 1:  # type: ignore[arg-type]
         raise ShapeError(
-            f"switch: the condition {condition.name!r} has shape {found.shape}, and it takes one truth "
+            f"switch: the condition {condition.label!r} has shape {found.shape}, and it takes one truth "
             "value. Reduce it first, for example (x > 0).sum() > 0; rg.where chooses element by element."
         )
     for one in (first, second):

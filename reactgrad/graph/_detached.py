@@ -58,7 +58,7 @@ class DetachedVar(Value[V]):
 
     def set(self, value: Any, copy: bool = True) -> None:
         """Raise ``SetError``: a detached view cannot be set. Set its base."""
-        raise SetError(f"a detached view cannot be set; write {self.name}.base.set(...).")
+        raise SetError(f"a detached view cannot be set; write {self.label}.base.set(...).")
 
     def __repr__(self) -> str:
         return f"<detached {self.base!r}>"

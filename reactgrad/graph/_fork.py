@@ -66,6 +66,7 @@ def fork(graph: C, /) -> C:
         host.share_with(copy)
         if host.mode is not None:
             copy.keep_mode(host.mode)
+        copy.restored_serial = host.restored_serial
         copy.forked_serial = scheduler.topology.next_serial - 1
         for slot, pin in host.pins.items():
             parents = [handle(twin, parent._slot) for parent in pin.parents]

@@ -102,7 +102,7 @@ class Value(Handle, Generic[V]):
 
     @value.setter
     def value(self, value: Any) -> None:
-        raise SetError(f"a value cannot be assigned; write {self.name}.set({told(value):.40}).")
+        raise SetError(f"a value cannot be assigned; write {self.label}.set({told(value):.40}).")
 
     def numpy(self) -> Any:
         """Return the value as a new, writable NumPy array."""
@@ -125,7 +125,7 @@ class Value(Handle, Generic[V]):
         value = np.asarray(self._to_host())
         if value.size != 1:
             raise ShapeError(
-                f"{self.name!r} has shape {value.shape}; only a single element is a number. Index "
+                f"{self.label!r} has shape {value.shape}; only a single element is a number. Index "
                 "or reduce it first."
             )
         return value.item()
@@ -152,7 +152,7 @@ class Value(Handle, Generic[V]):
         number = self.item()
         if isinstance(number, bool) or not isinstance(number, int):
             raise DTypeError(
-                f"{self.name!r} is of {self.dtype} and cannot be an index; integers can."
+                f"{self.label!r} is of {self.dtype} and cannot be an index; integers can."
             )
         return number
 
@@ -218,7 +218,7 @@ class Value(Handle, Generic[V]):
         midst = graph._programs.reshaping or graph._programs.changing
         if midst and (graph._scheduler.is_stale(slot) or graph._host.data[slot] is MISSING):
             raise OutdatedRuleError(
-                f"{self.name!r} has a shape that shows only in its value, which was not computed anew "
+                f"{self.label!r} has a shape that shows only in its value, which was not computed anew "
                 "when a gradient was built. Differentiate again once all inputs have values."
             )
         return graph._value(slot)
@@ -260,7 +260,7 @@ class Value(Handle, Generic[V]):
 
     def _unknown_length(self) -> ShapeError:
         return ShapeError(
-            f"{self.name!r} has shape {self.shape}: the length is not known before the input is set."
+            f"{self.label!r} has shape {self.shape}: the length is not known before the input is set."
         )
 
     @property
@@ -269,7 +269,7 @@ class Value(Handle, Generic[V]):
         found = self._graph._host.specs[self._slot]
         try:
             if found is None:
-                found = read_value(self._present(), self.name)[0]
+                found = read_value(self._present(), self.label)[0]
             return "cpu" if found is None else found.device
         except AttributeError as error:
             _passing.error = error
@@ -363,7 +363,7 @@ class Value(Handle, Generic[V]):
 
     def __invert__(self) -> Any:
         if self.dtype.kind != "b":
-            raise DTypeError(f"~ negates booleans; {self.name!r} is of {self.dtype}.")
+            raise DTypeError(f"~ negates booleans; {self.label!r} is of {self.dtype}.")
         return ops.logical_not(self)
 
     __hash__ = object.__hash__
@@ -373,14 +373,14 @@ class Value(Handle, Generic[V]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise SetError(
-            f"{self.name}[...] = ... would change a value behind its version. For an input or param "
-            f"write `with {self.name}.mutate() as a: a[...] = ...`; elsewhere use rg.where."
+            f"{self.label}[...] = ... would change a value behind its version. For an input or param "
+            f"write `with {self.label}.mutate() as a: a[...] = ...`; elsewhere use rg.where."
         )
 
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
-            raise DTypeError(f"{self.name!r} has shape () and so no length.")
+            raise DTypeError(f"{self.label!r} has shape () and so no length.")
         if shape[0] is None:
             raise self._unknown_length()
         return shape[0]
@@ -514,7 +514,7 @@ class Value(Handle, Generic[V]):
 
     def _augmented(self, op: Callable[[Any, Any], Any], other: Any, sign: str) -> Any:
         if isinstance(self._graph._host.ops[self._slot], Leaf):
-            name = self.name
+            name = self.label
             raise SetError(
                 f"`{name} {sign} ...` would put a new node under this name and leave the leaf as it "
                 f"is. To change its value write {name}.set({name}.value {sign[:-1]} ...); for a new "

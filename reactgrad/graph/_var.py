@@ -222,7 +222,7 @@ class Var(Value["Var"]):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         raise SetError(
-            f"requires_grad follows from what {self.name!r} is computed from. To take a param out of "
+            f"requires_grad follows from what {self.label!r} is computed from. To take a param out of "
             "training write p.freeze(), to take it back p.unfreeze(); leaves to be trained are made "
             "with g.param."
         )
@@ -235,7 +235,7 @@ class Var(Value["Var"]):
     @grad.setter
     def grad(self, value: Any) -> None:
         raise SetError(
-            f"a gradient cannot be assigned; {self.name}.zero_grad() clears it, and "
+            f"a gradient cannot be assigned; {self.label}.zero_grad() clears it, and "
             "backward(gradient=...) says how an output counts."
         )
 
@@ -267,7 +267,7 @@ class Var(Value["Var"]):
         with graph._lock:
             host = graph._host
             state = self.state
-            text = f"<Var {self.name!r}: {host.describe_op(self._slot)}, "
+            text = f"<Var {self.label!r}: {host.describe_op(self._slot)}, "
             marks = [word for word, on in (("frozen", self.frozen), ("pinned", self.pinned)) if on]
             text += ", ".join([host.describe_value(self._slot), *marks, state])
             if state == "clean" and self._slot in graph._scheduler.dropped:
@@ -286,8 +286,8 @@ class Var(Value["Var"]):
         value = self.value
         if type(value) is np.ndarray and value.shape:
             raise DTypeError(
-                f"the format {spec!r} is for a number, and {self.name!r} is an array of shape {value.shape}. Write "
-                f"np.array2string({self.name}.value, precision=2), or format one element, {self.name}[0]."
+                f"the format {spec!r} is for a number, and {self.label!r} is an array of shape {value.shape}. Write "
+                f"np.array2string({self.label}.value, precision=2), or format one element, {self.label}[0]."
             )
         return format(value, spec)
 

@@ -115,6 +115,7 @@ class _Restoring:
             topology.serial[node], topology.rank[node] = serial, rank
             versions.version[node], versions.record[node] = version, record
         topology.next_serial = state.next_serial
+        self.graph._host.restored_serial = state.next_serial - 1
 
     def check_leaf(self, node: int, value: Any) -> None:
         """Check the row of a leaf."""

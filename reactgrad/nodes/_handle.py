@@ -35,6 +35,25 @@ class Handle:
         """The node's name: the one that was set, unique in the graph, or one like ``tanh_3``."""
         return self._graph._host.name(self._slot)
 
+    @property
+    def label(self) -> str:
+        """What pictures and messages call the node: its name, or what its line assigns it to.
+
+        A node that nobody has named has the word on the left of the line that built it, ``growth`` of
+        ``growth = rg.exp(rate)``, with a number where several have the same. Where the line has none,
+        or its source is not known, it is the made name.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> g = rg.Graph()
+        >>> rate = g.input(0.02)
+        >>> growth = rg.exp(rate * 2.0)
+        >>> rate.label, growth.label, growth.name
+        ('rate', 'growth', 'exp_4')
+        """
+        return self._graph._host.label(self._slot)
+
 
 # The graphs of the open ``with graph:`` blocks of this thread or task, innermost last.
 _current: ContextVar[tuple[Any, ...]] = ContextVar("reactgrad_graphs", default=())

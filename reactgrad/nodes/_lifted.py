@@ -165,7 +165,7 @@ class Lifted:
             )
         if isinstance(result, Handle):
             raise DTypeError(
-                f"function {self.name!r} returned the Var {result.name!r}, which is not a value: "  # type: ignore[attr-defined]
+                f"function {self.name!r} returned the Var {result.label!r}, which is not a value: "  # type: ignore[attr-defined]
                 "what it computes would never be looked at again. Return v.value, or build the "
                 "node outside of the function."
             )

@@ -149,7 +149,7 @@ def endless(graph: Core) -> StabilizeError:
     """Return the error that names the nodes that never come to rest."""
     observers, scheduler = graph._observers, graph._scheduler
     slots = observers.news.keys() | scheduler.stale_among(observers.observed)
-    names = [graph._host.name(slot) for slot in scheduler.topology.sort(slots)]
+    names = [graph._host.label(slot) for slot in scheduler.topology.sort(slots)]
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     return StabilizeError(
         f"after {MAX_ROUNDS} times of being called observers still change what is observed ({shown}). "

@@ -138,7 +138,7 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
     count = x.shape[normal_axis("unbind", at, x.ndim)]
     if count is None:
         raise ShapeError(
-            f"unbind: the length of axis {axis} of {x.name!r} is not known before its input is set, "
+            f"unbind: the length of axis {axis} of {x.label!r} is not known before its input is set, "
             "and so not how many parts there are. Set it first, or declare the length."
         )
     return tuple([apply(UNBIND, (x,), (at, count, part)) for part in range(count)])

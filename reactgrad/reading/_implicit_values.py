@@ -139,7 +139,7 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
     treatment = blocks[-1] if blocks else _setting[0]
     if treatment == "allow":
         return
-    x = node.name
+    x = node.label
     message = (
         f"{conversion.format(x=x)} takes the present value out of the graph: the result would not "
         f"follow when {x} changes, and no gradient would pass. {_users_line()}Write "

@@ -126,7 +126,7 @@ def clean_value(graph: Core, slot: int) -> Any:
         if value is MISSING:
             _stop(
                 graph,
-                f"the run was cancelled while the released value of {graph._host.name(slot)!r} was "
+                f"the run was cancelled while the released value of {graph._host.label(slot)!r} was "
                 "computed again. Read again to go on.",
             )
     return value

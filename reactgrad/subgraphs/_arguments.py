@@ -86,7 +86,7 @@ def _read(graph: Core, arguments: list[Any]) -> tuple[tuple[Spec | None, ...], l
         if isinstance(one, Handle):
             if one._graph is not graph:
                 raise GraphError(
-                    f"the arguments of a subgraph are nodes of several graphs: {one.name!r} is of another "  # type: ignore[attr-defined]
+                    f"the arguments of a subgraph are nodes of several graphs: {one.label!r} is of another "  # type: ignore[attr-defined]
                     "one than those before. Pass its value, or build all of them in one graph."
                 )
             found, value = graph._host.specs[one._slot], one

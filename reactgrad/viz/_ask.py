@@ -64,4 +64,4 @@ def _part(graph: Core, now: Snapshot, of: Any) -> tuple[set[int] | None, str]:
         )
     key = key_of(graph, of)
     cone = reached([key], now.children.__getitem__)
-    return set(cone), f"what depends on {of.name}: {len(cone) - 1:,} nodes"
+    return set(cone), f"what depends on {of.label}: {len(cone) - 1:,} nodes"

@@ -93,7 +93,7 @@ def _(thing: Handle) -> str:
         "value": shown(node.shape, 80),
         **({"error": shown(node.error, 300)} if node.error else {}),
         "computed by": shown(node.op, 80) if node.kind in ("op", "function") else "",
-        "from": shown(", ".join(parent.name for parent in var.parents[:MOST_ROWS]), 300),
+        "from": shown(", ".join(parent.label for parent in var.parents[:MOST_ROWS]), 300),
         "built at": shown(node.line, 300),
     }
     table = _table([(word, text) for word, text in rows.items() if text])

@@ -152,11 +152,11 @@ def wanted_value(graph: Core, value: Any, var: Handle) -> Any:
     }
     if kind not in fits:
         raise DTypeError(
-            f"{var.name!r} has no control on the page: set it in code, {var.name}.set(new)."
+            f"{var.label!r} has no control on the page: set it in code, {var.label}.set(new)."
         )
     if not fits[kind]():
         raise DTypeError(
-            f"{var.name!r} holds {_KINDS[kind]} and was given {told(value):.60} by the page. Nothing was set."
+            f"{var.label!r} holds {_KINDS[kind]} and was given {told(value):.60} by the page. Nothing was set."
         )
     if isinstance(now, np.ndarray):
         return np.array(value, now.dtype).reshape(now.shape)
@@ -255,7 +255,7 @@ def _run(run: RunSnapshot) -> Message:
 
 
 def _parents(var: Any) -> Iterable[tuple[str, int]]:
-    return list(zip([parent.name for parent in var.parents], var.parent_versions, strict=False))
+    return list(zip([parent.label for parent in var.parents], var.parent_versions, strict=False))
 
 
 def _cutoff_text(rule: Any) -> str:

@@ -128,7 +128,7 @@ def test_one_of_several_edges_between_two_nodes_is_split(g: rg.Graph) -> None:
     new = g.insert(x, y, lambda v: v * 10.0, position=1)
     assert y.parents == [x, new]
     assert y.value == -18.0
-    with pytest.raises(rg.EditError, match="no operand 'input_1' at position 1"):
+    with pytest.raises(rg.EditError, match="no operand 'x' at position 1"):
         g.insert(x, y, lambda v: v, position=1)
 
 
@@ -457,7 +457,7 @@ def test_nodes_of_a_gradient_cannot_be_edited_and_those_of_its_model_can() -> No
         lambda: g.insert(v, part, lambda q: q + 1.0),
     ):
         with pytest.raises(
-            rg.EditError, match=f"'{part.name}' is part of a gradient, which follows"
+            rg.EditError, match=f"'{part.label}' is part of a gradient, which follows"
         ):
             edit()
     assert d.value == before

@@ -231,7 +231,7 @@ def test_asking_before_the_read_takes_nothing_from_asking_after_it(g: rg.Graph) 
             leaf.set(2.0)
             assert g.why(both).verdict == "stale"
             both.value
-            assert {cause.node for cause in g.why(both).causes} == {leaf.name}
+            assert {cause.node for cause in g.why(both).causes} == {leaf.label}
 
 
 @pytest.mark.parametrize("turns", [1, 5], ids=["first", "replayed"])
@@ -338,7 +338,7 @@ def test_a_retry_is_the_cause(g: rg.Graph, logged: bool) -> None:
     g.forward(y, retry=True)
     why = g.why(y)
     if logged:
-        assert why.changes == (Change("y", x.name, 1, 2),), "what it was computed from before"
+        assert why.changes == (Change("y", x.label, 1, 2),), "what it was computed from before"
     else:
         assert [cause.kind for cause in why.causes] == ["retry"]
 
@@ -468,13 +468,13 @@ def test_below_an_error_that_a_function_handles(g: rg.Graph, logged: bool, betwe
     x.set(0.0)
     assert z.value == -1.0
     why = g.why(z)
-    assert (why.verdict, why.changes[0]) == ("ran", Change("z", last.name, 1, 1, raised=True)) or (
-        not logged and why.changes[0] == Change("z", last.name, None, 1, raised=True)
+    assert (why.verdict, why.changes[0]) == ("ran", Change("z", last.label, 1, 1, raised=True)) or (
+        not logged and why.changes[0] == Change("z", last.label, None, 1, raised=True)
     )
     assert [cause.kind for cause in why.causes] == ["failed", "set"]
     assert (why.causes[0].node, why.causes[1].node) == ("y", "x")
     text = text_of(why)
-    assert f"{last.name} -> z" in text
+    assert f"{last.label} -> z" in text
     assert "y raised ZeroDivisionError" in text
     assert "x was set: " in text
     assert "new" not in text
@@ -505,7 +505,7 @@ def test_a_node_that_never_had_a_value_is_without_it_because_of_an_error(g: rg.G
     with pytest.raises(ZeroDivisionError):
         y.value
     why = g.why(y)
-    assert [(cause.kind, cause.node) for cause in why.causes] == [("failed", broken.name)]
+    assert [(cause.kind, cause.node) for cause in why.causes] == [("failed", broken.label)]
     assert repr(why) == str(why)
 
 

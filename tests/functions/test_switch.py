@@ -122,7 +122,7 @@ def test_a_branch_cannot_be_removed_and_the_error_says_what_can(g: rg.Graph) -> 
     y = rg.switch(g.input(True), branch, x)
     with pytest.raises(rg.EditError, match="build another one in place of") as caught:
         g.remove(branch)
-    assert f"g.remove({y.name}, {branch.name})" in str(caught.value)
+    assert f"g.remove({y.label}, {branch.label})" in str(caught.value)
     g.remove(y, branch)
 
 

@@ -142,7 +142,7 @@ def test_the_accessibility_tree_names_every_node_and_keys_reach_them(
     seen = opened(chrome, tmp_path / "page.html", color_scheme=scheme)
     tree = seen.tree()
     for var in g.nodes:
-        assert f"{var.name}, " in tree
+        assert f"{var.label}, " in tree
     seen.box(key_of(g, nodes["x"])).focus()
     reached = set()
     for _ in range(3):

@@ -183,11 +183,11 @@ def test_layers(g: rg.Graph) -> None:
     gradient = rg.grad(loss, w)
     values = names(g, g.to_dot())
     assert values == {"x", "w", "multiply_3", "h", "loss"}
-    assert names(g, g.to_dot(layer="all")) == {var.name for var in g.nodes}
+    assert names(g, g.to_dot(layer="all")) == {var.label for var in g.nodes}
     shown = names(g, g.to_dot(layer="gradients"))
-    assert {var.name for var in g.nodes} - values < shown
-    assert gradient.name in shown
-    assert gradient.name in names(g, g.to_dot(gradient)), "who asks for a gradient sees it"
+    assert {var.label for var in g.nodes} - values < shown
+    assert gradient.label in shown
+    assert gradient.label in names(g, g.to_dot(gradient)), "who asks for a gradient sees it"
     assert not names(g, g.to_dot(x)) - values
 
 
@@ -293,7 +293,7 @@ def test_past_the_limit_what_matters_is_shown_and_the_rest_counted(g: rg.Graph) 
     shown = picture(g.snapshot(), limit=9)
     assert shown.total == len(g)
     assert len(shown.boxes) == 9
-    stale = {var.name for var in g.plan(total).nodes}
+    stale = {var.label for var in g.plan(total).nodes}
     assert stale <= {box.node.name for box in shown.boxes if box.node}
     # Every line of the graph is drawn, or counted once where it leaves the picture.
     inside = {box.key for box in shown.boxes}
