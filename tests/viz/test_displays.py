@@ -84,7 +84,7 @@ def test_each_thing_has_a_display_that_runs_nothing(drawing: bool) -> None:
     assert texts[0].startswith("Graph of 3 nodes: 1 clean, 2 stale")
     assert texts[1].startswith("Plan: 2 to run")
     assert texts[2].startswith("Run: ran 2, ")
-    assert texts[3].startswith("sum_3 is stale (version 1)")
+    assert texts[3].startswith("y is stale (version 1)")
     assert "3 (1 of them leaves), 2 edges" in texts[4]
     assert "state stale version 1" in texts[5]
     assert "from h" in texts[5]
