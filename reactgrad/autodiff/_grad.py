@@ -45,11 +45,7 @@ def find_program(output: Any, gradient: Any) -> tuple[Program, dict[int, Any]]:
     if gradient is not None:
         # Kept alive only by the gradients it gave out: another Var means another program.
         key = gradient._graph._scheduler.topology.serial[gradient._slot]
-        program = graph._programs.find(slot, key)
-        if program is None:
-            program = _program(output, gradient)
-            graph._programs.name(slot, key, program)
-        return program, {}
+        return graph._programs.made(slot, key, lambda: _program(output, gradient)), {}
     found = programs.get(None)
     if found is not None and not _goes_with(found[1], output):
         programs.pop(None)[1].stay()  # it stays while a gradient that it gave out lives
@@ -304,10 +300,7 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
         raise DTypeError(f"{what} is {type(gradient).__name__}; gradients are floats.")
     if owner(value) is None:
         value = np.asarray(value)
-    if value.shape != y.shape:
-        raise ShapeError(
-            f"{what} has shape {value.shape}; it must have the shape of {y.label!r}, {y.shape}."
-        )
+    _check_shape(y, value, what)
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in ("fiubc" if y.dtype.kind == "c" else "fiub"):
             raise DTypeError(f"{what} is of {value.dtype}; gradients are floats.")
@@ -322,12 +315,16 @@ def _check_gradient(y: Any, gradient: Any, what: str = "gradient=") -> None:
     """Raise if a Var cannot be the gradient of `y`."""
     if gradient._graph is not y._graph:
         raise GradientError(f"{what} is a Var of another graph than {y.label!r}.")
+    _check_shape(y, gradient, what)
+    if gradient.dtype.kind not in ("fc" if y.dtype.kind == "c" else "f"):
+        raise DTypeError(f"{what} is of {gradient.dtype}; gradients are floats.")
+
+
+def _check_shape(y: Any, gradient: Any, what: str) -> None:
     if gradient.shape != y.shape:
         raise ShapeError(
             f"{what} has shape {gradient.shape}; it must have the shape of {y.label!r}, {y.shape}."
         )
-    if gradient.dtype.kind not in ("fc" if y.dtype.kind == "c" else "f"):
-        raise DTypeError(f"{what} is of {gradient.dtype}; gradients are floats.")
 
 
 def _check_output(y: Any, what: str, *, complex_too: bool = False) -> None:

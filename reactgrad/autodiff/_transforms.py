@@ -54,10 +54,7 @@ def jvp(y: Any, xs: Any, ts: Any, allow_unused: bool = False) -> Any:
         directions = _directions(wanted, given)
         serial = graph._scheduler.topology.serial
         key = ("jvp", *[serial[one._slot] for one in (*wanted, *directions)])
-        program = graph._programs.find(y._slot, key)
-        if program is None:
-            program = Tangents(y, wanted, directions)
-            graph._programs.name(y._slot, key, program)
+        program = graph._programs.made(y._slot, key, lambda: Tangents(y, wanted, directions))
         for x in wanted:
             if not allow_unused and not program.depends_on(x._slot):
                 raise _independent(y, x)
@@ -80,11 +77,11 @@ def hvp(y: Any, xs: Any, vs: Any, allow_unused: bool = False) -> Any:
             slope = jvp(y, wanted, given, allow_unused)
         except MissingRuleError:  # reverse mode twice costs more, but needs no forward rules
             slope = _slope(y, wanted, given, allow_unused)
-        program = graph._programs.find(slope._slot, "hvp")
-        if program is None:
-            # Not the program of rg.grad: this one lives as long as the products.
-            program = _Products(slope, _ones(slope), [one for one in stand_ins if one is not None])
-            graph._programs.name(slope._slot, "hvp", program)
+        moving = [one for one in stand_ins if one is not None]
+        # Not the program of rg.grad: this one lives as long as the products.
+        program = graph._programs.made(
+            slope._slot, "hvp", lambda: _Products(slope, _ones(slope), moving)
+        )
         found = tuple(program.adjoints_or_zeros([x._slot for x in wanted]))
     return found[0] if single else found
 
@@ -259,10 +256,7 @@ def _by_mode(y: Any, x: Any, mode: Mode) -> tuple[Any, bool]:
     """
     graph = y._graph
     key = ("jacobian", mode, graph._scheduler.topology.serial[x._slot])
-    program = graph._programs.find(y._slot, key)
-    if program is None:
-        program = Jacobian(y, x, mode)
-        graph._programs.name(y._slot, key, program)
+    program = graph._programs.made(y._slot, key, lambda: Jacobian(y, x, mode))
     return program.jacobian(), program.depends_on(x._slot)
 
 

@@ -24,6 +24,7 @@ from reactgrad.nodes._lifted import Refused
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.scheduler import Former, Link
 from reactgrad.values._columns import MISSING
+from reactgrad.values._facts import put
 
 
 class Change:
@@ -199,8 +200,8 @@ class Change:
         An empty entry is removed.
         """
         former = table.get(slot)
-        self._back.append(lambda: _put(table, slot, former))
-        _put(table, slot, entry)
+        self._back.append(lambda: put(table, slot, former))
+        put(table, slot, entry)
         self._log.append((slot, False, False))
 
     def redefine(self, slot: int, op: Op, operands: tuple[int, ...], attrs: Attrs) -> None:
@@ -303,10 +304,3 @@ class Change:
         while len(back) > start:
             back[-1]()
             del back[-1]  # last: each may be called again if it is cut short
-
-
-def _put(table: dict[int, Any], slot: int, entry: Any) -> None:
-    if entry:
-        table[slot] = entry
-    else:
-        table.pop(slot, None)

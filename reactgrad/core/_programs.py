@@ -179,6 +179,14 @@ class Programs:
         """Return the live program of this output and seed, ``None`` if there is none."""
         return self._by_output.get((output, key))
 
+    def made(self, output: int, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the live program of this output and key; make it if there is none."""
+        program = self.find(output, key)
+        if program is None:
+            program = make()
+            self.name(output, key, program)
+        return program
+
     def name(self, output: int, key: Any, program: Program) -> None:
         """Enter a program for ``find``."""
         self._by_output[output, key] = program
