@@ -37,7 +37,7 @@ class Handle:
 
     @property
     def label(self) -> str:
-        """What pictures and messages call the node: its name, or what its line assigns it to.
+        """The word for the node in pictures and messages: its name, or what its line assigns it to.
 
         A node that nobody has named has the word on the left of the line that built it, ``growth`` of
         ``growth = rg.exp(rate)``, with a number where several have the same. Where the line has none,
