@@ -45,7 +45,13 @@ def _word(rows: Any, slot: int) -> str | None:
     op, site = rows.ops[slot], rows.sites[slot]
     if site is None or rows.scheduler.topology.serial[slot] <= rows.restored_serial:
         return None
-    found = assigned(site)
+    try:
+        found = assigned(site)
+    except (
+        MemoryError,
+        RecursionError,
+    ):  # an error message must not fail for want of a better word
+        return None
     if found is None or (slot in rows.owners and found.calls != "grad"):
         return None
     if isinstance(op, Output):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import warnings
 from collections.abc import Iterator
 from itertools import islice
 from types import CodeType
@@ -89,8 +90,10 @@ def _assignments(code: CodeType) -> dict[Position, Assigned]:
 def _in_source(source: str) -> dict[Position, Assigned]:
     """Return all assignments of a source, by the position of what is assigned."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python has warned of this source when it compiled it
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError):
         return {}
     found: dict[Position, Assigned] = {}
     for node in ast.walk(tree):
