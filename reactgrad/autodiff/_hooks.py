@@ -30,7 +30,7 @@ from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change
 from reactgrad.change._stand_in import connect, probe
 from reactgrad.core._handles import handle, refuse_tuple, tidy
-from reactgrad.core._notes import note_hooks
+from reactgrad.core._notes import note
 from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
@@ -318,4 +318,4 @@ def _assign(var: Handle, table: dict[int, tuple[Any, ...]], hooks: tuple[Any, ..
     with Change(graph) as change:
         change.enter(table, slot, hooks)
         change.follow()
-    note_hooks(graph, slot, table, former)
+    note(graph, "hooks" if table is graph._host.hooks else "after_grad", slot, former)

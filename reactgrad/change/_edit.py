@@ -22,7 +22,7 @@ from reactgrad.core._core import V
 from reactgrad.core._definition import NOTHING_CLOSED, Definition
 from reactgrad.core._handles import handle
 from reactgrad.core._held import announce, held
-from reactgrad.core._notes import Before, note_node
+from reactgrad.core._notes import Before, note
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._lifted import Lifted
 from reactgrad.nodes._op import PRIMITIVES, Attrs, Leaf, Op, Output
@@ -207,7 +207,7 @@ def _commit(graph: Core, edits: Edits) -> None:
             check_unused(graph, edits.removed)
         change.follow()
         for slot, former in before.items():
-            note_node(graph, slot, former)
+            note(graph, "node", slot, former)
         for var in edits.removed.values():
             bury(graph, var, change)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactgrad._errors import GradientError, SetError
 from reactgrad.core._held import announce
-from reactgrad.core._notes import note_frozen
+from reactgrad.core._notes import note
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, PARAM, Leaf, Output
 from reactgrad.scheduler import block
@@ -100,8 +100,8 @@ def freeze(var: H, /) -> H:
     """
     with var._graph._lock:
         _check_param(var, "freeze")
-        note_frozen(var._graph, var._slot)
         host, slot = var._graph._host, var._slot
+        note(var._graph, "frozen", slot, (slot in host.frozen, host.grads.get(slot)))
         var._graph._scheduler.wholly(
             partial(_freeze, host, slot),
             partial(_unfreeze, host, slot, slot in host.frozen, host.grads.get(slot)),
@@ -113,8 +113,9 @@ def unfreeze(var: H, /) -> H:
     """Make a frozen param trainable again; returns it."""
     with var._graph._lock:
         _check_param(var, "unfreeze")
-        note_frozen(var._graph, var._slot)
-        var._graph._host.frozen.discard(var._slot)
+        host, slot = var._graph._host, var._slot
+        note(var._graph, "frozen", slot, (slot in host.frozen, host.grads.get(slot)))
+        host.frozen.discard(slot)
     return var
 
 

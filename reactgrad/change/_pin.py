@@ -12,7 +12,7 @@ from reactgrad.change._change import Change
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
 from reactgrad.core._held import announce
-from reactgrad.core._notes import Before, note_node
+from reactgrad.core._notes import Before, note
 from reactgrad.core._rows import Pin
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import Leaf, Op
@@ -67,7 +67,7 @@ def pin(var: Handle, /, value: Any) -> None:
                 change.define({slot: before.definition._replace(link=Link(()), pin=held)})
             change.put(slot, data)
             change.follow()
-            note_node(graph, slot, before)
+            note(graph, "node", slot, before)
             graph._observers.note((slot,))
             graph._scheduler.changed(slot)
         announce(graph)
@@ -97,7 +97,7 @@ def unpin(var: Handle, /) -> None:
             change.define({slot: before.definition._replace(link=link, pin=None)})
             change.put(slot, MISSING)
             change.follow()
-            note_node(graph, slot, before)
+            note(graph, "node", slot, before)
         announce(graph)
 
 

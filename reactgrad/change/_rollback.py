@@ -17,6 +17,7 @@ from reactgrad.core._definition import Definition
 from reactgrad.core._notes import Before, Noted
 from reactgrad.scheduler import Link
 from reactgrad.values._columns import MISSING
+from reactgrad.values._facts import put
 
 if TYPE_CHECKING:
     from reactgrad.core._core import Core
@@ -28,16 +29,16 @@ def give_back(graph: Core, noted: Noted) -> None:
     for (what, _), removal in noted.items():  # type: ignore[misc]
         if what == "removed":
             removal.revive(graph)
-    _give_back_names(graph, list(_of(graph, noted, "name")))
-    for slot, rule in _of(graph, noted, "cutoff"):
+    _give_back_names(graph, list(_of(graph, noted, "name_of")))
+    for slot, rule in _of(graph, noted, "cutoffs"):
         set_cutoff(graph, slot, rule)
     host = graph._host
     for slot, (frozen, grad) in _of(graph, noted, "frozen"):
-        (host.frozen.add if frozen else host.frozen.discard)(slot)
+        put(host.frozen, slot, frozen)
         if grad is not None:
             host.grads[slot] = grad
     for slot, hooks in _of(graph, noted, "after_grad"):
-        host.after_grad[slot] = hooks
+        put(host.after_grad, slot, hooks)
     _give_back_values(
         graph,
         dict(_of(graph, noted, "node")),

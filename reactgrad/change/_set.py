@@ -23,7 +23,7 @@ from reactgrad.change._make_way import respec
 from reactgrad.core._arguments import own_each
 from reactgrad.core._handles import handle, tidy
 from reactgrad.core._held import announce
-from reactgrad.core._notes import former_leaves, note_leaf
+from reactgrad.core._notes import former_leaves, note
 from reactgrad.core._observers import Sets
 from reactgrad.core._read_together import FEW
 from reactgrad.nodes._cutoff import unchanged
@@ -204,7 +204,7 @@ def _write(
     For those `counted` the scheduler knows the change already.
     """
     for slot, before in former.items():
-        note_leaf(graph, slot, before)
+        note(graph, "leaf", slot, before)
     mark, write = graph._scheduler.staleness.mark, graph._host.write_leaf
     # First the leaves without a value: those count as set once the value is written.
     for slot, found, new in [one for one in ready if mark[one[0]]]:

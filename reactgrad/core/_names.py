@@ -8,7 +8,7 @@ from typing import Any
 from reactgrad._errors import GraphError
 from reactgrad.core._core import Core
 from reactgrad.core._handles import tidy
-from reactgrad.core._notes import note_name
+from reactgrad.core._notes import note
 from reactgrad.scheduler import told
 
 
@@ -47,7 +47,7 @@ def set_name(graph: Core, slot: int, name: str | None) -> None:
     """Set the name of a node; ``None`` takes it away. Raise ``GraphError`` if it is taken."""
     host = graph._host
     check_name(graph, name, slot)
-    note_name(graph, slot)
+    note(graph, "name_of", slot, host.name_of.get(slot))
     former = host.name_of.get(slot)
     graph._scheduler.wholly(
         partial(_rename, graph, slot, former, name), partial(_rename, graph, slot, name, former)

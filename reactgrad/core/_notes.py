@@ -61,34 +61,9 @@ def former_leaves(graph: Core, slots: Iterable[int]) -> dict[int, Any]:
     return former
 
 
-def note_leaf(graph: Core, slot: int, former: Any) -> None:
-    """Note the former state of a leaf; call this once its value is certain to change."""
-    graph._scheduler.notes.note(_key(graph, "leaf", slot), (slot, former))
+def note(graph: Core, what: str, slot: int, before: Any) -> None:
+    """Note what a node had before, once it is certain to change; only the first such note counts.
 
-
-def note_node(graph: Core, slot: int, before: Before) -> None:
-    """Note the former state of a node whose definition or pin has changed."""
-    graph._scheduler.notes.note(_key(graph, "node", slot), (slot, before))
-
-
-def note_name(graph: Core, slot: int) -> None:
-    """Note the name of a node before it changes."""
-    graph._scheduler.notes.note(_key(graph, "name", slot), (slot, graph._host.name_of.get(slot)))
-
-
-def note_cutoff(graph: Core, slot: int) -> None:
-    """Note the cutoff of a node before it changes."""
-    graph._scheduler.notes.note(_key(graph, "cutoff", slot), (slot, graph._host.cutoffs.get(slot)))
-
-
-def note_frozen(graph: Core, slot: int) -> None:
-    """Note whether a param is frozen, and its ``.grad``, before that changes."""
-    host = graph._host
-    before = slot in host.frozen, host.grads.get(slot)
-    graph._scheduler.notes.note(_key(graph, "frozen", slot), (slot, before))
-
-
-def note_hooks(graph: Core, slot: int, table: dict[int, Any], before: Any) -> None:
-    """Note the former hooks of a node in ``table``, which is ``hooks`` or ``after_grad`` of the host."""
-    what = "hooks" if table is graph._host.hooks else "after_grad"
+    ``what`` is ``"leaf"``, ``"node"``, or the name of the host's table.
+    """
     graph._scheduler.notes.note(_key(graph, what, slot), (slot, before))

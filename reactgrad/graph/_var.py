@@ -23,7 +23,7 @@ from reactgrad.change._set import set_cutoff, set_value
 from reactgrad.core._handles import handle, refuse_tuple, tidy
 from reactgrad.core._held import announce
 from reactgrad.core._names import set_name
-from reactgrad.core._notes import note_cutoff
+from reactgrad.core._notes import note
 from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
 from reactgrad.graph._value import Value
@@ -104,7 +104,7 @@ class Var(Value["Var"]):
             scheduler, slot = graph._scheduler, self._slot
             if slot in scheduler.dropped and read is not None and not scheduler.is_stale(slot):
                 refresh(graph, (slot,))  # the cutoff needs the released value to compare with
-            note_cutoff(graph, slot)
+            note(graph, "cutoffs", slot, graph._host.cutoffs.get(slot))
             scheduler.wholly(
                 partial(set_cutoff, graph, slot, read),
                 partial(set_cutoff, graph, slot, graph._host.cutoffs.get(slot)),
