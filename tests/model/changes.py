@@ -154,6 +154,8 @@ class Changes(Building):
             world.model.change_cutoff(uid, cutoff)
             world.vars[uid].cutoff = cutoff and RULES[cutoff]
             world.note_lost()
+            # A view gets memory of its own, and is computed again where what it showed is gone.
+            world.model.released |= world.out_of_memory()
 
     def editable(self, world: World, code: Code) -> int:
         """A node whose operands may be replaced, or 0."""
