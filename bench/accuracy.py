@@ -46,7 +46,13 @@ def _bell(m: Any, x: Any) -> Any:
 # formula is defined; the largest |x| that is measured (beyond, a formula leaves float64, or digits of x
 # itself are missing).
 UNARY: Final[dict[str, tuple[Function, Function, Function, Function, float]]] = {
-    "exp": (*[lambda m, x: m.exp(x)] * 3, lambda x: x == x, 700.0),
+    "exp": (
+        lambda m, x: m.exp(x),
+        lambda m, x: m.exp(x),
+        lambda m, x: m.exp(x),
+        lambda x: x == x,
+        700.0,
+    ),
     "exp2": (
         lambda m, x: m.exp(x * m.log(2)),
         lambda m, x: m.exp(x * m.log(2)) * m.log(2),
@@ -212,7 +218,7 @@ UNARY: Final[dict[str, tuple[Function, Function, Function, Function, float]]] = 
 
 # name: the value; derivatives by a and by b; second ones by a twice, by a and b, by b twice; where the
 # formula is defined.
-BINARY: Final[dict[str, tuple[list[Function], Function]]] = {
+BINARY: Final[dict[str, tuple[list[Any], Function]]] = {
     "multiply": (
         [lambda m, a, b: a * b, lambda m, a, b: b, lambda m, a, b: a, None, None, None],
         lambda a, b: a == a,

@@ -23,12 +23,14 @@ _WINNING: Final = {np.multiply: 2, np.divide: 1}
 
 def bind_times(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
     """Return the step that multiplies, with 0 where either factor is 0."""
-    return _bind(np.multiply, *inputs, out)
+    a, b = inputs
+    return _bind(np.multiply, a, b, out)
 
 
 def bind_over(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
     """Return the step that divides, with 0 where the dividend is 0."""
-    return _bind(np.divide, *inputs, out)
+    g, x = inputs
+    return _bind(np.divide, g, x, out)
 
 
 def times(a: Any, b: Any, out: Any) -> None:
