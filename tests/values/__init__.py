@@ -1,0 +1,1 @@
+"""Values and the tables of nodes."""
