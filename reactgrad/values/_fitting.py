@@ -67,7 +67,7 @@ def _castable(found: Spec, value: Any) -> Any:
 
 
 # Kinds of Python numbers; each holds those before it. Then their places, by the kind of a dtype.
-_KINDS = (bool, int, float, complex)
+_KINDS: tuple[Any, ...] = (bool, int, float, complex)
 _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
