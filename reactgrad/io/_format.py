@@ -14,9 +14,10 @@ Complex numbers are stored as pairs of floats along an additional last axis.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -101,11 +102,40 @@ def checksum(manifest: bytes, tensors: Mapping[str, np.ndarray[Any, Any]]) -> st
     return digest.hexdigest()
 
 
+def write_tensors(
+    file: BinaryIO, tensors: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str]
+) -> None:
+    """Write a safetensors file: the length of the header, the header in JSON, the bytes of all tensors.
+
+    Not by the package, whose code ends the process where memory is short.
+    """
+    codes = {name: code for code, name in TENSOR_DTYPES.items()}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    # The widest first, so that each lies at a multiple of its width.
+    names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+    end = 0
+    for name in names:
+        array = tensors[name]
+        begin, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": codes[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little"))
+    file.write(text)
+    for name in names:
+        little = tensors[name].astype(tensors[name].dtype.newbyteorder("<"), copy=False)
+        file.write(little.reshape(-1).view(np.uint8).data)
+
+
 def import_safetensors() -> ModuleType:
     """Return the package that reads and writes the format."""
     try:
         import safetensors.numpy
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError(
             "saving and loading graphs needs the package safetensors, which is not installed: "
             'pip install "reactgrad[io]"'

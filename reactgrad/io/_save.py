@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-import tempfile
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +23,11 @@ from reactgrad.io._format import (
     import_safetensors,
     tensor_name,
     to_tensor,
+    write_tensors,
 )
 from reactgrad.io._json import UnwritableError, Writer, axes_in_memory
 from reactgrad.io._state import Absent, Choice, Computation, State
+from reactgrad.io._whole_file import write_whole
 from reactgrad.nodes._op import OPS, Leaf, Op, Output
 from reactgrad.scheduler import told
 
@@ -260,58 +260,11 @@ def write(path: str | os.PathLike[str], manifest: dict[str, Any], tensors: Tenso
 
     At every moment the old one or the new one is there, whole.
     """
-    package = import_safetensors()
     metadata, tensors = seal(manifest, tensors)
     with named_as(path):
-        _write(Path(os.path.realpath(path)), package, tensors, metadata)
-
-
-def _write(target: Path, package: Any, tensors: Tensors, metadata: dict[str, str]) -> None:
-    """Write a file and put it in the place of `target`."""
-    if target.exists() and not target.is_file() and not target.is_dir():
-        raise SaveError(f"{target} is no regular file, and would be replaced by one: name another.")
-    # Written in a folder beside the target, then renamed: a rename within a file system is atomic.
-    # The folder is ours since safetensors, too, renames a file of its own into place.
-    start = os.fsdecode(os.fsencode(target.name)[:100])  # names have a limit in bytes
-    folder = Path(tempfile.mkdtemp(prefix=f".{start}.", suffix=".tmp", dir=target.parent))
-    try:
-        made = folder / "graph"
-        mode = _mode(target, folder / "mode")
-        try:
-            package.numpy.save_file(tensors, made, metadata)
-        except package.SafetensorError as error:
-            number = re.search(r"\(os error (\d+)\)", str(error))
-            if number is not None:  # such as a full disk
-                code = int(number[1])
-                raise OSError(code, os.strerror(code), str(target)) from error
-            raise SaveError(f"{target} cannot be written: {error}.") from error
-        os.chmod(made, mode)
-        _sync(made)
-        os.replace(made, target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _mode(target: Path, probe: Path) -> int:
-    """Return the permissions of the present file, or those that any new file gets."""
-    try:
-        return target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        probe.touch()
-        return probe.stat().st_mode & 0o777
-
-
-def _sync(path: Path) -> None:
-    """Make what was written reach the disk, where the system can open the path for that."""
-    try:
-        opened = os.open(path, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        write_whole(
+            Path(os.path.realpath(path)), partial(write_tensors, tensors=tensors, metadata=metadata)
+        )
 
 
 def _by_scope(state: State) -> dict[str, list[int]]:
