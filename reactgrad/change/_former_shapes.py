@@ -39,6 +39,10 @@ _random = Random(0)
 
 Key = frozenset[tuple[int, Any]]  # leaves with their specs
 
+# Writes new values of leaves. Given are those of them that count as changed already, and a function that
+# takes the calls that undo it.
+Write = Callable[[Collection[int], Callable[[Callable[[], object]], object]], None]
+
 _NOTHING = Found(MISSING, None, None, None, False), None
 
 
@@ -124,9 +128,7 @@ class Shapes:
 
     # --- coming back -------------------------------------------------------------------------
 
-    def come_back(
-        self, graph: Core, sources: Mapping[int, Any], write: Callable[[Collection[int]], None]
-    ) -> bool:
+    def come_back(self, graph: Core, sources: Mapping[int, Any], write: Write) -> bool:
         """Put back the form in which the leaves had these specs, and `write` their values.
 
         Return whether there was one.
@@ -142,17 +144,25 @@ class Shapes:
         form = self._forms.get(self._key(graph, sources))
         if form is None or not sources.keys() <= set(self._leaves):
             return False
-        try:
-            # Before anything moves: if an interrupt comes, all that depends on the leaves is stale
-            # already.
+        backs: list[Callable[[], object]] = []  # undo what `write` has written
+
+        def come() -> None:
+            # Before anything moves, so that all that depends on the leaves is stale already.
             graph._scheduler.changed_together(tuple(sources))
             self._put_back(graph, form, programs)
-            write(sources)
-        except BaseException:
+            write(sources, backs.append)
+
+        def go() -> None:
+            if self.now is None:  # it was cut short after its last step
+                return
             self._put_back(graph, now, programs)
+            while backs:
+                backs[-1]()
+                del backs[-1]
             graph._scheduler.forget()  # marks may be half moved: versions are the truth
             self.clear(graph)
-            raise
+
+        graph._scheduler.wholly(come, go)
         return True
 
     def _key(self, graph: Core, sources: Mapping[int, Any]) -> Key:

@@ -12,10 +12,11 @@ from reactgrad.core._handles import handle, tidy
 from reactgrad.core._live_programs import live_programs
 
 if TYPE_CHECKING:
+    from reactgrad.change._former_shapes import Write
     from reactgrad.core._core import Core
 
 
-def respec(graph: Core, sources: Specs, write: Callable[[Collection[int]], None]) -> None:
+def respec(graph: Core, sources: Specs, write: Write) -> None:
     """Give leaves other specs, update all that depends on them, and `write` the new values.
 
     If anything is refused, nothing changes.
@@ -33,7 +34,7 @@ def respec(graph: Core, sources: Specs, write: Callable[[Collection[int]], None]
             change.define({}, sources)
             with graph._programs.while_reshaping():
                 change.follow()
-            write(())
+            write((), change.back_by)
         if departure is not None:
             shapes.arrive(graph, departure)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
@@ -152,12 +152,7 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
     host = graph._host
     if reshaped:
         beside = {slot: host.found(slot) for slot, _, _ in ready if slot not in reshaped}
-        graph._scheduler.wholly(
-            partial(
-                respec, graph, reshaped, partial(_write_new, graph, ready, beside, former, adopt)
-            ),
-            partial(_give_back, graph, beside),
-        )
+        respec(graph, reshaped, partial(_write_new, graph, ready, beside, former, adopt))
     else:
         slots, news = [slot for slot, _, _ in ready], [new for _, _, new in ready]
         try:
@@ -174,12 +169,14 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
 def _write_new(
     graph: Core,
     ready: Sequence[tuple[int, Spec | None, Any]],
-    beside: Collection[int],
+    beside: Mapping[int, Any],
     former: Mapping[int, Any],
     adopt: bool,
     counted: Collection[int],
+    undone_by: Callable[[Callable[[], object]], object],
 ) -> None:
-    """Write leaves of which some have new specs, all into memory that can be given back."""
+    """Write leaves of which some have new specs, the others into new memory, too, so that it can be undone."""
+    undone_by(partial(_give_back, graph, beside))
     for slot in beside:
         graph._host.discard(slot)
     _write(graph, ready, former, adopt, counted)

@@ -263,8 +263,8 @@ class Steps(Store):
             if self._view_of.pop(slot, None) is not None:
                 self.data[slot] = MISSING  # a former view: its memory belongs to the parent
             return False
-        self._view_of[slot] = buffer
-        self.data[slot] = view
+        # In one line: an error between the two would leave a view that is none.
+        self._view_of[slot], self.data[slot] = buffer, view
         if self._steps[slot] is not NEW:
             self.moved(slot)
         return True
