@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import reactgrad as rg
+from reactgrad.backend.machine._registers import find_machine
 
 Function = Callable[[Any], Any]
 
@@ -103,10 +104,13 @@ def test_all_derivatives_of_an_angle_are_0_at_the_origin() -> None:
     assert rg.hessian(angle, p).value.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
-@pytest.mark.parametrize("size", [1, 2, 600, 9000])
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 600, 9000, 100_000])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_the_kernels_find_each_place(size: int, dtype: str) -> None:
-    g = rg.Graph()
+def test_the_kernels_find_each_place(size: int, dtype: str, jit: bool) -> None:
+    if jit and find_machine() is None:
+        pytest.skip("needs numba")
+    g = rg.Graph(jit=jit)
     with np.errstate(all="ignore"):
         values = np.resize([0.0, 1.0, -2.0, np.inf, np.nan], size).astype(dtype)
     x, seed = g.param(values), np.resize([0.0, 0.0, 2.0], size).astype(dtype)

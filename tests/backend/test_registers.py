@@ -721,3 +721,10 @@ print(len(loops), sum(sum(one.stats.cache_hits.values()) for one in loops))
     loops = runs[0][0]
     assert int(loops) > 0
     assert runs == [[loops, "0"], [loops, loops]]
+
+
+@needs_numba
+def test_a_sum_that_does_not_begin_at_0_is_left_to_numpy() -> None:
+    x, out = np.ones(8), np.empty(1)
+    assert instructions(partial(np.add.reduce, x, 0, None, out, True)) is not None
+    assert instructions(partial(np.add.reduce, x, 0, None, out, True, -1.0)) is None
