@@ -28,7 +28,9 @@ class AbsentError(ReactgradError, AttributeError):
     def __str__(self) -> str:
         from difflib import get_close_matches  # slow to import, and only for this
 
-        close = get_close_matches(self.name, [one for one in self.has if one[0] != "_"], 3, 0.7)
+        close = get_close_matches(
+            str(self.name), [one for one in self.has if one[0] != "_"], 3, 0.7
+        )
         return f"{self.args[0]} Is it {' or '.join(close)}?" if close else str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,7 +102,6 @@ OF_VARS: Final = _by_name(
     ("apply map pipe", "rg.lift(function)({x})"),
     ("subscribe on_change watch bind connect", "{x}.observe(callback)"),
     ("version _version", "{x}.value_version"),
-    ("label", "{x}.name"),
     ("rename", "{x}.name = 'new'"),
     ("inputs dependencies", "{x}.parents"),
     ("dependents consumers", "{x}.children"),

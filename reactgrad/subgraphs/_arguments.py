@@ -70,7 +70,8 @@ def _structure(value: Any, arguments: list[Any]) -> Any:
     if isinstance(value, slice):
         return (slice, *_structure((value.start, value.stop, value.step), arguments))
     if isinstance(value, Handle):
-        base = value.base if hasattr(type(value), "base") else None
+        view: Any = value  # maybe a detached one
+        base = view.base if hasattr(type(view), "base") else None
         return (type(value), Same(value if base is None else base))
     if isinstance(value, _PLAIN):
         return (type(value), value)

@@ -53,7 +53,8 @@ class Instance:
 
         def place(one: Any) -> Any:
             if isinstance(one, Handle):
-                base = one.base if hasattr(type(one), "base") else None
+                view: Any = one  # maybe a detached one
+                base = view.base if hasattr(type(view), "base") else None
                 var: Any = one if base is None else base
                 if var._slot in nodes or scheduler.topology.serial[var._slot] >= first:
                     ends[var._slot] = var

@@ -2,7 +2,10 @@
 
 Map, from the bottom up:
 
+- ``texts``         texts of limited length for messages
 - ``errors``        exceptions
+- ``exceptions``    exceptions of users, whatever their classes refuse
+- ``block``         ``with`` blocks that every exception passes untouched
 - ``overlay``       columns of tables that forks share
 - ``topology``      nodes and edges in flat tables; ``hubs``: nodes with many consumers
 - ``order``         topological ranks under edits; cycles

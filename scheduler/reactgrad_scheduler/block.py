@@ -45,7 +45,7 @@ class Block(Generic[_T]):
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> bool:
+    ) -> bool | None:  # as a checker is told that few blocks swallow an error
         if error is None:
             return next(self._steps, False)
         try:

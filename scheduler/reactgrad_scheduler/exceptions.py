@@ -89,17 +89,18 @@ def _bare(error: BaseException) -> BaseException:
     kind = type(error)
     # The constructor in C, which knows the layout and calls nothing else.
     base = next(c for c in kind.__mro__ if isinstance(vars(c).get("__new__"), BuiltinFunctionType))
+    make: Any = base.__new__
     arguments: tuple[object, ...] = _args(error)
     try:
         if issubclass(base, BaseExceptionGroup):
             group = cast("BaseExceptionGroup[BaseException]", error)
             members = [_bare(one) for one in _MEMBERS.__get__(group)]
-            twin = base.__new__(kind, _MESSAGE.__get__(group), members)  # pyright: ignore[reportUnknownMemberType]
+            twin: BaseException = make(kind, _MESSAGE.__get__(group), members)
             same = len(arguments) == 2 and isinstance(arguments[1], list | tuple)
             arguments = (arguments[0], members) if same else arguments
         else:
             # Constructors of the class may need any arguments, and do anything.
-            twin = base.__new__(kind)
+            twin = make(kind)
     except Exception:
         return error
     _set_args(twin, arguments)
@@ -152,7 +153,7 @@ def _is_handler(frame: FrameType) -> bool:
     starred = bool(code.co_flags & _VARARGS)
     if caller is None or not (count >= 2 or starred):
         return False
-    values = frame.f_locals
+    values: Any = frame.f_locals
     given = [values.get(name) for name in code.co_varnames[:count]]
     if starred:
         more = values.get(code.co_varnames[count + code.co_kwonlyargcount])
