@@ -61,9 +61,9 @@ def refresh(
         stray = is_stray(error)
         if not stray:
             lock.acquire = usual
-        if graph._computing and (stray or isinstance(error, Cancelled)):
+        if graph._computing and (stray or issubclass(type(error), Cancelled)):
             graph._scheduler.break_read(error)
-        if (stray or isinstance(error, Later)) and graph._observed:
+        if (stray or issubclass(type(error), Later)) and graph._observed:
             collect(graph, graph._scheduler.last_run)
         raise
     if graph._observed:

@@ -28,7 +28,7 @@ from reactgrad_scheduler.failure import FLEETING, Note
 
 def is_stray(error: BaseException) -> bool:
     """Return whether an error is of a kind that comes at any line."""
-    if isinstance(error, Later):
+    if issubclass(type(error), Later):
         return False
     if issubclass(type(error), FLEETING):
         # A node that has raised it is named in a note, and its run went to its end.

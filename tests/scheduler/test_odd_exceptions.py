@@ -252,3 +252,23 @@ def test_other_exceptions_are_not_swallowed_and_not_stored(
     for _ in range(2):
         assert type(raised_by(lambda: y.value)) is kind
         assert y.state == "stale"
+
+
+class Closed(Exception):
+    """Refuses to be looked at, its class included."""
+
+    __getattribute__ = refuse
+
+
+def test_an_exception_that_refuses_to_be_looked_at(g: rg.Graph) -> None:
+    function = Raises(Closed)
+    x = g.input(1.0)
+    y, beside = rg.lift(function)(x), rg.lift(lambda v: 3.0 * v)(x)
+    first = raised_by(lambda: g.forward(y, beside))
+    assert first is function.error
+    assert beside.value == 3.0
+    for _ in range(2):
+        assert type(raised_by(lambda: y.value)) is Closed
+    assert function.calls == 1
+    assert y.state == "error"
+    g.check_invariants()
