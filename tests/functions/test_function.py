@@ -266,7 +266,7 @@ def test_rule_that_reads_values_is_refused(read: Callable[[Any], Any]) -> None:
     y = rg.lift(lambda a: a * a, vjp=lambda up, ans, a: up * 2.0 * read(a))(x)
     assert y.value == 9.0
     for _ in range(2):
-        with pytest.raises(rg.GradientError, match=r"read the value of 'input_1'.*rg\.where"):
+        with pytest.raises(rg.GradientError, match=r"read the value of 'x'.*rg\.where"):
             rg.grad(y, x)
     assert (x.value, y.value) == (3.0, 9.0)
     g.check_invariants()
@@ -282,7 +282,7 @@ def test_rule_that_converts_a_value_is_refused(convert: Callable[[Any], Any]) ->
             rg.grad(y, x)
     with (
         rg.implicit_values("allow"),
-        pytest.raises(rg.GradientError, match="read the value of 'input_1'"),
+        pytest.raises(rg.GradientError, match="read the value of 'x'"),
     ):
         rg.grad(y, x)
     assert (x.value, y.value) == (3.0, 9.0)
