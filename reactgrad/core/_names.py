@@ -82,7 +82,8 @@ def by_given_name(graph: Core, name: Any) -> int | None:
     """Return the node whose name was made of its op and number, such as ``tanh_3``."""
     number = str(name).rstrip("_").rpartition("_")[2]  # ``Rows.name`` may have appended "_"
     if number.isdecimal() and int(number):  # free slots have the number 0
-        slot = graph._scheduler.topology.find(int(number))
-        if slot is not None and graph._host.name(slot) == name:
+        host, slot = graph._host, graph._scheduler.topology.find(int(number))
+        # Gradients may still need the row of a node that was removed.
+        if slot is not None and slot not in host.removed and host.name(slot) == name:
             return slot
     return None

@@ -240,3 +240,20 @@ def test_a_removed_node_of_a_fork_is_gone_there_only(g: rg.Graph) -> None:
     assert h[b].value == 30.0
     h.check_invariants()
     g.check_invariants()
+
+
+def test_the_name_of_a_removed_node_finds_nothing_although_a_gradient_needs_its_row(
+    g: rg.Graph,
+) -> None:
+    w = g.param([1.0, 2.0])
+    total = (w * w).sum()
+    slope = rg.grad(total, w)
+    slope.value
+    name = total.name
+    g.remove(total)
+    assert g._host.removed
+    assert name not in g
+    with pytest.raises(rg.GraphError):
+        g[name]
+    w.set([3.0, 4.0])
+    assert slope.value.tolist() == [6.0, 8.0]
