@@ -18,11 +18,9 @@ from typing import BinaryIO
 from reactgrad._errors import SaveError
 
 try:
-    from fcntl import LOCK_EX, LOCK_NB, flock
-except ImportError:  # pragma: no cover - on Windows an open file cannot be removed anyway
-    LOCK_EX = LOCK_NB = 0
-
-    def flock(opened: int, how: int) -> None: ...
+    import fcntl
+except ImportError:  # on Windows, where an open file cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(target: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -60,7 +58,7 @@ def clear_away(folder: Path, start: str) -> None:
         with suppress(OSError):  # another one removes it, or it is locked
             opened = os.open(folder / name, os.O_RDONLY)
             try:
-                flock(opened, LOCK_EX | LOCK_NB)
+                _lock(opened, wait=False)
                 os.unlink(folder / name)
             finally:
                 os.close(opened)
@@ -73,7 +71,7 @@ def _beside(folder: Path, start: str, mode: int) -> tuple[int, Path]:
         opened = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         try:
             with suppress(OSError):  # some network file systems have no locks
-                flock(opened, LOCK_EX)
+                _lock(opened, wait=True)
             with suppress(FileNotFoundError):  # before it was locked, it looked like a dead one's
                 if os.path.samestat(os.stat(made), os.fstat(opened)):
                     return opened, made
@@ -82,6 +80,12 @@ def _beside(folder: Path, start: str, mode: int) -> tuple[int, Path]:
             made.unlink(missing_ok=True)
             raise
         os.close(opened)
+
+
+def _lock(opened: int, *, wait: bool) -> None:
+    """Lock an open file; raise ``OSError`` if another process has locked it, and this one does not wait."""
+    if fcntl is not None:
+        fcntl.flock(opened, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _like(made: Path, before: os.stat_result) -> None:
