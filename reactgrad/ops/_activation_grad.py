@@ -32,8 +32,11 @@ def _sigmoid_slope(h: Any, ans: Any, g: Any, y: Any, x: Any) -> Any:
 # The derivative by the operand x counts that the result y follows from it. It is no derivative at y.
 # fmt: off
 # name, rule for g, rule for the result y, rule for the operand x
-TANH_GRAD: Final = _define("tanh_grad", lambda h, ans, g, y, x: tanh_grad(h, y, x), None, lambda h, ans, g, y, x: h * (ans * (y * -2.0)))
-SIGMOID_GRAD: Final = _define("sigmoid_grad", lambda h, ans, g, y, x: sigmoid_grad(h, y, x), None, _sigmoid_slope)
+TANH_GRAD: Final = _define("tanh_backward", lambda h, ans, g, y, x: tanh_grad(h, y, x), None, lambda h, ans, g, y, x: h * (ans * (y * -2.0)))
+SIGMOID_GRAD: Final = _define("sigmoid_backward", lambda h, ans, g, y, x: sigmoid_grad(h, y, x), None, _sigmoid_slope)
+# What files of 0.1 hold: without the operand, and so without digits where the result is nearly 1.
+_define("tanh_grad", lambda h, ans, g, y: h * (1.0 - y * y), lambda h, ans, g, y: h * (g * (y * -2.0)))
+_define("sigmoid_grad", lambda h, ans, g, y: h * (y * (1.0 - y)), lambda h, ans, g, y: h * (g * (1.0 - y * 2.0)))
 RELU_GRAD: Final = _define("relu_grad", lambda h, ans, g, x: relu_grad(h, x), None)
 # fmt: on
 

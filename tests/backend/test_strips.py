@@ -730,7 +730,7 @@ ATTRS: dict[str, Callable[[np.dtype[Any]], tuple[Any, ...]]] = {
 }
 OPERANDS = {
     **dict.fromkeys(("relu", "sigmoid", "astype"), 1),
-    **dict.fromkeys(("clip", "where", "tanh_grad", "sigmoid_grad"), 3),
+    **dict.fromkeys(("clip", "where", "tanh_backward", "sigmoid_backward"), 3),
 }
 
 

@@ -307,8 +307,10 @@ def _register_elementwise(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     register_kernel("exp2", kind, exp2)
     register_kernel("relu", kind, relu)
     register_kernel("sigmoid", kind, sigmoid)
-    register_kernel("tanh_grad", kind, slope(tanh_grad))
-    register_kernel("sigmoid_grad", kind, slope(lambda g, y, x: g * (y / (xp.exp(x) + 1.0))))
+    register_kernel("tanh_backward", kind, slope(tanh_grad))
+    register_kernel("tanh_grad", kind, slope(lambda g, y: g * (1.0 - y * y)))
+    register_kernel("sigmoid_grad", kind, slope(lambda g, y: g * (y * (1.0 - y))))
+    register_kernel("sigmoid_backward", kind, slope(lambda g, y, x: g * (y / (xp.exp(x) + 1.0))))
     for name in ("real", "imag", "conj"):
         register_kernel(name, kind, part(name))
     register_kernel("chain_times", kind, slope(chain_times))

@@ -40,7 +40,7 @@ _CHEAP = (
 # For these NumPy has loops made for AVX-512, which cost a third.
 _VECTORIZED = (
     *("power", "arctan2", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
-    *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "tanh_grad", "sigmoid_grad"),
+    *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "tanh_backward", "sigmoid_backward"),
 )
 _DEAR = ("floor_divide", "remainder", "hypot", "logaddexp", "sin", "cos", "gaussian")
 _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
@@ -50,8 +50,8 @@ _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
 _OVERWRITTEN = {
     **dict.fromkeys({*_numpy.UFUNCS, "maximum", "minimum", "relu_grad"}, (0, 1)),
     **dict.fromkeys(("astype", "clip", "relu", "sigmoid"), (0,)),
-    "tanh_grad": (0, 1, 2),
-    "sigmoid_grad": (2,),
+    "tanh_backward": (0, 1, 2),
+    "sigmoid_backward": (2,),
     "where": (2,),
 }
 

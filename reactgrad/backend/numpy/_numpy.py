@@ -111,6 +111,12 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             partial(xp.reciprocal, scratch, out),
         )
 
+    def tanh_grad(g: Any, y: Any, out: Any) -> None:  # of files of 0.1, as the next one
+        xp.multiply(g, 1.0 - y * y, out)
+
+    def sigmoid_grad(g: Any, y: Any, out: Any) -> None:
+        xp.multiply(g, y * (1.0 - y), out)
+
     # tanh' is 1 / cosh**2; its square could leave the dtype.
     def bind_tanh_grad(inputs: Sequence[Any], out: Any, attrs: Any) -> Callable[[], object]:
         g, _, x = inputs
@@ -366,9 +372,11 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("where", kind, bind_where)
     register_binder("matmul", kind, bind_matmul)
     register_binder("linear", kind, bind_linear)
-    register_binder("tanh_grad", kind, bind_tanh_grad)
-    register_binder("sigmoid_grad", kind, bind_sigmoid_grad)
+    register_binder("tanh_backward", kind, bind_tanh_grad)
+    register_binder("sigmoid_backward", kind, bind_sigmoid_grad)
     register_binder("relu_grad", kind, bind_relu_grad)
+    register_kernel("tanh_grad", kind, tanh_grad)
+    register_kernel("sigmoid_grad", kind, sigmoid_grad)
     register_binder("real", kind, bind_real)
     register_binder("imag", kind, bind_imag)
     register_kernel("conj", kind, xp.conjugate)
