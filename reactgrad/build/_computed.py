@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import DTypeError, GraphError
 from reactgrad.backend import WEAK_SPECS, Spec, read_value
 from reactgrad.build._constants import _constant
@@ -147,18 +149,15 @@ def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spe
     """Return spec and value of an operand that is a number or an array, not a node."""
     what = f"operand {position + 1} of {op.name}"
     found, value = read_value(operand, what)
+    if found is None and hasattr(type(value), "__array__"):
+        # A Series or the like: a node has no labels, so its elements are taken by position.
+        found, value = read_value(np.asarray(value), what)
     if found is None:
         raise DTypeError(
             f"{what} is {type(value).__name__} ({told(value):.60}): ops compute with "
-            f"Vars, numbers and arrays. {_instead(value)}"
+            "Vars, numbers and arrays. Use rg.lift for other objects."
         )
     return found, value
-
-
-def _instead(value: Any) -> str:
-    if hasattr(type(value), "__array__"):
-        return "If only its elements are meant, without their labels, write np.asarray(value)."
-    return "Use rg.lift for other objects."
 
 
 def _reused(

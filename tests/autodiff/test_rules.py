@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import reactgrad as rg
 from reactgrad.functions._primitive import PRIMITIVES
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import OPS
 from reactgrad.ops._pick import pick
 
@@ -195,6 +196,8 @@ CASES: dict[str, Case] = {
     "0-d": (lambda x: rg.sin(x) * x * np.array([1.0, 2.0]), [np.array(0.7)]),
     "shared many times": (lambda x: sum((x * float(i) for i in range(40)), x) ** 2, [SIGNED]),
     "shared by slices": (lambda x: sum(x[i % 2, i % 3] * x[i % 2] for i in range(40)), [SIGNED]),
+    "tanh in files of 0.1": (lambda g, y: apply(OPS["tanh_grad"], (g, y)), [SIGNED, UNIT]),
+    "sigmoid in files of 0.1": (lambda g, y: apply(OPS["sigmoid_grad"], (g, y)), [SIGNED, UNIT]),
     "deep and shared": (lambda x: _diamonds(x), [UNIT]),
     "sliced and whole": (lambda x: x[0] * x.sum() + x[:, 1].sum() * x, [SIGNED]),
 }

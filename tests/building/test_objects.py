@@ -271,7 +271,6 @@ def test_labels_are_never_dropped_in_silence(g: rg.Graph) -> None:
         lambda: g.input([Point(1.0, 2.0)]),
         lambda: g.input([1.0]).set(table),
         lambda: g.param(table),
-        lambda: g.input([1.0]) * table,
         lambda: (x * 2.0).value,
         lambda: (rg.lift(lambda v: table)(x) * 2.0).value,
         lambda: g.input(matrix),
@@ -281,6 +280,14 @@ def test_labels_are_never_dropped_in_silence(g: rg.Graph) -> None:
     ):
         with pytest.raises(TypeError, match=r"asarray|filled|no number or array|params are arrays"):
             act()
+
+
+def test_beside_a_node_an_object_with_labels_gives_its_elements_by_position(g: rg.Graph) -> None:
+    table = Labelled()
+    k = g.param(np.full(np.shape(np.asarray(table)), 2.0))
+    y = k * table
+    np.testing.assert_array_equal(y.value, 2.0 * np.asarray(table))
+    np.testing.assert_array_equal(rg.grad(y.sum(), k).value, np.asarray(table))
 
 
 def test_tables_of_pandas_stay_tables(g: rg.Graph) -> None:
@@ -294,9 +301,8 @@ def test_tables_of_pandas_stay_tables(g: rg.Graph) -> None:
     x.set(frame)
     assert total.value == 7.0
     assert list(g.input(frame["a"]).value.index) == ["p", "q"]
-    for act in (lambda: g.input([1.0, 2.0]) * frame["a"], lambda: g.input([frame["a"]])):
-        with pytest.raises(TypeError, match="asarray"):
-            act()
+    with pytest.raises(TypeError, match="asarray"):
+        g.input([frame["a"]])
 
 
 def test_a_coroutine_that_is_refused_is_closed(g: rg.Graph) -> None:

@@ -40,7 +40,17 @@ _CHEAP = (
 # For these NumPy has loops made for AVX-512, which cost a third.
 _VECTORIZED = (
     *("power", "arctan2", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"),
-    *("tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "tanh_backward", "sigmoid_backward"),
+    *(
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "tanh_backward",
+        "sigmoid_backward",
+    ),
 )
 _DEAR = ("floor_divide", "remainder", "hypot", "logaddexp", "sin", "cos", "gaussian")
 _DEAREST = ("erf", "erfc", "norm_cdf")  # many passes over blocks in the cache
