@@ -120,6 +120,11 @@ class Edits:
                 self._leave()
             self._graph._lock.__exit__(kind, error, trace)
 
+    def abandon(self, error: BaseException) -> None:
+        """End a block that is still open, since an error came just as it was about to end."""
+        if self in self._graph._edits:
+            self.__exit__(type(error), error, None)
+
     def _leave(self) -> None:
         """Take the block from the open ones."""
         if self in self._graph._edits:
@@ -314,11 +319,16 @@ def replace_parent(var: Any, /, position: int, parent: Any) -> None:
     """
     graph = var._graph
     parent = _operand(graph, parent, "replace_parent")
-    with Edits(graph) as edits:
-        operands = edits.of(var)
-        _check_position(graph, var, position, len(operands), "replace_parent")
-        operands[position] = parent
-        edits.put(var, operands)
+    edits = Edits(graph)
+    try:
+        with edits:
+            operands = edits.of(var)
+            _check_position(graph, var, position, len(operands), "replace_parent")
+            operands[position] = parent
+            edits.put(var, operands)
+    except BaseException as error:
+        edits.abandon(error)
+        raise
 
 
 def rewire(var: Any, /, *operands: Any, **attributes: Any) -> None:
@@ -355,15 +365,20 @@ def rewire(var: Any, /, *operands: Any, **attributes: Any) -> None:
     """
     graph = var._graph
     operands = tuple([_operand(graph, operand, "rewire") for operand in operands])
-    with Edits(graph) as edits:
-        count = len(edits.of(var))
-        if len(operands) != count and not (operands and _takes_any_number(graph, var)):
-            raise EditError(
-                f"{var.label!r} has {count} operands and was given {len(operands)}. Write all of them "
-                "in order; .replace_parent(position, operand) replaces one."
-            )
-        attrs = _attributes(graph, var, edits.attrs(var), attributes) if attributes else None
-        edits.put(var, list(operands), attrs)
+    edits = Edits(graph)
+    try:
+        with edits:
+            count = len(edits.of(var))
+            if len(operands) != count and not (operands and _takes_any_number(graph, var)):
+                raise EditError(
+                    f"{var.label!r} has {count} operands and was given {len(operands)}. Write all of them "
+                    "in order; .replace_parent(position, operand) replaces one."
+                )
+            attrs = _attributes(graph, var, edits.attrs(var), attributes) if attributes else None
+            edits.put(var, list(operands), attrs)
+    except BaseException as error:
+        edits.abandon(error)
+        raise
 
 
 def _attributes(graph: Core, var: Handle, attrs: Attrs, changed: Mapping[str, Any]) -> Attrs:
@@ -430,26 +445,31 @@ def insert(
             f"insert was given {build!r:.60}: it takes a function that builds the new node from the "
             "parent, g.insert(a, y, lambda v: rg.tanh(v * w))."
         )
-    with Edits(graph) as edits:
-        operands = edits.of(child)
-        places = [i for i, operand in enumerate(operands) if operand._slot == source]
-        if position is not None:
-            _check_position(graph, child, position, len(operands), "insert")
-            places = [i for i in places if i == position]
-        if not places:
-            at = "" if position is None else f" at position {position}"
-            has = listed(operand.label for operand in operands)
-            raise EditError(
-                f"{child.label!r} has no operand {parent.label!r}{at}; its operands are ({has}). Insert "
-                f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
-            )
-        new = built_anew(build, handle(graph, source))  # not a reused node: it may be the child
-        _check_built(graph, new)
-        for place in places:
-            # A detached edge stays one.
-            operands[place] = new.detach() if _detached(operands[place]) else new
-        edits.put(child, operands)
-        return new
+    edits = Edits(graph)
+    try:
+        with edits:
+            operands = edits.of(child)
+            places = [i for i, operand in enumerate(operands) if operand._slot == source]
+            if position is not None:
+                _check_position(graph, child, position, len(operands), "insert")
+                places = [i for i in places if i == position]
+            if not places:
+                at = "" if position is None else f" at position {position}"
+                has = listed(operand.label for operand in operands)
+                raise EditError(
+                    f"{child.label!r} has no operand {parent.label!r}{at}; its operands are ({has}). Insert "
+                    f"on an edge that is there, or use replace_parent.{_of_branches(graph, child)}"
+                )
+            new = built_anew(build, handle(graph, source))  # not a reused node: it may be the child
+            _check_built(graph, new)
+            for place in places:
+                # A detached edge stays one.
+                operands[place] = new.detach() if _detached(operands[place]) else new
+            edits.put(child, operands)
+            return new
+    except BaseException as error:
+        edits.abandon(error)
+        raise
 
 
 def remove(graph: Core[V], /, *variables: V) -> None:
@@ -476,8 +496,13 @@ def remove(graph: Core[V], /, *variables: V) -> None:
     (False, <Var 'y', removed>)
     """
     slots = [own_slot(graph, var, "remove") for var in variables]
-    with Edits(graph) as edits:
-        edits.removed.update({slot: handle(graph, slot) for slot in slots})
+    edits = Edits(graph)
+    try:
+        with edits:
+            edits.removed.update({slot: handle(graph, slot) for slot in slots})
+    except BaseException as error:
+        edits.abandon(error)
+        raise
 
 
 def _check_position(graph: Core, var: Handle, position: Any, count: int, what: str) -> None:
