@@ -53,7 +53,10 @@ _CONTAINERS = (list, tuple, set, frozenset, deque)
 def is_one_shot(value: Any) -> bool:
     """Return whether only the first reader of a value gets what is in it."""
     kind = type(value)
-    return hasattr(kind, "__next__") or hasattr(kind, "__anext__") or kind in AWAITED
+    if hasattr(kind, "__next__") or hasattr(kind, "__anext__") or kind in AWAITED:
+        return True
+    # What is to be closed, and has no length: wrapped files, responses, archives.
+    return hasattr(kind, "__enter__") and hasattr(kind, "__iter__") and not hasattr(kind, "__len__")
 
 
 def refuse_one_shot(what: str, value: Any) -> None:
@@ -84,10 +87,16 @@ def _parts(value: Any) -> Iterator[Any]:
     while stack:
         one = stack.pop()
         yield one
-        inner = one.values() if isinstance(one, dict) else one
-        if isinstance(one, (dict, *_CONTAINERS)) and id(one) not in seen:
+        if id(one) in seen:
+            continue
+        if isinstance(one, (dict, *_CONTAINERS)):
             seen.add(id(one))
-            stack.extend(inner)
+            stack.extend(one.values() if isinstance(one, dict) else one)
+        elif isinstance(one, np.ndarray):
+            stack.extend(one.flat if one.dtype.kind == "O" else ())
+        elif isinstance(fields := getattr(type(one), "__dataclass_fields__", None), dict):
+            seen.add(id(one))
+            stack.extend(getattr(one, name, None) for name in fields)
 
 
 def lasts(value: Any) -> bool:

@@ -286,21 +286,20 @@ def refuse_hidden(function: Any, value: Any) -> None:
 OPERAND = object()  # in a layout: the place of an operand
 
 
+_NUMBERS = (bool, int, float, complex)
+
 # Types whose values can be read any number of times. A test of the type first, because asking whether
 # a value is an iterator takes longer.
 _USUAL = frozenset(
-    (NoneType, str, bytes, tuple, list, dict, set, frozenset, np.float64, np.float32)
+    (*_NUMBERS, NoneType, str, bytes, tuple, list, dict, set, frozenset, np.float64, np.float32)
 )
-
-
-_NUMBERS = (bool, int, float, complex)
 
 
 _CONSTANTS = (str, bytes, NoneType, EllipsisType)
 
 
 # Types of fixed arguments that hold nothing.
-_FIXED = frozenset((*_NUMBERS, *_CONSTANTS, np.ndarray))
+_FIXED = frozenset((*_NUMBERS, *_CONSTANTS))
 
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)

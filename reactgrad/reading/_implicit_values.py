@@ -131,7 +131,7 @@ def check_conversion(node: Handle, conversion: str, kind: str) -> None:
     ImplicitValueError
     """
     graph: Core = node._graph
-    if _never_changes(graph, node._slot):
+    if _never_changes(graph, node._slot) and _read_nothing_else(node):
         return
     if graph._traced and not _passes_gradients(graph, node._slot, kind):
         return  # a transform calls its function again for other values, so the result follows
@@ -171,6 +171,18 @@ def _never_changes(graph: Core, slot: int) -> bool:
                 seen.add(parent)
                 left.append(parent)
     return True
+
+
+def _read_nothing_else(node: Handle) -> bool:
+    """Return whether a node of constants is still one after its functions have run.
+
+    What a function reads while it runs is among the parents only from its first run on.
+    """
+    graph: Core = node._graph
+    if graph._host.ops[node._slot] is CONST:
+        return True
+    graph._value(node._slot)
+    return _never_changes(graph, node._slot)
 
 
 def _users_line() -> str:

@@ -71,7 +71,7 @@ def refresh(
     if read is not None and not graph._computing:
         read.note(run)
     failure = graph._scheduler.error_of(slots, run) if run.failed else None
-    outdated = run.failed and OutdatedRuleError in map(type, run.failed.values())
+    outdated = run.failed and any(type(error) is OutdatedRuleError for error in run.failed.values())
     # Afterwards the failed node may have another error to raise.
     if outdated and follow_rules(graph):
         del failure

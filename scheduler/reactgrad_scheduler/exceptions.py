@@ -107,7 +107,7 @@ def _bare(error: BaseException) -> BaseException:
     _own(twin).update(_own(error))
     set_notes(twin, notes_of(error))
     for one in kind.__mro__:
-        if one not in (BaseException, object):
+        if one is not BaseException and one is not object:
             _copy_members(one, error, twin)
     return twin
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 MOST_LETTERS = 2000  # of a message
 MOST_OF_A_WORD = 100  # of a name or value in a message that gets too long otherwise
+_name = type.__dict__["__name__"].__get__  # whatever a metaclass makes of attributes
 _LONG = re.compile(rf"\S{{{2 * MOST_OF_A_WORD},}}")
 
 
@@ -82,4 +83,5 @@ def told_error(error: BaseException) -> str:
         text = str(error)
     except Exception as other:
         text = f"<whose str raises {type(other).__name__}>"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name = _name(type(error))
+    return f"{name}: {text}" if text else name

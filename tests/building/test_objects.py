@@ -10,6 +10,7 @@ import fractions
 import functools
 import io
 import itertools
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,11 +82,18 @@ ONE_SHOT: dict[str, Callable[[], Any]] = {
     "coroutine": coroutine,
     "async generator": async_generator,
     "async iterator": Cursor,
+    "wrapped file": tempfile.NamedTemporaryFile,
     "in a list": lambda: [iter([1])],
     "in a dict": lambda: {"rows": {"all": iter([1])}},
     "in a tuple": lambda: (1, (2, map(int, "1"))),
     "in a deque": lambda: collections.deque([iter([1])]),
+    "in a dataclass": lambda: Table(iter([1])),
 }
+
+
+@dataclass
+class Table:
+    rows: Any
 
 
 class Apply(rg.Function):
@@ -140,6 +148,15 @@ def test_what_can_be_read_only_once_is_refused_wherever_values_enter(
     with pytest.raises(TypeError, match=r"to its first reader alone, and a value may have many"):
         ENTRANCES[entrance](g, value)
     g.check_invariants()
+
+
+def test_what_can_be_read_only_once_is_refused_in_an_array_of_objects(g: rg.Graph) -> None:
+    value = np.empty(1, object)
+    value[0] = iter([1])
+    x = g.input(1.0)
+    for enter in (rg.lift(lambda v: v)(x).pin, lambda v: rg.lift(lambda *a: a)(x, v)):
+        with pytest.raises(TypeError, match=r"given a ndarray that holds a list_iterator"):
+            enter(value)
 
 
 def test_a_refusal_says_what_to_write(g: rg.Graph) -> None:

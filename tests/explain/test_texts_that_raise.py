@@ -56,6 +56,26 @@ def test_of_an_error(g: rg.Graph, tmp_path: Path) -> None:
         str(one)
 
 
+class Nameless(type):
+    def __getattribute__(cls, name: str) -> Any:
+        return refuse() if name in ("__name__", "__qualname__") else super().__getattribute__(name)
+
+
+class OfNameless(Exception, metaclass=Nameless):
+    pass
+
+
+def test_of_an_error_whose_class_hides_its_name(g: rg.Graph) -> None:
+    def function(value: object) -> object:
+        raise OfNameless("lost")
+
+    y = rg.lift(function)(g.input(1.0))
+    with pytest.raises(OfNameless):
+        y.value
+    assert "failed: OfNameless: lost;" in str(g.why(y))
+    assert [one.error for one in g.snapshot().nodes if one.error] == ["OfNameless: lost"]
+
+
 @pytest.mark.parametrize(
     "value", [Thing(), [Thing()], np.ones(3).view(Things), np.array([Thing()], dtype=object)]
 )

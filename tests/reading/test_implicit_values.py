@@ -314,6 +314,18 @@ def test_constants_and_what_is_computed_of_them_convert() -> None:
         float(y)
 
 
+def test_what_a_function_reads_counts_before_its_first_run() -> None:
+    g = rg.Graph()
+    s, c = g.input(2.0), g.const(1.0)
+    reads = rg.lift(lambda v: v * s.value)(c)
+    through = rg.lift(lambda v: v + reads.value)(c) * 2.0
+    branch = rg.switch(g.const(True), s, c)
+    for node in (reads, through, branch):
+        with pytest.raises(rg.ImplicitValueError):
+            float(node)
+    assert float(rg.switch(g.const(False), s, c)) == 1.0
+
+
 def test_a_function_without_operands_is_no_constant() -> None:
     with rg.Graph():
         drawn = rg.lift(lambda: 1.0)()

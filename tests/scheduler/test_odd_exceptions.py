@@ -46,12 +46,21 @@ class Hostile(Exception):
     add_note = with_traceback = __copy__ = __reduce__ = __reduce_ex__ = __format__ = refuse
 
 
+class Incomparable(type):
+    __eq__ = __ne__ = __hash__ = __bool__ = refuse
+
+
+class OfIncomparable(Exception, metaclass=Incomparable):
+    code = 7
+
+
 ONE = Frozen(7)
 MAKERS: dict[str, Callable[[], Exception]] = {
     "frozen": lambda: Frozen(7),
     "slots": lambda: Slots(7),
     "needs more": lambda: NeedsMore(7, text="x"),
     "hostile": Hostile,
+    "incomparable class": lambda: OfIncomparable(7),
     "one object": lambda: ONE,
     "group": lambda: Members("several", [Frozen(7), ValueError("x")]),
     "os": lambda: FileNotFoundError(2, "no such file", "prices.csv"),
