@@ -58,7 +58,7 @@ from reactgrad._errors import SetError as SetError
 from reactgrad._errors import ShapeError as ShapeError
 from reactgrad._errors import UnsetError as UnsetError
 from reactgrad._errors import VizError as VizError
-from reactgrad._habits import absent_from_package as _absent
+from reactgrad._habits import absent_from_package as _absent_from_package
 from reactgrad._later import later as _later
 from reactgrad.backend import ThreadCountError as ThreadCountError
 from reactgrad.backend import get_num_threads as get_num_threads
@@ -236,4 +236,4 @@ for _error in list(vars().values()):
         _error.__module__ = "reactgrad"
 del _error
 
-__getattr__, __dir__ = _later(__name__, _LATER, _absent)
+__getattr__, __dir__ = _later(__name__, _LATER, _absent_from_package)

@@ -6,8 +6,8 @@ an op, of a function of NumPy, or nearly that of something that exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -204,7 +204,12 @@ _LEFT_OUT: Final = {
 
 
 def absent(
-    owner: str, x: str, name: str, habits: Mapping[str, str], has: Iterable[str], ops: Iterable[str]
+    owner: str,
+    x: str,
+    name: str,
+    habits: Mapping[str, str],
+    has: Iterable[str] = (),
+    ops: Iterable[str] = (),
 ) -> AttributeError:
     """Return the error for an attribute that does not exist.
 
@@ -237,9 +242,50 @@ def absent(
     return AbsentError(f"{text} {way}", name) if way else AbsentError(text, name, has)
 
 
+class Absent:
+    """An attribute that other libraries have and a class here has not: it says so when it is read.
+
+    Objects with a ``__getattr__`` of their own could say it of all names, but each of their attributes
+    would take twice as long to read.
+    """
+
+    __slots__ = ("_error", "_name")
+
+    def __init__(self, name: str, error: Callable[[Any, str], AttributeError]) -> None:
+        self._name = name
+        self._error = error
+
+    def __get__(self, thing: Any, kind: type) -> NoReturn:
+        raise self._error(thing, self._name)
+
+
+def refuse(kind: type, names: Iterable[str], error: Callable[[Any, str], AttributeError]) -> None:
+    """Let a class say what to write for names of other libraries, where it has no such attribute.
+
+    Parameters
+    ----------
+    error
+        Returns the error for an object, ``None`` if the class itself is asked, and the name.
+    """
+    for name in names:
+        if not hasattr(kind, name):
+            setattr(kind, name, Absent(name, error))
+
+
+def present(thing: object) -> list[str]:
+    """Return the names of the attributes that an object has, for ``__dir__``."""
+    absent = {
+        name
+        for one in type(thing).__mro__
+        for name, what in vars(one).items()
+        if type(what) is Absent
+    }
+    return [name for name in object.__dir__(thing) if name not in absent]
+
+
 def absent_from_package(name: str, has: Iterable[str]) -> AttributeError:
     """Return the error for a name that the package does not have."""
-    return absent("module 'reactgrad'", "x", name, OF_PACKAGE, has, ())
+    return absent("module 'reactgrad'", "x", name, OF_PACKAGE, has)
 
 
 def unknown_keyword(call: str, given: Mapping[str, Any], known: Iterable[str]) -> DTypeError:

@@ -37,9 +37,14 @@ class DetachedVar(Value[V]):
         raise DTypeError("detached views are made by v.detach().")
 
     def __getattr__(self, name: str) -> Any:
-        own_name = hasattr(type(self), name)  # a property that raised an AttributeError of the node
-        if own_name or name.startswith("_") or not hasattr(self._graph._var, name):
-            raise absent_of(self, name)
+        if hasattr(
+            type(self), name
+        ):  # a property, which raised an AttributeError of the node's own
+            return getattr(self.base, name)
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if not hasattr(self._graph._var, name):
+            raise absent_of(self.base, name)
         own = self.base.name
         raise DetachedError(
             f"a detached view has no {name!r}: it says of an operand that no gradient passes, and is no "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Never, NoReturn
+from typing import Any, Never, NoReturn
 
 from reactgrad._errors import (
     DTypeError,
     SetError,
 )
+from reactgrad._habits import OF_GRAPHS, absent, present, refuse
 from reactgrad.autodiff._plan import plan
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
@@ -176,14 +177,8 @@ class Graph(Pictures, Questions, Settings):
 
     # --- handles, names, lifetime --------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # a checker would take it for a class that has every attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            from reactgrad._habits import OF_GRAPHS, absent
-
-            raise absent("a Graph", "x", name, OF_GRAPHS, dir(type(self)), ())
+    def __dir__(self) -> list[str]:
+        return present(self)
 
     def __delitem__(self, name: str | Var) -> NoReturn:
         raise SetError(f"g[{name!r}] is a node, not a place: write g.remove(g[{name!r}]).")
@@ -295,3 +290,6 @@ class Graph(Pictures, Questions, Settings):
 
 
 on_default(Graph)
+
+
+refuse(Graph, OF_GRAPHS, lambda graph, name: absent("a Graph", "x", name, OF_GRAPHS))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Never
+from typing import Any, Generic, Never
 
 import numpy as np
 
 from reactgrad import ops
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
+from reactgrad._habits import OF_VARS, absent
 from reactgrad.backend import device_of_kind, read_value
 from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
@@ -35,11 +35,6 @@ class Value(Handle, Generic[V]):
 
     __slots__ = ()
     _graph: Core[V]
-
-    if not TYPE_CHECKING:  # a checker would take it for a class that has every attribute
-
-        def __getattr__(self, name: str) -> Any:
-            raise absent_of(self, name)
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -94,11 +89,7 @@ class Value(Handle, Generic[V]):
                 return value
             value = graph._handed.get(slot, MISSING)
             return hand_out(graph, slot) if value is MISSING or type(value) is Lease else value
-        try:
-            return graph._value(slot)
-        except AttributeError as error:
-            _passing.error = error
-            raise
+        return graph._value(slot)
 
     @value.setter
     def value(self, value: Any) -> None:
@@ -194,11 +185,7 @@ class Value(Handle, Generic[V]):
         The shape of a Python function's result is computed unless it was declared.
         """
         found = self._graph._host.specs[self._slot]
-        try:
-            return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
-        except AttributeError as error:
-            _passing.error = error
-            raise
+        return self.value_shape() if found is None else found.shape  # type: ignore[return-value]
 
     def value_shape(self) -> tuple[int, ...]:
         """Return the shape of the present value, which is computed if needed."""
@@ -227,36 +214,24 @@ class Value(Handle, Generic[V]):
     def dtype(self) -> np.dtype[Any]:
         """The dtype, without computing; the dtype of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
-        if found is not None:
-            return found.dtype
-        try:
+        if found is None:
             return np.asarray(self._present()).dtype
-        except AttributeError as error:
-            _passing.error = error
-            raise
+        return found.dtype
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        try:
-            return len(self.shape)
-        except AttributeError as error:
-            _passing.error = error
-            raise
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
         size = 1
-        try:
-            for n in self.shape:
-                if n is None:
-                    raise self._unknown_length()
-                size *= n
-            return size
-        except AttributeError as error:
-            _passing.error = error
-            raise
+        for n in self.shape:
+            if n is None:
+                raise self._unknown_length()
+            size *= n
+        return size
 
     def _unknown_length(self) -> ShapeError:
         return ShapeError(
@@ -267,13 +242,9 @@ class Value(Handle, Generic[V]):
     def device(self) -> str:
         """The device of the value, such as ``"cpu"``; that of a Python function's result is computed."""
         found = self._graph._host.specs[self._slot]
-        try:
-            if found is None:
-                found = read_value(self._present(), self.label)[0]
-            return "cpu" if found is None else found.device
-        except AttributeError as error:
-            _passing.error = error
-            raise
+        if found is None:
+            found = read_value(self._present(), self.label)[0]
+        return "cpu" if found is None else found.device
 
     @property
     def graph(self) -> Any:
@@ -523,23 +494,10 @@ class Value(Handle, Generic[V]):
         return op(self, other)
 
 
-# By thread: the AttributeError of a node's own function, on its way through a property. Python takes it for a
-# missing attribute, and asks `__getattr__`, which raises it again.
-_passing = threading.local()
-
-
 def absent_of(var: Any, name: str) -> AttributeError:
-    """Return the error for an attribute that Vars do not have, or that one raised while it was read."""
-    passing, _passing.error = getattr(_passing, "error", None), None
-    if passing is not None and hasattr(type(var), name):
-        return passing
-    kind = type(var).__name__
-    if name.startswith("_"):  # asked for by NumPy, notebooks and the like
-        return AttributeError(f"{kind!r} object has no attribute {name!r}")
-    from reactgrad._habits import OF_VARS, absent
-
-    x = "x" if type(var._graph) is Grave else var.name
-    return absent("a Var", x, name, OF_VARS, dir(type(var)), vars(ops))
+    """Return the error for an attribute of other libraries that Vars do not have."""
+    x = "x" if var is None or type(var._graph) is Grave else var.name
+    return absent("a Var", x, name, OF_VARS, ops=vars(ops))
 
 
 def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:

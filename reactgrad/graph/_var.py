@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import (
-    DTypeError,
-    SetError,
-)
+from reactgrad import ops
+from reactgrad._errors import DTypeError, SetError
+from reactgrad._habits import OF_VARS, present, refuse
 from reactgrad.autodiff._edges import wanted_leaves
 from reactgrad.autodiff._grad import backward
 from reactgrad.autodiff._hooks import register_after_grad, register_hook
@@ -26,7 +25,7 @@ from reactgrad.core._names import set_name
 from reactgrad.core._notes import note
 from reactgrad.core._var_list import VarList
 from reactgrad.graph._detached import DetachedVar
-from reactgrad.graph._value import Value
+from reactgrad.graph._value import Value, absent_of
 from reactgrad.graph._verbs import lists_verbs
 from reactgrad.nodes._cutoff import read_cutoff
 from reactgrad.nodes._op import Leaf
@@ -291,6 +290,9 @@ class Var(Value["Var"]):
             )
         return format(value, spec)
 
+    def __dir__(self) -> list[str]:
+        return present(self)
+
     def __copy__(self) -> Var:
         return self
 
@@ -307,3 +309,20 @@ class Var(Value["Var"]):
         from reactgrad.viz._html import html
 
         return html(self)
+
+
+# Methods that NumPy's arrays have, and ops that PyTorch's tensors have as methods.
+_METHODS = [name for name in dir(np.ndarray) if callable(getattr(np, name, None))]
+_OPS = [name for name in vars(ops) if callable(getattr(np, name, None))]
+_OF_TENSORS = (
+    "relu",
+    "sigmoid",
+    "softmax",
+    "log_softmax",
+    "erf",
+    "erfc",
+    "norm_cdf",
+    "split",
+    "unbind",
+)
+refuse(Var, [*OF_VARS, *_METHODS, *_OPS, *_OF_TENSORS], absent_of)

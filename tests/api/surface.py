@@ -14,6 +14,8 @@ import re
 from types import ModuleType
 from typing import Any
 
+from reactgrad._habits import Absent
+
 _SCHEDULER = ("reactgrad.scheduler", "reactgrad_scheduler")
 MODULES = (
     *("reactgrad", "reactgrad.extend", "reactgrad.testing", "reactgrad.neat", "reactgrad.demo"),
@@ -76,6 +78,8 @@ def _of_class(cls: type) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for owner in reversed(owners):
         for name, member in vars(owner).items():
+            if isinstance(member, Absent):
+                continue
             if name not in _OF_PYTHON and (not name.startswith("_") or _is_special(name)):
                 members[name] = _of_member(member, special=_is_special(name))
     found: dict[str, Any] = {"members": dict(sorted(members.items()))}

@@ -63,7 +63,8 @@ def _bind_chain(
     ufunc: np.ufunc, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
 ) -> Callable[[], object] | None:
     few = 0 < out.size <= MOST_ELEMENTS and not is_large(out)
-    return plain_calls(ufunc, *inputs, out) if few else None
+    a, b = inputs
+    return plain_calls(ufunc, a, b, out) if few else None
 
 
 register_binder("chain_times", "jit", partial(_bind_chain, np.multiply))
