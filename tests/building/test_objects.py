@@ -328,3 +328,14 @@ def test_a_coroutine_that_is_refused_is_closed(g: rg.Graph) -> None:
         g.input(one)
     with pytest.raises(RuntimeError, match="cannot reuse already awaited"):
         one.send(None)
+
+
+def test_a_tolerance_takes_what_may_have_changed_in_place_for_a_change(g: rg.Graph) -> None:
+    rows = collections.deque([1.0])
+    k = g.input(0)
+    table = rg.lift(lambda i: rows, cutoff=rg.tolerance(atol=0.1))(k)
+    total = rg.lift(sum)(table)
+    assert total.value == 1.0
+    rows.append(2.0)
+    k.set(1)
+    assert total.value == 3.0
