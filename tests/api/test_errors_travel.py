@@ -129,7 +129,7 @@ PROGRAMS: dict[str, Callable[[], object]] = {
     "axis": lambda: rg.sum(rg.Graph().input(np.ones(2)), axis=3),
     "name": lambda: rg.Graph()["price"],
     "unset": lambda: rg.Graph().input(shape=(2,), dtype="f4").value,
-    "absent": lambda: rg.Graph().transacton,  # type: ignore[attr-defined]
+    "absent": lambda: rg.Graph().variable,  # type: ignore[attr-defined]
     "load": lambda: rg.load(Path(__file__)),
     "index": lambda: rg.Graph().input(np.ones(2))[5],
     "set": lambda: rg.Graph().const(1.0).set(2.0),

@@ -191,12 +191,12 @@ def test_the_log_and_the_recording_agree_with_the_runs(
     with g.record() as log:
         for action in actions:
             twin.play(*action)
-    ran = [name for run in log.runs for name in twin.names(run.ran)]
+    ran = [var.label for run in log.runs for var in run.ran]
     events = g.events or ()
     assert [e.node for e in events if e.kind in ("ran", "cut_off")] == ran
     assert [c.node for c in log.calls if c.outcome in ("ran", "cut_off")] == ran
     # Every version of a node is explained by exactly one event; leaves had theirs before.
     for node in g.nodes:
-        versions = [e.after for e in events if e.node == node.name and e.after != e.before]
+        versions = [e.after for e in events if e.node == node.label and e.after != e.before]
         first = 1 if node.parents else 2
         assert versions == list(range(first, node.value_version + 1))
