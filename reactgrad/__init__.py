@@ -227,7 +227,7 @@ _LATER = {
     "Why": "explain._why",
 }
 
-abs = absolute  # NumPy has both names
+abs, conjugate = absolute, conj  # NumPy has both names
 __version__ = "0.1.0"
 
 # Tracebacks name what users can import.

@@ -384,7 +384,9 @@ def _register_reductions(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
         out[...] = xp.reshape(sum_of(xp, xp.astype(x, out.dtype), axes, True), out.shape)
 
     def sum_like(x: Any, like: Any, out: Any) -> None:
-        if xp.isdtype(like.dtype, ("real floating", "complex floating")):
+        if xp.isdtype(like.dtype, "real floating") and xp.isdtype(x.dtype, "complex floating"):
+            sum_to(xp.real(x), out)  # a real operand moves along the real axis only
+        elif xp.isdtype(like.dtype, ("real floating", "complex floating")):
             sum_to(x, out)
         else:  # integers and booleans have no gradient
             out[...] = xp.zeros_like(out)

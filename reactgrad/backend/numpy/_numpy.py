@@ -292,9 +292,11 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def bind_sum_like(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
-        if inputs[1].dtype.kind not in "fc":  # integers and booleans have no gradient
+        x, like = inputs
+        if like.dtype.kind not in "fc":  # integers and booleans have no gradient
             return partial(out.fill, 0)
-        return bind_sum_to(inputs[:1], out, ())
+        # A real operand moves along the real axis only.
+        return bind_sum_to((x.real if like.dtype.kind == "f" else x,), out, ())
 
     def join(*operands: Any) -> None:
         *values, out, axis = operands
