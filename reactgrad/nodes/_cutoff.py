@@ -161,8 +161,8 @@ class Tolerance:
     def __call__(self, old: Any, new: Any) -> bool:
         if not _told_by_elements(old, new):
             return False
-        if old is new and not isinstance(old, _ARRAYS):
-            return lasts(old)  # a list, say, may have been changed in place
+        if old is new and not isinstance(old, _ARRAYS) and not lasts(old):
+            return False  # a list, say, which may have been changed in place
         if type(old) is type(new) is int:
             return self._close_number(old, new)
         a, b = np.asarray(old), np.asarray(new)
