@@ -86,9 +86,12 @@ class _Search:
         self._cut_off = set(run.cut_off)
         self._ran = {slot for slot in run.ran if run.serials[slot] == serial[slot]}
         self._moved = self._ran - self._cut_off
-        # Leaves that were changed since the last run began.
+        told = (*self._scheduler.earlier, *self._scheduler.news)
+        self._leaves = {slot for slot in told if serial[slot]}
+        # Leaves that were changed since the last run that computed something began.
         self._set_since = {*self._scheduler.staleness.pending, *self._scheduler.staleness.flushed}
-        self._leaves = {slot for slot in self._scheduler.news if serial[slot]}
+        if not run.ran and not run.failed:
+            self._set_since |= self._leaves
         # Versions of nodes that still have to be explained: slot, version before if known, version.
         self._versions: deque[tuple[int, int | None, int]] = deque()
         self._seen: set[tuple[int, int]] = set()

@@ -38,7 +38,8 @@ class OneRead:
     def note(self, run: Run) -> None:
         """Add a run that has ended."""
         self._runs.append(run)
-        self._news |= dict.fromkeys(self._graph._scheduler.news)
+        scheduler = self._graph._scheduler
+        self._news |= dict.fromkeys((*scheduler.earlier, *scheduler.news))
 
     def told(self) -> Run:
         """Return all runs as one record, and make it the graph's last run."""

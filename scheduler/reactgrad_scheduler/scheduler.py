@@ -86,6 +86,12 @@ class Scheduler(ReadsInside):
         staleness = self.staleness
         flushed = staleness.flushed
         pending = tuple(staleness.pending)
+        last = self.last_run
+        if last.ran or last.failed:
+            if self.earlier:
+                self.earlier.clear()
+        elif self.news:
+            self.earlier.update(dict.fromkeys(self.news))
         self.news = (*flushed, *pending) if flushed else pending
         read = self.topology.serial[targets[0]] if len(targets) == 1 else self._group(targets)
         key: Key = (staleness.state, pending, read)

@@ -95,6 +95,7 @@ class Tables:
         self.orphans: list[int] = []  # nodes that may be unreachable now
         self.last_run = Run()
         self.news: tuple[int, ...] = ()  # leaves replaced between the last run and the one before
+        self.earlier: dict[int, None] = {}  # and before that, if the runs since had nothing to do
         self.totals = Totals()
         # ``executors.Stopwatch`` of the run under way, if there are listeners.
         self.stopwatch: Any = None
