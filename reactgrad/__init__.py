@@ -227,7 +227,8 @@ _LATER = {
     "Why": "explain._why",
 }
 
-abs, conjugate = absolute, conj  # NumPy has both names
+abs = absolute  # NumPy has both names
+conjugate = conj
 __version__ = "0.1.0"
 
 # Tracebacks name what users can import.
