@@ -55,8 +55,9 @@ def _word(rows: Any, slot: int) -> str | None:
     if found is None or (slot in rows.owners and found.calls != "grad"):
         return None
     if isinstance(op, Output):
-        function = rows.ops[rows.scheduler.operands(slot)[0]]
-        return _of_several(found, op.index, len(getattr(function, "outputs", None) or ()))
+        operands = rows.scheduler.operands(slot)  # none while the output is pinned
+        outputs = getattr(rows.ops[operands[0]], "outputs", None) if operands else None
+        return _of_several(found, op.index, len(outputs or ()))
     if isinstance(op, Lifted):
         return None if found.several or op.outputs is not None else found.targets[0]
     if isinstance(op, Leaf):

@@ -25,9 +25,10 @@ def _infer_part(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(one.shape, _part_dtype(one.dtype), one.device)
 
 
-def _infer_same(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+def _infer_conj(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     (one,) = specs
-    return spec(one.shape, one.dtype, one.device)
+    dtype = np.dtype(np.int8) if one.dtype.kind == "b" else one.dtype  # as NumPy has it
+    return spec(one.shape, dtype, one.device)
 
 
 def _imag_rule(g: Any, ans: Any, x: Any) -> Any:
@@ -50,7 +51,7 @@ REAL: Final = Op(
 IMAG: Final = Op(
     "imag", _infer_part, (_imag_rule,), (LINEAR,), elementwise=True, loop_dtypes=_operand_loop
 )
-CONJ: Final = Op("conj", _infer_same, (lambda g, ans, x: conj(g),), (LINEAR,), elementwise=True)
+CONJ: Final = Op("conj", _infer_conj, (lambda g, ans, x: conj(g),), (LINEAR,), elementwise=True)
 
 
 def real(x: Any, /) -> Any:

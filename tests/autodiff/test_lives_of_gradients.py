@@ -100,7 +100,7 @@ def test_a_product_asked_for_before_a_hook_says_so() -> None:
     before = product.value
     hook = u.register_hook(lambda q: q * q)
     for _ in range(2):
-        with pytest.raises(rg.GradientError, match=r"a hook was registered on 'tanh_2'.*rg\.hvp"):
+        with pytest.raises(rg.GradientError, match=r"a hook was registered on 'u'.*rg\.hvp"):
             product.value
     hooked = rg.hvp(y, x, [1.0, 0.0]).value
     np.testing.assert_allclose(hooked, rg.hessian(y, x).value[:, 0])

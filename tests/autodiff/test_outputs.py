@@ -621,7 +621,7 @@ def test_tuple_behind_the_outputs_is_no_array(
     if run:
         node.value
     before = len(g)
-    with pytest.raises(rg.DTypeError, match=f"(?s)({what}).*all outputs.*'quotient' and 'divmod"):
+    with pytest.raises(rg.DTypeError, match=f"(?s)({what}).*all outputs.*'quotient' and 'half"):
         use(node)
     assert len(g) == before
     half[0].sum().backward()
@@ -678,6 +678,6 @@ def test_why_names_the_function_behind_an_output() -> None:
     _ = radius.value
     x.set(1.0)
     text = str(g.why(radius))
-    assert "polar[0]" in text
-    assert "depends on polar_" in text
+    assert text.startswith("radius is stale")
+    assert "x -> polar_" in text
     assert "output 'polar[0]'" in repr(radius)

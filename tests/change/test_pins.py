@@ -16,7 +16,7 @@ def test_an_output_of_a_pinned_function_cannot_be_touched(g: rg.Graph) -> None:
     function = first.parents[0]
     assert (first.value, second.value) == (1, 2)
     function.pin((8, 9))
-    with pytest.raises(rg.SetError, match=f"'{function.name}' is pinned"):
+    with pytest.raises(rg.SetError, match=f"'{function.label}' is pinned"):
         first.touch()
     assert (first.value, second.value) == (8, 9)
     first.pin(3)
@@ -56,7 +56,7 @@ def test_why_a_node_runs_again_after_a_pin(events: bool, g: rg.Graph) -> None:
     y.pin(3)
     y.unpin()
     cause = "was unpinned" if events else "was edited or unpinned"
-    assert f"{y.name} {cause}" in str(g.why(y))
+    assert f"{y.label} {cause}" in str(g.why(y))
     y.value
     y.touch()
-    assert f"{y.name} was touched" in str(g.why(y))
+    assert f"{y.label} was touched" in str(g.why(y))

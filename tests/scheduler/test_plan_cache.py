@@ -215,7 +215,7 @@ def test_a_number_that_does_not_fit_fails_at_its_node_also_when_the_plan_is_hot(
     number.set(1000)
     with pytest.raises(OverflowError, match="does not fit") as caught:
         g.forward(sum_)
-    assert sum_.name in "".join(caught.value.__notes__)
+    assert sum_.label in "".join(caught.value.__notes__)
     assert g.last_run.failed == [sum_]
     assert (sum_.state, sum_.value_version) == ("error", version)
     number.set(3)
