@@ -161,10 +161,10 @@ class Tolerance:
     def __call__(self, old: Any, new: Any) -> bool:
         if not _told_by_elements(old, new):
             return False
-        if old is new and not isinstance(old, _ARRAYS) and not lasts(old):
-            return False  # a list, say, which may have been changed in place
         if type(old) is type(new) is int:
             return self._close_number(old, new)
+        if old is new and not isinstance(old, _ARRAYS) and not lasts(old):
+            return False  # a list, say, which may have been changed in place
         a, b = np.asarray(old), np.asarray(new)
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
