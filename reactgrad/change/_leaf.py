@@ -80,9 +80,13 @@ def mutate(var: Any, /) -> Iterator[Any]:
     if found is None or (found.weak is not None and graph._host.data[var._slot] is MISSING):
         raise SetError(f"{var.label!r} holds no array to edit; write {var.label}.set(value).")
     with graph._lock:  # what is set is what was read, with the edit
-        array = var.numpy()
-        yield array
-        var.set(array)
+        owner = graph._lock.hold()
+        try:
+            array = var.numpy()
+            yield array
+            var.set(array)
+        finally:
+            graph._lock.drop(owner)
 
 
 def freeze(var: H, /) -> H:

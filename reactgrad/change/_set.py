@@ -61,6 +61,7 @@ def write_together(graph: Core, values: Mapping[Any, Any]) -> bool:
         host.cut_slots = slots
         host.cut_values = given
         graph._lock.acquire = graph._lock.mending
+        _take_back(host, slots)
         raise
     if graph._observed:
         announce(graph, slots)
@@ -92,6 +93,7 @@ def write_plainly(graph: Core, slots: Sequence[int], values: Collection[Any]) ->
         host.cut_slots = slots
         host.cut_values = values
         graph._lock.acquire = graph._lock.mending
+        _take_back(host, slots)
         raise
     if graph._observed:
         announce(graph, slots)
@@ -124,12 +126,19 @@ def write_one_plainly(graph: Core, slot: int, value: Any, adopt: bool) -> bool:
             host.cut_slots = one
             host.cut_values = given
             lock.acquire = lock.mending
+            _take_back(host, one)
             raise
         if graph._observed:
             announce(graph, one)
         return True
     finally:
         lock.release()
+
+
+def _take_back(host: Any, slots: Collection[int]) -> None:
+    """Let the next read of these leaves, which needs no lock where a value was handed out, mend first."""
+    for slot in slots:
+        host.handed.pop(slot, None)
 
 
 def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = False) -> None:
@@ -161,6 +170,7 @@ def set_many(graph: Core, values: Sequence[tuple[int, Any]], *, adopt: bool = Fa
             host.cut_slots = slots
             host.cut_values = news
             graph._lock.acquire = graph._lock.mending
+            _take_back(host, slots)
             raise
     if graph._observed:
         announce(graph, [slot for slot, _, _ in ready])
@@ -473,6 +483,10 @@ def set_value(var: Handle, /, value: Any, copy: bool = True) -> None:
     >>> x.value, x.value_version
     (array([3., 4.]), 2)
     """
+    if type(copy) is not bool:
+        raise DTypeError(
+            f"{var.label}.set(..., {told(copy):.60}): a leaf is set to one value; copy= is True or False."
+        )
     graph = var._graph
     if not write_one_plainly(graph, var._slot, value, not copy):
         with graph._lock:

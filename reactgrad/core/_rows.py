@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from reactgrad.core._labels import label
 from reactgrad.nodes._handle import Anchor, HandleRef
 from reactgrad.nodes._op import Attrs, Leaf, Output
 from reactgrad.nodes._scope import made_name, open_scopes, path_here
-from reactgrad.nodes._site import Site, in_scope, scope_of, site_text
+from reactgrad.nodes._site import Site, in_scope, is_ours, scope_of, site_text
 from reactgrad.scheduler import Column, add_note, listed, shortened
 from reactgrad.values._columns import MISSING
 from reactgrad.values._facts import column, table
@@ -180,6 +181,17 @@ class Rows(Steps):
         for branch in self.branches.get(slot, ()):
             self.branch_users.get(branch, set()).discard(slot)
         self.remove(slot)
+
+    def is_inside(self) -> bool:
+        """Return whether the running code was called by reactgrad, from further up the stack."""
+        frame, by_users = sys._getframe(1), False
+        while frame is not None:
+            if not is_ours(frame.f_code):
+                by_users = True
+            elif by_users:
+                return True
+            frame = frame.f_back
+        return False
 
     def is_building(self) -> bool:
         """Return whether gradients are being built."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextvars import copy_context
 from numbers import Real
 from typing import Any
 
@@ -15,6 +16,11 @@ from reactgrad.scheduler import told
 
 def detach_node(x: Any) -> Any:
     """Return a node with the value of ``x`` that no gradient passes; see ``Var.detach_node``."""
+    # In a context of its own, which ends with the call wherever an error comes.
+    return copy_context().run(_closed, x)
+
+
+def _closed(x: Any) -> Any:
     # Closed as a whole, not edge by edge, so that it stays closed when an edit replaces its operand.
     with no_grad():
         return apply(DETACH, (x,))

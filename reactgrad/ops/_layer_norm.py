@@ -108,6 +108,11 @@ def layer_norm(
         raise DTypeError(
             f"layer_norm: eps={eps!r:.60}; it is a number, fixed when the node is built."
         )
+    if isinstance(weight, list | tuple) and all(type(n) is int for n in weight):
+        raise DTypeError(
+            f"layer_norm: weight={weight!r:.60}. To normalise over the last axes write axis=, as axis=-1 or "
+            "axis=(-2, -1); weights are a Var or an array."
+        )
     y = apply(STANDARDIZE, (x,), (axis_of(axis), float(eps)))
     if weight is not None:
         y = y * weight

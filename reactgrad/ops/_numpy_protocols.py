@@ -26,8 +26,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
     out = kwargs.pop("out", None)
     if out is not None:
         raise ImplicitValueError(
-            f"np.{ufunc.__name__}(..., out=...) would write a value that no version knows. Use the "
-            "result as a node, and .set(...) to change a leaf."
+            f"np.{ufunc.__name__}(..., out=...), also as in `array += x`, would write a value that no "
+            "version knows. Use the result as a node, `y = array + x`, and .set(...) to change a leaf."
         )
     if method == "reduce" and ufunc in _REDUCTIONS and len(inputs) == 1:
         axis = kwargs.pop("axis", 0)

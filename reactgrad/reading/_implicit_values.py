@@ -34,7 +34,7 @@ _INSTEAD: Final = {
     "else b`, rg.switch(condition, a, b) to run one branch alone, a set in place of a list for `node in "
     "nodes`; or {x}.value where the present value is meant, as in `if {x}.value:`",
     "number": "the op of that name, as rg.exp({x}) for math.exp({x}), or rg.lift(function)({x}) where "
-    "there is none; or {x}.value (in text f'{{{x}}}') where the present number is meant",
+    "there is none; or {x}.value (in text f'{{{x}.value}}') where the present number is meant",
     "index": "an op that takes a node where there is one, as g.const(array)[{x}] for array[{x}]; or "
     "{x}.value where the present number is meant",
     "array": "rg.stack([{x}, ...]) for a list of nodes, `a @ {x}` for a.dot({x}), {x} on the left of the "

@@ -130,6 +130,10 @@ class Host(Protocol):
         """Return a function that returns the handles of those nodes that still exist when it is called."""
         ...
 
+    def is_inside(self) -> bool:
+        """Return whether the running code was called by this engine, from further up the stack."""
+        ...
+
     def is_building(self) -> bool:
         """Return whether nodes are being built in a way that ``mend`` would stop."""
         ...

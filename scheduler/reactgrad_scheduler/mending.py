@@ -41,6 +41,10 @@ class Mendable(Protocol):
 
     lock: Any
 
+    def was_left(self) -> bool:
+        """Return whether the thread that holds the lock has left its work without releasing it."""
+        ...
+
     def mend(self, inside: bool) -> None:
         """Put them right; not yet if it is ``inside`` of the thread's own work, which goes on."""
         ...
@@ -70,6 +74,10 @@ class Mending:
         """Acquire the lock, as its ``acquire`` does. Return whether it was acquired."""
         inside = self._raw._is_owned()
         tables = None if self.of is None else self.of()
+        if inside and tables is not None and tables.was_left():
+            while self._raw._is_owned():
+                self._raw.release()
+            inside = False
         acquire = self._raw.acquire if tables is None else tables.lock.usual
         if not acquire(blocking, timeout):
             return False

@@ -120,6 +120,14 @@ class Scheduler(ReadsInside):
             self.release(())
         return run
 
+    def was_left(self) -> bool:
+        """Return whether the thread that holds the lock has left its work without releasing it.
+
+        An interrupt between the acquisition and the line after it does that. Blocks of users hold the
+        lock, too, and so does what has called the running code.
+        """
+        return not (self.lock.owners or self.notes or self.crew or self.host.is_inside())
+
     def mend(self, inside: bool) -> None:
         """Undo or finish what a stray error has cut short, and put everything in doubt that follows from it.
 

@@ -485,7 +485,9 @@ def test_the_message_names_the_line_and_what_to_write() -> None:
         "math.exp(spot)  # the line. Write the op of that name, as rg.exp(spot) for math.exp(spot)"
         in text
     )
-    assert text.endswith("or spot.value (in text f'{spot}') where the present number is meant.")
+    assert text.endswith(
+        "or spot.value (in text f'{spot.value}') where the present number is meant."
+    )
 
 
 @pytest.mark.parametrize(
