@@ -357,7 +357,8 @@ class Value(Handle, Generic[V]):
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
+        len(self)  # raises where there is none
+        return iter(ops.unbind(self))  # refuses another length, which `sum(x)` would not follow
 
     @property
     def T(self) -> Any:

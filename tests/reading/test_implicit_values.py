@@ -264,6 +264,22 @@ def test_operators_with_arrays_on_the_left_are_nodes() -> None:
     assert rg.grad(y.sum(), k).value.tolist() == [2.0, 1.0]
 
 
+@pytest.mark.parametrize("computed", [False, True])
+def test_an_iteration_does_not_freeze_the_length(computed: bool) -> None:
+    g = rg.Graph()
+    x = g.input(np.ones(3))
+    y = rg.lift(lambda v: v[v > 0])(x) if computed else x * 1.0
+    total = sum(v for v in y)
+    assert total.value == 3.0
+    x.set(np.full(3, 2.0))
+    assert total.value == 6.0
+    with pytest.raises(rg.ShapeError, match="Unbind it again"):
+        x.set(np.ones(5))
+        total.value  # noqa: B018 - a function's result shows its length only now
+    x.set(np.zeros(3) + 4.0)
+    assert total.value == 12.0
+
+
 def test_floor_ceil_and_divmod_are_nodes() -> None:
     g = rg.Graph()
     x = g.input(7.5)
