@@ -14,6 +14,7 @@ from reactgrad.backend import Spec, owner, read_value, refuse_one_shot
 from reactgrad.core._core import Core
 from reactgrad.nodes._handle import Handle
 
+_NUMBERS = (int, float, complex, np.number, np.bool_)
 _PLAIN = (bool, int, str, bytes, type(None), Enum, np.dtype)
 
 
@@ -37,6 +38,19 @@ class Same:
             return NotImplemented
         mine = self._of()
         return mine is not None and mine is other._of()
+
+
+def as_array(value: Any) -> Any:
+    """Return a list of numbers as an array, as wherever values enter; other arguments as they are."""
+    return read_value(value, "an argument of a subgraph")[1] if _is_of_numbers(value) else value
+
+
+def _is_of_numbers(value: Any) -> bool:
+    return (
+        type(value) is list
+        and bool(value)
+        and all(isinstance(one, _NUMBERS) or _is_of_numbers(one) for one in value)
+    )
 
 
 def _feeds(one: Any) -> bool:

@@ -25,7 +25,7 @@ from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._op import FEED
 from reactgrad.reading._refresh import follow_rules
 from reactgrad.scheduler import add_note
-from reactgrad.subgraphs._arguments import _feeds, _read, _structure
+from reactgrad.subgraphs._arguments import _feeds, _read, _structure, as_array
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
 from reactgrad.subgraphs._pool import Pool
@@ -60,6 +60,10 @@ class Subgraph(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = self._written(args, kwargs)
+        if list in map(type, args):
+            args = tuple([as_array(one) for one in args])
+        if kwargs:
+            kwargs = {name: as_array(one) for name, one in kwargs.items()}
         arguments: list[Any] = []
         structure = _structure((args, kwargs), arguments)
         graph = graph_of((args, kwargs))

@@ -431,6 +431,22 @@ def test_the_function_cannot_read_its_arguments(g: rg.Graph) -> None:
     assert len(g) == size
 
 
+def test_a_list_of_numbers_is_an_array_for_the_function(g: rg.Graph) -> None:
+    built: list[Any] = []
+
+    @rg.subgraph
+    def mean(x: Any, *, scale: Any = 1.0) -> Any:
+        built.append((x.dtype, x.shape))
+        return (x * 2 * scale).mean()
+
+    with g:
+        found = [mean(x).value for x in ([1.0, 2.0], np.array([1.0, 2.0]), [3.0, 4.0], [1, 2])]
+        found.append(mean([[1.0], [2.0]], scale=[10.0, 20.0]).value)
+        assert found == [3.0, 3.0, 7.0, 3.0, 45.0]
+        assert len(built) == 3  # by dtype and shape, as of arrays
+        assert rg.subgraph(lambda pair: pair[0] * pair[1])([g.input([2.0]), 3.0]).value == [6.0]
+
+
 @pytest.mark.parametrize(
     ("look", "error", "words"),
     [
