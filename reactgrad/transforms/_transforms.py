@@ -79,11 +79,11 @@ def grad(
     A function is called with Vars, once for each kind of arguments (shapes and dtypes of arrays,
     types of numbers, values of other objects); later calls only set and recompute what the
     arguments change. So it must be pure: what it does besides computing its result happens
-    once, and what it takes from outside, ``g.training`` too, is that of the first call. If it reads
+    once. It is called again where one of its globals or closed-over variables is another number,
+    text or object; what changes inside of such an object is not seen. If it reads
     a value (``if x > 0``) its result may depend on that, and it is called again every time: right,
-    but slower. ``rg.where`` and ``rg.switch`` choose without a read. A number or array that it
-    takes out (``float(x)``, ``math.exp(x)``, ``np.array([x])``) is a constant, which no gradient
-    passes: write ``rg.exp(x)``, ``rg.stack([x])``. An argument whose only part in the result is
+    but slower. ``rg.where`` and ``rg.switch`` choose without a read. ``x.value`` is a constant, which no
+    gradient passes; ``float(x)``, ``math.exp(x)`` and ``np.array([x])`` raise ``ImplicitValueError``. An argument whose only part in the result is
     such a constant is refused: the function is called again then, with others nearby.
 
     What was built is kept as long as the function, with its values: of the latest kinds of

@@ -479,3 +479,24 @@ def test_methods_and_callable_objects() -> None:
     assert rg.grad(one)(2.0) == 12.0
     assert rg.grad(one.loss)(2.0) == 12.0
     assert rg.jvp(one.loss, (2.0,), (1.0,)) == (12.0, 12.0)
+
+
+def test_names_that_mean_something_else_now_are_seen() -> None:
+    """As in a notebook, where a cell that sets a global runs again."""
+    names: dict[str, Any] = {"k": 2.0}
+    exec("def scaled(a): return (a * k).sum()", names)
+    slope = rg.grad(names["scaled"])
+    found = []
+    for names["k"] in (2.0, 3.0, 2, np.array([1.0, 5.0]), 3.0):
+        found.append(slope([1.0, 2.0]).tolist())
+    assert found == [[2.0, 2.0], [3.0, 3.0], [2.0, 2.0], [1.0, 5.0], [3.0, 3.0]]
+
+    factor = 2.0
+
+    def closed(a: Any) -> Any:
+        return (a * factor).sum()
+
+    slope = rg.grad(closed)
+    assert slope([1.0]).tolist() == [2.0]
+    factor = 7.0
+    assert slope([1.0]).tolist() == [7.0]
