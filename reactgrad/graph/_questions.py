@@ -54,10 +54,8 @@ class Questions(Core[Var]):
         >>> x.set(2.0)
         >>> print(g.why(b))
         b is stale (version 1):
-          b depends on a, which is stale
-          a depends on x: version 1 -> 2
-        because
           x was set: version 1 -> 2
+            x -> a -> b
         (g.events = True, before a change, keeps the line that made it)
         """
         from reactgrad.explain._search import explain

@@ -40,6 +40,28 @@ class Same:
         return mine is not None and mine is other._of()
 
 
+# Objects that are what their value is.
+_VALUES = frozenset((bool, int, float, complex, str, bytes, type(None)))
+
+
+def surroundings(function: Any) -> tuple[Any, ...]:
+    """Return what a function's names mean now, beside its arguments: globals and closed-over variables.
+
+    What was built holds for these alone. What such an object holds inside is not looked at.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ()
+    known = function.__globals__
+    meant = [known[name] for name in code.co_names if name in known]
+    for cell in function.__closure__ or ():
+        try:
+            meant.append(cell.cell_contents)
+        except ValueError:  # not assigned yet
+            meant.append(None)
+    return tuple([(type(one), one) if type(one) in _VALUES else Same(one) for one in meant])
+
+
 def as_array(value: Any) -> Any:
     """Return a list of numbers as an array, as wherever values enter; other arguments as they are."""
     return read_value(value, "an argument of a subgraph")[1] if _is_of_numbers(value) else value

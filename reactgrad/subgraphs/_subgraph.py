@@ -25,7 +25,7 @@ from reactgrad.nodes._nested import mapped
 from reactgrad.nodes._op import FEED
 from reactgrad.reading._refresh import follow_rules
 from reactgrad.scheduler import add_note
-from reactgrad.subgraphs._arguments import _feeds, _read, _structure, as_array
+from reactgrad.subgraphs._arguments import _feeds, _read, _structure, as_array, surroundings
 from reactgrad.subgraphs._feeds import _feed
 from reactgrad.subgraphs._instance import Instance
 from reactgrad.subgraphs._pool import Pool
@@ -75,6 +75,7 @@ class Subgraph(Generic[P, R]):
             training = mode is None or graph._host.data[mode]
             key = (
                 structure,
+                surroundings(self._function),
                 specs,
                 is_grad_enabled(graph),
                 training,

@@ -28,7 +28,7 @@ from reactgrad.nodes._cutoff import equal
 from reactgrad.nodes._handle import Anchor
 from reactgrad.nodes._nested import elements, mapped
 from reactgrad.scheduler import Block, block
-from reactgrad.subgraphs._arguments import Same
+from reactgrad.subgraphs._arguments import surroundings
 
 # The most kinds of arguments of one function, and the most idle traces of one kind. Several of one
 # kind exist where threads, or calls inside of calls, needed them at the same time.
@@ -220,7 +220,7 @@ def traced(function: Any, transform: Hashable, build: Build, arguments: Argument
     build
         From Vars, in place of numbers and arrays, to Vars or tuples of Vars.
     """
-    key = (transform, arguments.kind, _surroundings(function))
+    key = (transform, arguments.kind, surroundings(function))
     trace = _taken(function, key)
     if trace is None:
         trace = Trace(build, arguments)
@@ -236,28 +236,6 @@ def _in_use(function: Any, key: Hashable, trace: Trace) -> Iterator[Any]:
     if trace.reusable:
         trace.rest()
         _give(function, key, trace)
-
-
-# Objects that are what their value is.
-_VALUES: Final = frozenset((bool, int, float, complex, str, bytes, type(None)))
-
-
-def _surroundings(function: Any) -> tuple[Any, ...]:
-    """Return what a function's names mean now, beside its arguments: globals and closed-over variables.
-
-    A trace holds for these alone. What such an object holds inside is not looked at.
-    """
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ()
-    known = function.__globals__
-    meant = [known[name] for name in code.co_names if name in known]
-    for cell in function.__closure__ or ():
-        try:
-            meant.append(cell.cell_contents)
-        except ValueError:  # not assigned yet
-            meant.append(None)
-    return tuple([(type(one), one) if type(one) in _VALUES else Same(one) for one in meant])
 
 
 def _taken(function: Any, key: Hashable) -> Trace | None:

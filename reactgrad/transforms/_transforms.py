@@ -83,8 +83,9 @@ def grad(
     text or object; what changes inside of such an object is not seen. If it reads
     a value (``if x > 0``) its result may depend on that, and it is called again every time: right,
     but slower. ``rg.where`` and ``rg.switch`` choose without a read. ``x.value`` is a constant, which no
-    gradient passes; ``float(x)``, ``math.exp(x)`` and ``np.array([x])`` raise ``ImplicitValueError``. An argument whose only part in the result is
-    such a constant is refused: the function is called again then, with others nearby.
+    gradient passes; ``float(x)``, ``math.exp(x)`` and ``np.array([x])`` raise ``ImplicitValueError``.
+    An argument whose only part in the result is such a constant is refused: the function is called
+    again then, with others nearby.
 
     What was built is kept as long as the function, with its values: of the latest kinds of
     arguments, at most 64 of them and 256 MiB. Of one kind that takes more, the arguments stay

@@ -447,6 +447,16 @@ def test_a_list_of_numbers_is_an_array_for_the_function(g: rg.Graph) -> None:
         assert rg.subgraph(lambda pair: pair[0] * pair[1])([g.input([2.0]), 3.0]).value == [6.0]
 
 
+def test_names_that_mean_something_else_now_are_seen(g: rg.Graph) -> None:
+    names: dict[str, Any] = {}
+    exec("def scaled(x): return x * k", names)
+    scaled, x = rg.subgraph(names["scaled"]), g.input([1.0])
+    found = []
+    for names["k"] in (2.0, 3.0, 2.0):
+        found.append(scaled(x).value.tolist())
+    assert found == [[2.0], [3.0], [2.0]]
+
+
 @pytest.mark.parametrize(
     ("look", "error", "words"),
     [
