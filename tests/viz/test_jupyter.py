@@ -395,7 +395,7 @@ def test_an_edit_is_marked(lab: Lab) -> None:
 
 def test_the_tree_names_every_node_and_nothing_complains(lab: Lab) -> None:
     tree = lab.seen.tree()
-    for name in lab.ask("[var.name for var in g.nodes]"):
+    for name in lab.ask("[var.label for var in g.nodes]"):
         assert f"{name}, " in tree
     ours = [text for text in lab.seen.complaints if "rg-" in text or "explorer" in text.lower()]
     assert ours == []
