@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dis import get_instructions
 from enum import Enum
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -44,21 +47,30 @@ class Same:
 _VALUES = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
+@lru_cache(1024)
+def _assigned(code: CodeType) -> frozenset[str]:
+    """Return the globals and closed-over variables that code assigns."""
+    stores = ("STORE_GLOBAL", "STORE_DEREF")
+    return frozenset([one.argval for one in get_instructions(code) if one.opname in stores])
+
+
 def surroundings(function: Any) -> tuple[Any, ...]:
     """Return what a function's names mean now, beside its arguments: globals and closed-over variables.
 
-    What was built holds for these alone. What such an object holds inside is not looked at.
+    What was built holds for these alone. What such an object holds inside is not looked at, nor are
+    variables that the function itself assigns, such as a count of its calls.
     """
     code = getattr(function, "__code__", None)
     if code is None:
         return ()
-    known = function.__globals__
-    meant = [known[name] for name in code.co_names if name in known]
-    for cell in function.__closure__ or ():
-        try:
-            meant.append(cell.cell_contents)
-        except ValueError:  # not assigned yet
-            meant.append(None)
+    known, assigned = getattr(function, "__globals__", {}), _assigned(code)
+    meant = [known[name] for name in code.co_names if name in known and name not in assigned]
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        if name not in assigned:
+            try:
+                meant.append(cell.cell_contents)
+            except ValueError:  # not assigned yet
+                meant.append(None)
     return tuple([(type(one), one) if type(one) in _VALUES else Same(one) for one in meant])
 
 

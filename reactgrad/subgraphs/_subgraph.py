@@ -59,14 +59,14 @@ class Subgraph(Generic[P, R]):
         return self if owner is None else functools.partial(self, owner)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        args, kwargs = self._written(args, kwargs)
-        if list in map(type, args):
-            args = tuple([as_array(one) for one in args])
-        if kwargs:
-            kwargs = {name: as_array(one) for name, one in kwargs.items()}
+        given, named = self._written(args, kwargs)
+        if list in map(type, given):
+            given = tuple([as_array(one) for one in given])
+        if named:
+            named = {name: as_array(one) for name, one in named.items()}
         arguments: list[Any] = []
-        structure = _structure((args, kwargs), arguments)
-        graph = graph_of((args, kwargs))
+        structure = _structure((given, named), arguments)
+        graph = graph_of((given, named))
         specs, arguments = _read(graph, arguments)
         with graph._lock:
             graph._scheduler.check_idle()
@@ -89,7 +89,7 @@ class Subgraph(Generic[P, R]):
                 self,
                 key,
                 arguments,
-                lambda: self._build(graph, args, kwargs, specs, arguments),
+                lambda: self._build(graph, given, named, specs, arguments),
             ).returned(graph)
 
     def _written(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
