@@ -49,7 +49,8 @@ class Rows(Steps):
     # What pictures and messages call nodes without a name, with the slots and serials of these nodes.
     labels: dict[str, tuple[int, int]] = table(dict, cleared=False)
     closed: dict[int, frozenset[int] | None] = table(dict)  # detached edges; None: all of them
-    grads: dict[int, Any] = table(dict, forked=False)
+    # Of leaves; another dict after each backward, which writes all of them by one assignment.
+    grads: dict[int, Any] = table(dict, forked=False, cleared=False)
     retained: set[int] = table(set, added=True)
     spared: set[int] = table(set)  # nodes whose values the memory budget may not release
     frozen: set[int] = table(set)
@@ -176,6 +177,7 @@ class Rows(Steps):
                 del self.numbers[key]
         if slot in self.name_of:
             self.named.pop(self.name_of[slot], None)
+        self.grads.pop(slot, None)
         if slot in self.owners:
             self._owners_to_write().pop(slot)
         for branch in self.branches.get(slot, ()):
