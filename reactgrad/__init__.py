@@ -82,6 +82,7 @@ from reactgrad.graph._leaves import input as input
 from reactgrad.graph._leaves import param as param
 from reactgrad.graph._var import Var as Var
 from reactgrad.nodes._cutoff import tolerance as tolerance
+from reactgrad.ops import PLACES as _PLACES
 from reactgrad.ops import AxisError as AxisError
 from reactgrad.ops import absolute as absolute
 from reactgrad.ops import add as add
@@ -172,6 +173,8 @@ from reactgrad.values._steps import NumberError as NumberError
 
 if typing.TYPE_CHECKING:
     from reactgrad import extend as extend
+    from reactgrad import fft as fft
+    from reactgrad import linalg as linalg
     from reactgrad import testing as testing
     from reactgrad.autodiff._hooks import HookHandle as HookHandle
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
@@ -188,6 +191,12 @@ if typing.TYPE_CHECKING:
     from reactgrad.functions._switch import switch as switch
     from reactgrad.graph._files import from_networkx as from_networkx
     from reactgrad.io._networkx import to_networkx as to_networkx
+    from reactgrad.ops.arrangement import *
+    from reactgrad.ops.neural import *
+    from reactgrad.ops.ordering import *
+    from reactgrad.ops.products import *
+    from reactgrad.ops.reductions import *
+    from reactgrad.ops.special import *
     from reactgrad.subgraphs._subgraph import Subgraph as Subgraph
     from reactgrad.subgraphs._subgraph import subgraph as subgraph
     from reactgrad.transforms._transforms import grad as grad
@@ -199,9 +208,11 @@ if typing.TYPE_CHECKING:
     from reactgrad.transforms._transforms import vjp as vjp
 
 _LATER = {
+    **_PLACES,
     "detect_anomaly": "explain._anomaly",
     "Event": "explain._event_log",
     "extend": "extend",
+    "fft": "fft",
     "from_networkx": "graph._files",
     "Function": "functions._function",
     "grad": "transforms._transforms",
@@ -211,6 +222,7 @@ _LATER = {
     "jacobian": "transforms._transforms",
     "jvp": "transforms._transforms",
     "lift": "functions._lift",
+    "linalg": "linalg",
     "Profile": "explain._profile",
     "profile": "explain._profile",
     "Recording": "explain._record",

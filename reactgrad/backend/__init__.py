@@ -2,6 +2,7 @@
 
 - ``_spec``: ``Spec``, the shape, dtype and device of a value before it is computed.
 - ``_device``: ``Device``, what the engine needs from an array library; NumPy as a device.
+- ``_libraries``: kernels of families of ops that are imported late.
 - ``_registry``: the table of kernels, by op and device kind.
 - ``_objects``: objects that are no arrays: one-shot ones, copies, and which last unchanged.
 - ``_values``: conversion of what callers write to arrays and numbers.
@@ -20,6 +21,7 @@ from reactgrad.backend._device import cpu as cpu
 from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import register_device as register_device
+from reactgrad.backend._libraries import add_kernels as add_kernels
 from reactgrad.backend._objects import AWAITED as AWAITED
 from reactgrad.backend._objects import is_one_shot as is_one_shot
 from reactgrad.backend._objects import lasts as lasts

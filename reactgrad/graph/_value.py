@@ -15,6 +15,7 @@ from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
 from reactgrad.flow._gate import detach_node, scale_grad
+from reactgrad.graph._array_methods import ArrayMethods
 from reactgrad.nodes._handle import Handle
 from reactgrad.nodes._op import CONST, Leaf
 from reactgrad.ops import _numpy_protocols
@@ -30,7 +31,7 @@ class CopyError(ReactgradError, ValueError):
     """NumPy asked for the memory of a node itself."""
 
 
-class Value(Handle, Generic[V]):
+class Value(ArrayMethods, Handle, Generic[V]):
     """The common part of Vars and their detached views: reading, and building on them."""
 
     __slots__ = ()

@@ -46,7 +46,8 @@ from reactgrad.io._json import (
 from reactgrad.io._restore import restore
 from reactgrad.io._state import LEAVES, Absent, Choice, Computation, Definition, State, column
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import OPS, output
+from reactgrad.nodes._op import output
+from reactgrad.ops._families import op_named
 
 # The limit of the packages that read the header.
 MOST_HEADER = 100_000_000
@@ -334,7 +335,7 @@ class _Unpacking:
         if fields == {"choice": Choice.SWITCH.value}:
             return Choice.SWITCH
         if set(fields) == {"op", "attrs"}:
-            op = OPS.get(text(fields["op"], "the name of an op"))
+            op = op_named(text(fields["op"], "the name of an op"))
             if op is None:
                 raise LoadError(
                     f"there is no op {fields['op']!r:.60} here. Import the package that defines it "

@@ -14,8 +14,9 @@ from reactgrad.io._capture import capture
 from reactgrad.io._restore import restore as graph_of
 from reactgrad.io._state import LEAVES, Absent, Computation, State, column
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import OPS, PARAM, Leaf
+from reactgrad.nodes._op import PARAM, Leaf
 from reactgrad.nodes._scope import made_name
+from reactgrad.ops._families import op_named
 from reactgrad.scheduler import RANK_GAP, listed
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class _Reading:
         name = row.get("op")
         found = row.get("definition")
         if found is None:
-            found = self.ops.get(name, LEAVES.get(name, OPS.get(name)))  # type: ignore[arg-type]
+            found = self.ops.get(name, LEAVES.get(name)) or op_named(name)  # type: ignore[arg-type]
         if isinstance(found, Primitive):
             found = found.op
         if found is None:

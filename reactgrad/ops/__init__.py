@@ -18,8 +18,13 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_gradient``: detach and scale_grad, which change only gradients.
 - ``_tuples``: gradients of functions with several outputs.
 - ``_numpy_protocols``: NumPy's functions called on Vars.
+- ``_families``: the packages ``reductions``, ``products``, ``arrangement``, ``ordering``, ``special`` and
+  ``neural``, which are imported when one of their names is first used.
 """
 
+import typing
+
+from reactgrad._later import later as _later
 from reactgrad.ops._angle import angle as angle
 from reactgrad.ops._astype import astype as astype
 from reactgrad.ops._clip import clip as clip
@@ -81,6 +86,7 @@ from reactgrad.ops._elementwise import square as square
 from reactgrad.ops._elementwise import subtract as subtract
 from reactgrad.ops._elementwise import tan as tan
 from reactgrad.ops._elementwise import tanh as tanh
+from reactgrad.ops._families import PLACES as PLACES
 from reactgrad.ops._gaussian import norm_pdf as norm_pdf
 from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
@@ -126,3 +132,13 @@ from reactgrad.ops._tuples import no_shares as no_shares
 from reactgrad.ops._tuples import share_of as share_of
 from reactgrad.ops._tuples import shares as shares
 from reactgrad.ops._where import where as where
+
+if typing.TYPE_CHECKING:
+    from reactgrad.ops.arrangement import *
+    from reactgrad.ops.neural import *
+    from reactgrad.ops.ordering import *
+    from reactgrad.ops.products import *
+    from reactgrad.ops.reductions import *
+    from reactgrad.ops.special import *
+
+__getattr__, __dir__ = _later(__name__, PLACES)

@@ -11,6 +11,7 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
+from reactgrad.ops._families import for_numpy
 
 _REDUCTIONS = {np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min}
 
@@ -34,7 +35,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
         keepdims = bool(kwargs.pop("keepdims", False))
         _refuse(f"np.{ufunc.__name__}.reduce", kwargs)
         return _REDUCTIONS[ufunc](inputs[0], axis, keepdims=keepdims)
-    function = UFUNCS.get(ufunc)
+    function = UFUNCS.get(ufunc) or for_numpy(ufunc)
     if method != "__call__" or function is None:
         name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         raise _unknown(name)
@@ -50,7 +51,7 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     DTypeError
         If no op computes it, or the op does not take these arguments.
     """
-    adapter = _FUNCTIONS.get(function)
+    adapter = _FUNCTIONS.get(function) or for_numpy(function)
     if adapter is None:
         module = function.__module__.replace("numpy", "np", 1)
         raise _unknown(f"{module}.{function.__name__}")

@@ -19,6 +19,7 @@ import numpy as np
 
 from reactgrad._errors import DTypeError
 from reactgrad.backend._device import cpu, register_device
+from reactgrad.backend._libraries import add_standard_library
 from reactgrad.backend._parts import Key, placed, split_key, unbind_key
 from reactgrad.backend._registry import find_binder, register_binder, register_kernel
 from reactgrad.backend._spec import DType
@@ -151,6 +152,7 @@ def register_array_api(xp: Any, kind: str) -> None:
     _register_layout(xp, kind)
     _register_indexing(xp, kind, device)
     register_rows(xp, kind, device)
+    add_standard_library(device)
 
 
 def _size(x: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reactgrad.backend._libraries import add_library
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
 from reactgrad.backend.numpy import _chain
@@ -419,6 +420,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     register_binder("clip", kind, bind_clip)
     register_binder("sigmoid", kind, bind_sigmoid)
     register_binder("accumulate", kind, bind_accumulate)
+    add_library(xp, kind)
 
 
 def _number(value: float, dtype: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Discrete Fourier transforms, with the names of ``numpy.fft``."""

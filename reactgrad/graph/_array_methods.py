@@ -1,0 +1,97 @@
+"""Methods of NumPy's arrays whose functions are imported when they are first used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad import ops
+
+
+class ArrayMethods:
+    """Methods that call the function of their name with the node in first place."""
+
+    __slots__ = ()
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return whether all elements along axes are true; see ``rg.all``."""
+        return ops.all(self, axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return whether any element along axes is true; see ``rg.any``."""
+        return ops.any(self, axis, keepdims=keepdims)
+
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return the index of the largest element along an axis; see ``rg.argmax``."""
+        return ops.argmax(self, axis, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return the index of the smallest element along an axis; see ``rg.argmin``."""
+        return ops.argmin(self, axis, keepdims=keepdims)
+
+    def argpartition(self, kth: Any, axis: Any = -1) -> Any:
+        """Return the indices that would partition the elements; see ``rg.argpartition``."""
+        return ops.argpartition(self, kth, axis)
+
+    def argsort(self, axis: Any = -1, stable: bool = False) -> Any:
+        """Return the indices that would sort the elements along an axis; see ``rg.argsort``."""
+        return ops.argsort(self, axis, stable=stable)
+
+    def choose(self, choices: Any, mode: str = "raise") -> Any:
+        """Return elements of several arrays, chosen by the numbers of this one; see ``rg.choose``."""
+        return ops.choose(self, choices, mode=mode)
+
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        """Return the parts along an axis whose condition is true; see ``rg.compress``."""
+        return ops.compress(condition, self, axis)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None) -> Any:
+        """Return the running product along an axis; see ``rg.cumprod``."""
+        return ops.cumprod(self, axis, dtype)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
+        """Return the running sum along an axis; see ``rg.cumsum``."""
+        return ops.cumsum(self, axis, dtype)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """Return the diagonal of a matrix; see ``rg.diagonal``."""
+        return ops.diagonal(self, offset, axis1, axis2)
+
+    def nonzero(self) -> Any:
+        """Return the indices of the elements that are not zero, an array for each axis; see ``rg.nonzero``."""
+        return ops.nonzero(self)
+
+    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Return the product over axes; see ``rg.prod``."""
+        return ops.prod(self, axis, dtype, keepdims=keepdims)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+        """Return each element several times; see ``rg.repeat``."""
+        return ops.repeat(self, repeats, axis)
+
+    def round(self, decimals: int = 0) -> Any:
+        """Return the elements rounded to a number of decimals; see ``rg.round``."""
+        return ops.round(self, decimals)
+
+    def searchsorted(self, v: Any, side: str = "left") -> Any:
+        """Return where elements would be inserted to keep the order; see ``rg.searchsorted``."""
+        return ops.searchsorted(self, v, side)
+
+    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+        """Return the standard deviation over axes; see ``rg.std``."""
+        return ops.std(self, axis, ddof=ddof, keepdims=keepdims)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """Return the value with two axes exchanged; see ``rg.swapaxes``."""
+        return ops.swapaxes(self, axis1, axis2)
+
+    def take(self, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
+        """Return the elements at indices along an axis; see ``rg.take``."""
+        return ops.take(self, indices, axis, mode=mode)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """Return the sum of a diagonal; see ``rg.trace``."""
+        return ops.trace(self, offset, axis1, axis2)
+
+    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+        """Return the variance over axes; see ``rg.var``."""
+        return ops.var(self, axis, ddof=ddof, keepdims=keepdims)

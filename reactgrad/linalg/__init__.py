@@ -1,0 +1,1 @@
+"""Linear algebra, with the names of ``numpy.linalg``: decompositions, solutions, norms."""

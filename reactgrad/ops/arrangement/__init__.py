@@ -1,0 +1,1 @@
+"""Elements in another arrangement: flipped, rolled, repeated, padded, joined, inserted."""

@@ -1,0 +1,1 @@
+"""Order and choice: sorted, searched, taken, scattered, unique."""

@@ -1,0 +1,1 @@
+"""Products of vectors, matrices and tensors, and the diagonals and triangles of matrices."""

@@ -1,0 +1,1 @@
+"""More elementwise functions: special functions, activations, polynomials, convolution of series."""
