@@ -14,7 +14,7 @@ from reactgrad._errors import UnsetError
 from reactgrad.backend import Spec
 
 Attrs = tuple[Any, ...]
-Infer = Callable[[tuple[Spec, ...], Attrs], Spec]
+Infer = Callable[[tuple[Spec, ...], Attrs], Spec | None]
 # rule(g, ans, *operands, *attrs): the gradient for one operand, built of ops on Vars
 Vjp = Callable[..., Any]
 # rule(t, ans, *operands, *attrs): the contribution of one operand's tangent to that of the result
@@ -49,7 +49,8 @@ class Op:
         The op's name, under which its kernels are registered, too.
     infer
         The shape rule: from the operands' specs and the attributes to the result's spec. It raises
-        a ``ReactgradError`` that says why operands do not fit.
+        a ``ReactgradError`` that says why operands do not fit. ``None`` for a result whose shape depends
+        on the operands' values: its kernel gets ``None`` for ``out`` and returns a new array.
     vjps
         The rule of the gradient of each operand; ``None`` in place of a rule where the gradient is
         zero everywhere. ``None`` in place of the tuple if the op has no derivative rules.
@@ -129,8 +130,11 @@ class Op:
     def __repr__(self) -> str:
         return f"Op({self.name!r})"
 
-    def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
-        """Return the spec of the result, remembered by the operands' specs and the attributes."""
+    def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
+        """Return the spec of the result, remembered by the operands' specs and the attributes.
+
+        ``None`` if only the operands' values show it.
+        """
         key = (*specs, attrs)
         try:
             found = self.known.get(key)
@@ -138,6 +142,8 @@ class Op:
             return self.infer(specs, attrs)
         if found is None:
             found = self.infer(specs, attrs)
+            if found is None:
+                return None
             if len(self.known) > 4096:  # shapes that change for ever must not fill the memory
                 self.known.clear()
             self.known[key] = found

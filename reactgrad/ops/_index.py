@@ -148,26 +148,29 @@ def _sample(one: Spec) -> Any:
     return np.broadcast_to(np.empty((), one.dtype), tuple(1 if n is None else n for n in one.shape))
 
 
-def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
     one, index = specs[0], attrs[0]
+    by_value = any(i.dtype.kind == "b" for i in specs[1:])  # as many elements as are true
     try:
         if one.known and all(i.known for i in specs[1:]):
             parts = index.filled([None, *[_index_sample(i) for i in specs[1:]]])
             shape: tuple[int | None, ...] = _sample(one)[parts].shape
+        elif by_value:
+            return None
         else:
             shape = _unknown(one, index, specs[1:])
     except IndexError as error:
         raise IndexingError(f"index {index!r} of {one!r}: {error}.") from None
-    return spec(shape, one.dtype, one.device)
+    return None if by_value else spec(shape, one.dtype, one.device)
 
 
 def _index_sample(one: Spec) -> Any:
-    if one.dtype.kind not in "iu":
-        raise DTypeError(
-            f"an index Var holds integers, not {one!r}: with booleans the shape of the result "
-            "would depend on the values. Use rg.where, or rg.lift."
-        )
-    return np.zeros(tuple(0 if n is None else n for n in one.shape), np.intp)
+    if one.dtype.kind not in "iub":
+        raise DTypeError(f"an index Var holds integers or booleans, not {one!r}.")
+    sample = np.zeros(tuple(0 if n is None else n for n in one.shape), one.dtype)
+    if one.dtype.kind == "b" and sample.size:
+        sample.flat[0] = True  # one element broadcasts with the other arrays of the index
+    return sample
 
 
 def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
@@ -262,19 +265,20 @@ def getitem(x: Any, key: Any) -> Any:
         Any shape.
     key
         As in NumPy: integers, slices, ``None``, ``...``, arrays of integers or booleans, or Vars
-        of integers.
+        of these.
 
     Returns
     -------
     Var
-        A view for indices without arrays.
+        A view for indices without arrays. Where a Var of booleans chooses the elements, their number shows
+        only when it has been computed, and so the shape does.
 
     Raises
     ------
     IndexingError
         If there is no such element or axis.
     DTypeError
-        If `key` is no index, or its result would have a shape that depends on values.
+        If `key` is no index.
 
     Examples
     --------
@@ -283,6 +287,12 @@ def getitem(x: Any, key: Any) -> Any:
     >>> x = g.input([[1, 2], [3, 4]])
     >>> x[:, 1].value
     array([2, 4])
+    >>> large = x[x > 1]
+    >>> large.value
+    array([2, 3, 4])
+    >>> x.set([[5, 0], [0, 1]])
+    >>> large.value
+    array([5])
     """
     operands: list[Any] = [x]
     index = Index(tuple(_part(p, operands) for p in (key if isinstance(key, tuple) else (key,))))

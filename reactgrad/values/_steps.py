@@ -444,13 +444,15 @@ class Steps(Store):
             specs.append(one)
             values.append(value)
         result = op.result(tuple(specs), attrs)
-        dtypes = self._loop(op, tuple(specs), result)
-        device = device_of_kind(result.kind)
+        dtypes = self._loop(op, tuple(specs), result or specs[0])
+        device = device_of_kind((result or specs[0]).kind)
         for i, one in enumerate(specs):
             if one.weak is not None:
                 values[i] = _as_array(op, device, values[i], dtypes[i])
             if op.elementwise and not one.shape and hasattr(values[i], "dtype"):
                 values[i] = device.reshape(values[i], (1,))
+        if result is None:  # the kernel finds out how long the result is
+            return _kept(find_binder(op.name, device.kind)(values, None, attrs)())
         out = device.empty(storage_shape(result), result.dtype)
         into = out if op.elementwise else shaped(out, result)
         find_binder(op.name, result.kind)(values, into, attrs)()
@@ -477,6 +479,14 @@ def _plain(buffer: Any, found: Spec) -> Any:
         view.flags.writeable = False
         return view
     return buffer[0]
+
+
+def _kept(result: Any) -> Any:
+    """Return a kernel's own new array, read-only where it can be."""
+    if type(result) is not np.ndarray:
+        return result
+    result.flags.writeable = False
+    return result.view() if result.shape else result[()]
 
 
 def _finished(out: Any, found: Spec) -> Any:

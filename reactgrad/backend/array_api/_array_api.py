@@ -447,9 +447,12 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def flat(x: Any) -> Any:
         return xp.reshape(x, (-1,))
 
-    def positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    def places(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
         """Return for each element of an index's result its flat place in the operand."""
-        return np.arange(int(np.prod(shape))).reshape(shape)[key].ravel()
+        return np.arange(int(np.prod(shape))).reshape(shape)[key]
+
+    def positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+        return places(shape, key).ravel()
 
     def take(x: Any, at: Any, out: Any) -> None:
         out[...] = xp.reshape(xp.take(flat(x), at, axis=0), out.shape)
@@ -491,9 +494,13 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
     def host_key(index: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
         return index.filled([None, *[device.to_numpy(i) for i in indices]])
 
-    def gather(x: Any, *operands: Any) -> None:
+    def gather(x: Any, *operands: Any) -> Any:
         *indices, out, index = operands
-        take(x, xp.asarray(positions(tuple(x.shape), host_key(index, indices))), out)
+        at = places(tuple(x.shape), host_key(index, indices))
+        if out is None:
+            out = xp.empty(at.shape, dtype=x.dtype)
+        take(x, xp.asarray(at.ravel()), out)
+        return out
 
     def bind_accumulate(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         shape = tuple(out.shape)

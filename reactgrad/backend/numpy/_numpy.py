@@ -310,9 +310,13 @@ def register_like_numpy(xp: Any, kind: str) -> None:
     def getitem(x: Any, out: Any, index: Any) -> None:
         out[...] = x[index.parts]
 
-    def gather(x: Any, *operands: Any) -> None:
+    def gather(x: Any, *operands: Any) -> Any:
         *indices, out, index = operands
-        out[...] = x[index.filled([None, *indices])]
+        found = x[index.filled([None, *indices])]
+        if out is None:
+            return found
+        out[...] = found
+        return None
 
     def bind_pick(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         x, numbers = inputs
