@@ -61,6 +61,7 @@ from reactgrad._errors import VizError as VizError
 from reactgrad._habits import absent_from_package as _absent_from_package
 from reactgrad._later import later as _later
 from reactgrad.backend import ThreadCountError as ThreadCountError
+from reactgrad.backend import devices as devices
 from reactgrad.backend import get_num_threads as get_num_threads
 from reactgrad.backend import set_num_threads as set_num_threads
 from reactgrad.core._names import UnknownNameError as UnknownNameError

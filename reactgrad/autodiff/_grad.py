@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff._edges import wanted_leaves
-from reactgrad.backend import device_of_kind, owner, read_value, spec
+from reactgrad.backend import device_of, owner, read_value, spec
 from reactgrad.build._constants import full
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._arguments import own_slot
@@ -307,7 +307,7 @@ def _gradient_array(y: Any, gradient: Any, what: str = "gradient=") -> Any:
         with np.errstate(over="ignore"):  # beyond the dtype of y it is infinite
             value = value.astype(y.dtype)
         kind = y.device.partition(":")[0]
-        return value if kind == "cpu" else device_of_kind(kind).asarray(value, y.dtype)
+        return value if kind == "cpu" else device_of(y.device).asarray(value, y.dtype)
     return value
 
 

@@ -25,7 +25,7 @@ from reactgrad._errors import (
     ReactgradError,
     ShapeError,
 )
-from reactgrad.backend import Spec, device_of_kind, read_value
+from reactgrad.backend import Spec, device_of, read_value
 from reactgrad.build._functions import call_lifted
 from reactgrad.change._change import Change
 from reactgrad.change._stand_in import connect, probe
@@ -95,7 +95,7 @@ class GradientHook(Lifted):
                 f"{who} an array on {seen.device}; the gradient lives on {wanted.device}."
             )
         if wanted.kind != "cpu":
-            return device_of_kind(wanted.kind).asarray(value, wanted.dtype)
+            return device_of(wanted.device).asarray(value, wanted.dtype)
         return np.asarray(value).astype(wanted.dtype)[()]
 
     def _vjp(self, g: Any, ans: Any, gradient: Any) -> tuple[Any]:

@@ -17,7 +17,7 @@ from reactgrad.autodiff._forward import Tangents
 from reactgrad.autodiff._program import Program
 from reactgrad.autodiff._sweep import Redefine
 from reactgrad.autodiff._tables import ZERO
-from reactgrad.backend import device_of_kind, spec
+from reactgrad.backend import device_of, spec
 from reactgrad.build._constants import zeros, zeros_like
 from reactgrad.core._handles import handle
 from reactgrad.ops import astype, known_shape, reshape_to, transpose
@@ -125,7 +125,7 @@ class Jacobian(Program):
         if not count:
             return None
         unit = np.eye(count, dtype=of.dtype).reshape(*of.shape, count)
-        device = device_of_kind(of.device.partition(":")[0])
+        device = device_of(of.device)
         found = batch(seed, one, self._graph.const(device.asarray(unit, of.dtype)))
         if self._mode == "reverse" and (ndim := len(found.shape)) > 1:
             found = transpose(found, (ndim - 1, *range(ndim - 1)))

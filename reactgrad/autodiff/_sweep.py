@@ -30,6 +30,7 @@ from reactgrad.ops import (
     real,
     sum_of_product,
     sum_to,
+    to_device,
 )
 
 Redefine = Callable[[int, Op, tuple[int, ...], Attrs], None]
@@ -409,6 +410,8 @@ class Sweep(Rules):
             and found.dtype.kind != "c"
         ):
             part = real(part)  # a real operand moves along the real axis only
+        if found is not None and (seen := specs[part._slot]) is not None and seen.weak is None:
+            part = to_device(part, found.device)
         if broadcasts or found is None:
             new = since is not None and graph._scheduler.topology.serial[part._slot] >= since
             # A new product has no other user, so it and its sum may become one op.

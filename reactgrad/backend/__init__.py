@@ -18,8 +18,13 @@ Kernels, each folder on top of those before it:
 
 from reactgrad.backend._device import Device as Device
 from reactgrad.backend._device import cpu as cpu
+from reactgrad.backend._device import device_of as device_of
 from reactgrad.backend._device import device_of_kind as device_of_kind
+from reactgrad.backend._device import devices as devices
+from reactgrad.backend._device import holder as holder
+from reactgrad.backend._device import is_device_name as is_device_name
 from reactgrad.backend._device import owner as owner
+from reactgrad.backend._device import read_device as read_device
 from reactgrad.backend._device import register_device as register_device
 from reactgrad.backend._libraries import add_kernels as add_kernels
 from reactgrad.backend._objects import AWAITED as AWAITED
@@ -36,6 +41,7 @@ from reactgrad.backend._registry import Binder as Binder
 from reactgrad.backend._registry import find_binder as find_binder
 from reactgrad.backend._registry import has_kernel as has_kernel
 from reactgrad.backend._registry import may_overwrite as may_overwrite
+from reactgrad.backend._registry import register_anywhere as register_anywhere
 from reactgrad.backend._registry import register_binder as register_binder
 from reactgrad.backend._registry import register_kernel as register_kernel
 from reactgrad.backend._spec import WEAK_DTYPES as WEAK_DTYPES

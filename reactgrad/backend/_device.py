@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -61,36 +64,151 @@ class Device(Protocol):
         ...
 
 
+class Numbered(Device, Protocol):
+    """One of several devices of a kind, each with memory of its own, such as ``"cuda:1"``.
+
+    A kind of such devices is registered as any of them. Nothing of this is asked of a kind that is one device.
+    """
+
+    def names(self) -> list[str]:
+        """Return the names of all devices of the kind, the one for the bare kind first."""
+        ...
+
+    def at(self, name: str) -> Device:
+        """Return the device of this name."""
+        ...
+
+    def guard(self) -> AbstractContextManager[object] | None:
+        """Return a block in which the library computes on this device; ``None`` if it always does.
+
+        The same object is entered for each kernel.
+        """
+        ...
+
+
+# By kind: the packages that register a kind when it is first met, and those whose arrays are of that kind.
+_LATE: Final = {"cuda": ("reactgrad.backend.cupy", "cupy")}
+
 _devices: dict[str, Device] = {}
+_named: dict[str, Device] = {}
 
 
 def register_device(device: Device) -> None:
     """Register a device under its kind."""
     _devices[device.kind] = device
+    for name in [name for name in _named if kind_of(name) == device.kind]:
+        del _named[name]
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a device: its name up to the colon."""
+    return name.partition(":")[0]
 
 
 def device_of_kind(kind: str) -> Device:
-    """Return the device of this kind.
+    """Return the device of this kind; of several the first.
 
     Raises
     ------
     DeviceError
         If none is registered.
     """
-    try:
-        return _devices[kind]
-    except KeyError:
+    found = _devices.get(kind)
+    if found is None and kind in _LATE:
+        import_module(_LATE[kind][0]).register()
+        found = _devices[kind]
+    if found is None:
+        raise DeviceError(f"no device kind {kind!r}; known are: {', '.join(sorted(_devices))}.")
+    return found
+
+
+def device_of(name: str) -> Device:
+    """Return the device of this name, as specs have it.
+
+    Raises
+    ------
+    DeviceError
+        If there is none.
+    """
+    found = _named.get(name)
+    if found is None:
+        found = device_of_kind(kind_of(name))
+        at = getattr(found, "at", None)
+        found = _named[name] = found if at is None else at(name)
+    return found
+
+
+def _names(device: Device) -> list[str]:
+    names = getattr(device, "names", None)
+    return [device.kind] if names is None else names()
+
+
+def devices() -> tuple[str, ...]:
+    """Return the names of all devices on which arrays may live here.
+
+    ``"cpu"`` comes first. GPUs, ``"cuda:0"`` and so on, are among them where CuPy is installed and finds
+    one; asking imports CuPy.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> "cpu" in rg.devices()
+    True
+    """
+    for kind, (_, library) in _LATE.items():
+        if kind not in _devices and find_spec(library) is not None:
+            try:
+                device_of_kind(kind)
+            except DeviceError:  # without a driver or a GPU
+                continue
+    return tuple([name for device in _devices.values() for name in _names(device)])
+
+
+def read_device(what: str, device: object) -> str:
+    """Return the full name of the device that a caller wrote: ``"cuda"`` is ``"cuda:0"``.
+
+    Raises
+    ------
+    DeviceError
+        If there is no such device.
+    """
+    if not isinstance(device, str):
         raise DeviceError(
-            f"no device kind {kind!r}; known are: {', '.join(sorted(_devices))}."
-        ) from None
+            f"{what}: device={device!r:.60} must be the name of a device, such as 'cpu' or 'cuda:0'."
+        )
+    kind = kind_of(device)
+    if kind in _devices or kind in _LATE:
+        names = _names(device_of_kind(kind))
+        if device in names:
+            return device
+        if device == kind and names:
+            return names[0]
+    raise DeviceError(f"{what}: there is no device {device!r}; there are {', '.join(devices())}.")
+
+
+def is_device_name(text: str) -> bool:
+    """Return whether a text means a device rather than a dtype."""
+    kind = kind_of(text)
+    return kind in _devices or kind in _LATE
 
 
 def owner(value: object) -> Device | None:
-    """Return the device whose array `value` is, or ``None``."""
+    """Return the device whose array `value` is, of several the first; ``None`` for other objects."""
     for device in _devices.values():
         if device.owns(value):
             return device
+    library = type(value).__module__.partition(".")[0]
+    for kind, (_, one) in _LATE.items():
+        if library == one and kind not in _devices:
+            device = device_of_kind(kind)
+            return device if device.owns(value) else None
     return None
+
+
+def holder(value: object) -> Device | None:
+    """Return the very device that holds the array `value`; ``None`` for other objects."""
+    found = owner(value)
+    return None if found is None else device_of(found.name_of(value))
 
 
 class CPU:

@@ -15,12 +15,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from reactgrad._errors import DeviceError
+from reactgrad.backend._device import device_of, kind_of
 
 Kernel = Callable[..., object]
 Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Any]
 Fits = Callable[[tuple[Any, ...]], bool]
 
 _binders: dict[tuple[str, str], Binder] = {}
+# Binders for devices of any kind, by op; those for the kind come before them.
+_anywhere: dict[str, Binder] = {}
 # By (op, device kind): the binder, the operands that it may overwrite, and for which attributes.
 _overwriting: dict[tuple[str, str], tuple[Binder, frozenset[int], Fits]] = {}
 
@@ -37,6 +40,24 @@ class Direct:
         self, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         return partial(self.kernel, *inputs, out, *attrs)
+
+
+class _Guarded(NamedTuple):
+    """A binder whose kernels run with their device as the current one of its library."""
+
+    binder: Binder
+    guard: Any
+
+    def __call__(
+        self, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        with self.guard:
+            return partial(_run_guarded, self.guard, self.binder(inputs, out, attrs))
+
+
+def _run_guarded(guard: Any, step: Callable[[], object]) -> object:
+    with guard:
+        return step()
 
 
 class _Compiled(NamedTuple):
@@ -61,6 +82,11 @@ def register_binder(op: str, kind: str, binder: Binder) -> None:
     _binders[op, kind] = binder
 
 
+def register_anywhere(op: str, binder: Binder) -> None:
+    """Use `binder` for `op` on devices of every kind that has none of its own for it."""
+    _anywhere[op] = binder
+
+
 def register_overwriting(op: str, kind: str, operands: Iterable[int], fits: Fits) -> None:
     """Note that `op` may write its result over one of these operands, for attributes that fit.
 
@@ -83,26 +109,29 @@ def may_overwrite(op: str, kind: str, operand: int, attrs: tuple[Any, ...]) -> b
 
 def has_kernel(op: str, kind: str) -> bool:
     """Return whether devices of this kind compute `op`."""
-    return (op, kind) in _binders
+    return (op, kind) in _binders or op in _anywhere
 
 
-def find_binder(op: str, kind: str, jit: bool = False) -> Binder:
-    """Return the binder of `op` for devices of this kind, in a graph with `jit` or without.
+def find_binder(op: str, device: str, jit: bool = False) -> Binder:
+    """Return the binder of `op` for a device, in a graph with `jit` or without.
 
     Raises
     ------
     DeviceError
         If there is none.
     """
-    try:
-        found = _binders[op, kind]
-        if jit and kind == "cpu" and (op, "jit") in _binders:
-            return _Compiled(_binders[op, "jit"], found)
-        return found
-    except KeyError:
+    kind = kind_of(device)
+    found = _binders.get((op, kind)) or _anywhere.get(op)
+    if found is None:
         kinds = sorted(k for name, k in _binders if name == op)
+        where = f"on {device!r}: there is none " if device != kind else ""
         raise DeviceError(
-            f"op {op!r} has no kernel for devices of kind {kind!r} (it has for: "
-            f"{', '.join(kinds) or 'none'}). Register one with "
+            f"op {op!r} has no kernel {where}for devices of kind {kind!r} (it has for: "
+            f"{', '.join(kinds) or 'none'}). Move its operands, x.to('cpu'), or register one with "
             f"rg.extend.register_kernel({op!r}, {kind!r}, kernel)."
-        ) from None
+        )
+    if kind == "cpu":
+        return _Compiled(_binders[op, "jit"], found) if jit and (op, "jit") in _binders else found
+    guard = getattr(device_of(device), "guard", None)
+    block = None if guard is None else guard()
+    return found if block is None else _Guarded(found, block)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ImplicitValueError, ShapeError
-from reactgrad.backend._device import cpu, device_of_kind, owner
+from reactgrad.backend._device import cpu, device_of, owner
 from reactgrad.backend._objects import refuse_one_shot
 from reactgrad.backend._spec import WEAK_SPECS, Spec, spec
 
@@ -39,9 +39,9 @@ def read_dtype(what: str, dtype: Any) -> Any:
 def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
     """Return the spec of a value that a caller gave, and the value as an array or as it is.
 
-    Python numbers stay numbers. Lists and tuples of numbers, and arrays of other libraries, become
-    an array, which may share the caller's memory: copy it before keeping it. Any other object stays
-    as it is, with the spec ``None``, for nodes that call Python functions: also one that could be
+    Python numbers stay numbers. Lists and tuples of numbers become an array; an array stays one, of the
+    library of its device, and may share the caller's memory: copy it before keeping it. Any other object
+    stays as it is, with the spec ``None``, for nodes that call Python functions: also one that could be
     converted to an array, such as a DataFrame, whose labels would be lost.
 
     Parameters
@@ -57,7 +57,8 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
         For ragged lists.
     DTypeError
         For arrays of objects, strings or dates, for masked arrays and other subclasses of
-        ``numpy.ndarray``, and for objects that can be read only once.
+        ``numpy.ndarray``, arrays of libraries that are no device here, and for objects that can be read
+        only once.
     """
     kind = type(value)
     if kind in WEAK_SPECS:
@@ -69,7 +70,7 @@ def read_value(value: Any, what: str) -> tuple[Spec | None, Any]:
         if kind is list or kind is tuple:
             value, device = _from_list(value, what), cpu
         elif _is_array_of_another_library(kind):
-            value, device = np.asarray(value), cpu
+            raise _foreign(what, kind)
         else:
             refuse_one_shot(what, value)
             return None, value
@@ -93,7 +94,7 @@ def own_copy(found: Spec, value: Any) -> Any:
     NumPy's ufuncs are twice as fast on arrays of one element as on arrays without an axis, so a
     value of shape ``()`` is stored with shape ``(1,)``.
     """
-    device = device_of_kind(found.kind)
+    device = device_of(found.device)
     storage = device.empty(storage_shape(found), found.dtype)
     device.assign(storage, value)
     return storage
@@ -111,6 +112,17 @@ _PLAIN_ARRAYS = frozenset((np.ndarray, np.memmap))
 def _is_array_of_another_library(kind: type) -> bool:
     # Only arrays without labels or units take part in the exchange by DLPack.
     return hasattr(kind, "__dlpack__") and hasattr(kind, "__array__")
+
+
+def _foreign(what: str, kind: type) -> DTypeError:
+    """Return the error for an array of a library that is no device here."""
+    library = kind.__module__.partition(".")[0]
+    return DTypeError(
+        f"{what} was given a {kind.__name__} of {library}, which would become an array of NumPy, and no "
+        f"result would be a {kind.__name__} again. If that is meant, write np.asarray(array). To compute "
+        f"with {library}: reactgrad.backend.array_api.register_array_api(xp, {library!r}), with its "
+        "namespace of the array API standard."
+    )
 
 
 def _subclass(what: str, value: Any) -> DTypeError:
@@ -161,13 +173,19 @@ def _check_elements(value: Any, what: str) -> None:
             elif isinstance(one, np.ndarray):
                 if kind not in _PLAIN_ARRAYS:
                     raise _subclass(f"in a list, {what}", one)
+            elif owner(one) not in (None, cpu):
+                raise DTypeError(
+                    f"{what} was given a list that holds arrays of another device than the host. Stack "
+                    "them there before, with the functions of their library."
+                )
+            elif _is_array_of_another_library(kind) and owner(one) is None:
+                raise _foreign(f"in a list, {what}", kind)
             elif (hasattr(kind, "__array__") and owner(one) is None) or isinstance(one, tuple):
-                if not _is_array_of_another_library(kind):
-                    raise DTypeError(
-                        f"{what} was given a list that holds a {kind.__name__}, of which an array "
-                        "would keep nothing but the elements. If these are meant, write "
-                        "np.asarray(one) for each."
-                    )
+                raise DTypeError(
+                    f"{what} was given a list that holds a {kind.__name__}, of which an array "
+                    "would keep nothing but the elements. If these are meant, write "
+                    "np.asarray(one) for each."
+                )
             else:
                 refuse_one_shot(what, one)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, GraphError
-from reactgrad.backend import WEAK_SPECS, Spec, read_value
+from reactgrad.backend import WEAK_SPECS, Spec, read_value, spec
 from reactgrad.build._constants import _constant
 from reactgrad.build._reuse import Reuse
 from reactgrad.core._core import Core, V
@@ -157,6 +157,8 @@ def _read_operand(graph: Core, op: Op, position: int, operand: Any) -> tuple[Spe
             f"{what} is {type(value).__name__} ({told(value):.60}): ops compute with "
             "Vars, numbers and arrays. Use rg.lift for other objects."
         )
+    if found.weak is None and found.device == "cpu" != graph.device:
+        found = spec(found.shape, found.dtype, graph.device)  # as leaves of this graph
     return found, value
 
 

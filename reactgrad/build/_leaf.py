@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reactgrad._errors import DTypeError, ImplicitValueError
-from reactgrad.backend import Spec, own_copy, own_object, read_dtype, spec
+from reactgrad._errors import DeviceError, DTypeError, ImplicitValueError
+from reactgrad.backend import Spec, own_copy, own_object, read_device, read_dtype, spec
 from reactgrad.core._handles import new_var, tidy
 from reactgrad.core._names import check_name, set_name
 from reactgrad.nodes._cutoff import read_cutoff
@@ -21,12 +21,20 @@ if TYPE_CHECKING:
 
 
 def new_leaf(
-    graph: Core[V], kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
+    graph: Core[V],
+    kind: Leaf,
+    value: Any,
+    name: str | None,
+    shape: Any,
+    dtype: Any,
+    cutoff: Any,
+    device: str | None = None,
 ) -> V:
     """Return a new leaf of this kind; see ``Graph.input`` for the arguments."""
     what = f"{kind.name} {name!r}" if name is not None else f"this {kind.name}"
     wanted = None if dtype is None else read_dtype(what, dtype)
-    pattern = None if shape is None else read_pattern(what, shape, wanted)
+    where = graph.device if device is None else read_device(what, device)
+    pattern = None if shape is None else read_pattern(what, shape, wanted, where)
     rule = read_cutoff(cutoff)
     if value is MISSING:
         if pattern is None and kind is PARAM:
@@ -34,17 +42,23 @@ def new_leaf(
         found: Spec | None = pattern
         if kind is PARAM and pattern is not None and pattern.dtype.kind != "f":
             raise not_float(what, pattern)
+        if device is not None and pattern is None:
+            raise DeviceError(
+                f"{what}: device={device!r} without a value needs shape= and dtype=, too."
+            )
     else:
         if isinstance(value, Handle):
             raise ImplicitValueError(
                 f"{what} was given a Var. A leaf holds a value of its own: pass v.value, or "
                 "v.snapshot() for a constant; to compute from v, just use v."
             )
-        found, value = read_as(what, value, wanted)
+        found, value = read_as(what, value, wanted, None if device is None else where)
         if kind is PARAM:
             if found is None or found.dtype.kind != "f":
                 raise not_float(what, found or type(value).__name__)
             found = spec(found.shape, found.dtype, found.device)
+        if found is not None and found.weak is None and found.device == "cpu":
+            found = spec(found.shape, found.dtype, where)  # without `device`, that of the graph
         if pattern is not None:
             check_pattern(what, pattern, found)
     if open_scopes and isinstance(name, str) and name and (path := path_here(graph)):

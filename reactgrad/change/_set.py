@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DeviceError, DTypeError, ImplicitValueError, SetError
 from reactgrad.backend import (
     Spec,
-    device_of_kind,
+    device_of,
     lasts,
     own_copy,
     own_object,
@@ -243,7 +243,7 @@ def _queue_sets(graph: Core, values: Sequence[tuple[int, Any]]) -> None:
         if found is not None and found.weak is None:
             new = own_copy(found, new)
             if not found.shape:
-                new = device_of_kind(found.kind).reshape(new, ())
+                new = device_of(found.device).reshape(new, ())
         elif found is None:
             new = own_object(new)
         sets.append((handle(graph, slot), new))
@@ -346,7 +346,10 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
             f"{what} was given a Var. Write {name}.set(v.value) to copy its present value."
         )
     if host.data[slot] is MISSING and old is None:
-        return read_as(what, value, host.dtypes.get(slot))
+        found, new = read_as(what, value, host.dtypes.get(slot))
+        if found is not None and found.weak is None and found.device == "cpu" != graph.device:
+            found = spec(found.shape, found.dtype, graph.device)
+        return found, new
     pattern = host.patterns.get(slot)
     if old is not None and old.weak is not None and pattern is None:
         found, new = read_number(what, old.weak, value)
@@ -373,10 +376,14 @@ def read_set(graph: Core, slot: int, value: Any) -> tuple[Spec | None, Any]:
         )
     if old.dtype.kind in "iu" and found.kind == "cpu":
         new = cast(what, new, old.dtype)
-    if found.kind != old.kind and found.kind != "cpu":
-        raise DeviceError(f"{what} lives on {old.device} and was given a value on {found.device}.")
-    if old.kind != "cpu":
-        new = device_of_kind(old.kind).asarray(new, old.dtype)
+    if found.device not in (old.device, "cpu"):
+        raise DeviceError(
+            f"{what} lives on {old.device} and was given a value on {found.device}. Make a leaf of the "
+            f"value and move it by a node, g.input(value).to({old.device!r}), or make the {kind.name} "
+            f"with device={found.device!r}."
+        )
+    if old.kind != "cpu" and (found.kind != "cpu" or slot in graph._host.cutoffs):
+        new = device_of(old.device).asarray(new, old.dtype)
     elif found.dtype != old.dtype:
         # Cast here, where nothing has changed yet; an overflow to infinity is no error.
         with np.errstate(all="ignore"):

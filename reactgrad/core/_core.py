@@ -33,9 +33,12 @@ class Core(Generic[V]):
     ----------
     seed
         The seed from which the functions of this graph derive their random numbers.
+    device
+        The device of its arrays that were given as arrays of the host.
     """
 
     seed: int
+    device: str = "cpu"
 
     # --- ports: functions of higher floors, set by the face, called from below ---------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend import device_of_kind, owner
+from reactgrad.backend import device_of, owner
 from reactgrad.core._rows import Rows
 from reactgrad.values._columns import MISSING
 
@@ -22,7 +22,7 @@ def array_of(host: Rows, slot: int) -> np.ndarray[Any, Any] | None:
     found = host.specs[slot]
     if found is not None and found.weak is None:
         if found.kind != "cpu":
-            return device_of_kind(found.kind).to_numpy(value)
+            return device_of(found.device).to_numpy(value)
     elif not isinstance(value, int | float | complex | np.ndarray | np.generic):
         device = owner(value)
         if device is None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.backend import device_of_kind, owner
+from reactgrad.backend import device_of, owner
 from reactgrad.scheduler import add_note
 from reactgrad.values._transient import Transient
 
@@ -106,7 +106,7 @@ def _checked(host: Any, slot: int, array: Any, away: Away) -> Any:
         )
     found = host.specs[slot]
     if found is not None and found.kind != "cpu" and isinstance(array, np.ndarray):
-        return device_of_kind(found.kind).asarray(array, found.dtype)
+        return device_of(found.device).asarray(array, found.dtype)
     return array
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad.backend import owner
+from reactgrad.backend import holder
 
 _STEP = float(np.sqrt(np.finfo(float).eps))
 
@@ -25,7 +25,7 @@ def nearby(value: Any, way: int) -> Any:
     way
         1 for more, -1 for less.
     """
-    device = owner(value)
+    device = holder(value)
     if device is None:
         step = way * _STEP
         return value + (abs(value) or 1.0) * step if isinstance(value, float | complex) else value

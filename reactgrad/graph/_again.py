@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactgrad._errors import GraphError
-from reactgrad.backend import read_dtype, read_value
+from reactgrad.backend import read_device, read_dtype, read_value
 from reactgrad.change._set import set_value
 from reactgrad.core._core import Core
 from reactgrad.core._handles import handle, tidy
@@ -17,7 +17,14 @@ from reactgrad.values._fitting import read_pattern
 
 
 def leaf_again(
-    graph: Core, kind: Leaf, value: Any, name: str | None, shape: Any, dtype: Any, cutoff: Any
+    graph: Core,
+    kind: Leaf,
+    value: Any,
+    name: str | None,
+    shape: Any,
+    dtype: Any,
+    cutoff: Any,
+    device: str | None = None,
 ) -> Any:
     """Return the leaf of this name, set to the value; ``None`` if no node has the name.
 
@@ -25,7 +32,7 @@ def leaf_again(
     ------
     GraphError
         If no name is given, or the node with the name is none of this kind, or was declared with
-        another shape or dtype, or is a const of another value. Nothing has changed then.
+        another shape, dtype or device, or is a const of another value. Nothing has changed then.
     ReactgradError
         If the value does not fit, as with ``Var.set``.
     """
@@ -47,7 +54,8 @@ def leaf_again(
                 f"Choose another name, or take that node's away first: g[{name!r}].name = None."
             )
         wanted = None if dtype is None else read_dtype(what, dtype)
-        _check_declared(graph, slot, call, name, shape, wanted)
+        where = None if device is None else read_device(what, device)
+        _check_declared(graph, slot, call, name, shape, wanted, where)
         rule, var = read_cutoff(cutoff), handle(graph, slot)
         if kind is CONST:
             if not equal(host.hand_out(slot), _as_held(value, what)):
@@ -62,8 +70,10 @@ def leaf_again(
         return var
 
 
-def _check_declared(graph: Core, slot: int, call: str, name: str, shape: Any, wanted: Any) -> None:
-    """Raise ``GraphError`` unless the leaf has this shape and dtype; ``None`` stands for any."""
+def _check_declared(
+    graph: Core, slot: int, call: str, name: str, shape: Any, wanted: Any, device: str | None
+) -> None:
+    """Raise ``GraphError`` unless the leaf has this shape, dtype and device; ``None`` stands for any."""
     host = graph._host
     found, pattern = host.specs[slot], host.patterns.get(slot)
     if shape is not None:
@@ -73,6 +83,8 @@ def _check_declared(graph: Core, slot: int, call: str, name: str, shape: Any, wa
     has = host.dtypes.get(slot) if found is None else found.dtype
     if wanted is not None and has != wanted:
         raise GraphError(_other(call, name, f"dtype='{wanted}'"))
+    if device is not None and device != (found.device if found is not None else "cpu"):
+        raise GraphError(_other(call, name, f"device={device!r}"))
 
 
 def _other(call: str, name: str, declared: str) -> str:

@@ -57,6 +57,8 @@ def fork(graph: C, /) -> C:
         twin = type(graph).__new__(type(graph))
         host, copy = graph._host, Host(twin)
         twin._open(graph.seed, copy)
+        if graph.device != "cpu":
+            twin.device = graph.device
         try:
             scheduler = graph._scheduler.fork(copy)
         finally:

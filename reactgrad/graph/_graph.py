@@ -11,6 +11,7 @@ from reactgrad._errors import (
 )
 from reactgrad._habits import OF_GRAPHS, absent, present, refuse
 from reactgrad.autodiff._plan import plan
+from reactgrad.backend import read_device
 from reactgrad.build._computed import add_computed, apply
 from reactgrad.build._functions import call_lifted, outputs
 from reactgrad.build._reuse import reuse
@@ -68,6 +69,9 @@ class Graph(Pictures, Questions, Settings):
         True, or a number of threads, to run small kernels in a row as one call; see ``jit``.
     executor : Serial or Threads, optional
         The way in which its nodes run; see ``executor``.
+    device : str
+        The device of its leaves and constants that are given as lists or as arrays of the host, such as
+        ``"cuda:0"``; ``rg.devices()`` lists them. Arrays of another device stay where they are.
 
     Examples
     --------
@@ -89,12 +93,13 @@ class Graph(Pictures, Questions, Settings):
         max_bytes: int | None = None,
         jit: int = False,
         executor: Serial | Threads | None = None,
+        device: str = "cpu",
         **unknown: Never,
     ) -> None:
         if unknown:
             from reactgrad._habits import unknown_keyword
 
-            known = ("rng", "max_bytes", "jit", "executor")
+            known = ("rng", "max_bytes", "jit", "executor", "device")
             raise unknown_keyword("rg.Graph", unknown, known)
         if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
             raise DTypeError(f"Graph(rng={rng!r}): the seed is an integer of at least 0.")
@@ -106,6 +111,8 @@ class Graph(Pictures, Questions, Settings):
             self.jit = jit
         if executor is not None:
             self.executor = executor
+        if device != "cpu":
+            self.device = read_device("rg.Graph", device)
 
     def _open(self, seed: int, host: Host) -> None:
         super()._open(seed, host)

@@ -68,6 +68,7 @@ def add_input(
     dtype: Any = None,
     cutoff: Any = None,
     exist_ok: bool = False,
+    device: str | None = None,
 ) -> V:
     """Return a new leaf whose value may be set.
 
@@ -87,6 +88,9 @@ def add_input(
     exist_ok : bool
         If the graph has an input of this name, set that one and return it, so that a notebook's cell
         can run twice.
+    device : str, optional
+        Where the value lives, such as ``"cuda:0"``. By default on the device of the array that is given;
+        lists, and arrays of the host, on that of the graph. Later values are moved there.
 
     Returns
     -------
@@ -100,7 +104,9 @@ def add_input(
         For arrays of objects or strings, or a value that cannot be cast to ``dtype``.
     GraphError
         If the name is taken; with ``exist_ok``, by a node that is no input, or was declared with
-        another shape or dtype.
+        another shape, dtype or device.
+    DeviceError
+        If there is no such device.
 
     Examples
     --------
@@ -119,10 +125,10 @@ def add_input(
     """
     if (
         exist_ok
-        and (var := leaf_again(graph, INPUT, value, name, shape, dtype, cutoff)) is not None
+        and (var := leaf_again(graph, INPUT, value, name, shape, dtype, cutoff, device)) is not None
     ):
         return var
-    return new_leaf(graph, INPUT, value, name, shape, dtype, cutoff)
+    return new_leaf(graph, INPUT, value, name, shape, dtype, cutoff, device)
 
 
 def add_param(
@@ -135,6 +141,7 @@ def add_param(
     dtype: Any = None,
     cutoff: Any = None,
     exist_ok: bool = False,
+    device: str | None = None,
 ) -> V:
     """Return a new trainable leaf: an array of floats that ``backward`` gives a ``.grad``.
 
@@ -142,7 +149,7 @@ def add_param(
     ----------
     value : array_like
         Floats; copied.
-    name, shape, dtype, cutoff, exist_ok
+    name, shape, dtype, cutoff, exist_ok, device
         As for ``input``.
 
     Returns
@@ -167,14 +174,20 @@ def add_param(
     """
     if (
         exist_ok
-        and (var := leaf_again(graph, PARAM, value, name, shape, dtype, cutoff)) is not None
+        and (var := leaf_again(graph, PARAM, value, name, shape, dtype, cutoff, device)) is not None
     ):
         return var
-    return new_leaf(graph, PARAM, value, name, shape, dtype, cutoff)
+    return new_leaf(graph, PARAM, value, name, shape, dtype, cutoff, device)
 
 
 def add_const(
-    graph: Core[V], /, value: Any, name: str | None = None, *, exist_ok: bool = False
+    graph: Core[V],
+    /,
+    value: Any,
+    name: str | None = None,
+    *,
+    exist_ok: bool = False,
+    device: str | None = None,
 ) -> V:
     """Return a new leaf whose value never changes.
 
@@ -186,6 +199,8 @@ def add_const(
         Unique in the graph.
     exist_ok : bool
         If the graph has a const of this name with the same value, return that one.
+    device : str, optional
+        As for ``input``.
 
     Returns
     -------
@@ -203,6 +218,9 @@ def add_const(
     >>> (g.const(2.0) * 3.0).value
     np.float64(6.0)
     """
-    if exist_ok and (var := leaf_again(graph, CONST, value, name, None, None, None)) is not None:
+    if (
+        exist_ok
+        and (var := leaf_again(graph, CONST, value, name, None, None, None, device)) is not None
+    ):
         return var
-    return new_leaf(graph, CONST, value, name, None, None, None)
+    return new_leaf(graph, CONST, value, name, None, None, None, device)

@@ -10,7 +10,7 @@ import numpy as np
 from reactgrad import ops
 from reactgrad._errors import DTypeError, OutdatedRuleError, ReactgradError, SetError, ShapeError
 from reactgrad._habits import OF_VARS, absent
-from reactgrad.backend import device_of_kind, read_value
+from reactgrad.backend import device_of, read_value
 from reactgrad.change._remove import Grave
 from reactgrad.core._core import Core, V
 from reactgrad.core._handles import refuse_tuple
@@ -103,7 +103,7 @@ class Value(ArrayMethods, Handle, Generic[V]):
     def _to_host(self) -> Any:
         value, found = self.value, self._graph._host.specs[self._slot]
         if found is not None and found.kind != "cpu":
-            return device_of_kind(found.kind).to_numpy(value)
+            return device_of(found.device).to_numpy(value)
         return value
 
     def item(self) -> Any:
@@ -174,10 +174,20 @@ class Value(ArrayMethods, Handle, Generic[V]):
         return np.array(self._to_host(), dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+        return self._copy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return (1, 0) if self.device == "cpu" else self.value.__dlpack_device__()
+
+    def _copy(self) -> Any:
+        """Return the value as a new array on its device."""
+        found = self._graph._host.specs[self._slot]
+        if found is None or found.kind == "cpu":
+            return self.numpy()
+        value, device = self.value, device_of(found.device)
+        copy = device.empty(found.storage, found.dtype)
+        device.assign(copy, value)
+        return device.reshape(copy, tuple(value.shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -246,6 +256,39 @@ class Value(ArrayMethods, Handle, Generic[V]):
         if found is None:
             found = read_value(self._present(), self.label)[0]
         return "cpu" if found is None else found.device
+
+    def to(self, *targets: Any, dtype: Any = None, device: str | None = None) -> Any:
+        """Return the value in another dtype, on another device, or both.
+
+        Where there is nothing to do, this is the node itself. Otherwise it is a node that follows this one,
+        and gradients come back in its dtype and to its device. A copy from one device to another waits for
+        neither; only a copy to the host waits, for the value that it copies.
+
+        Parameters
+        ----------
+        *targets : dtype_like or str
+            A dtype, the name of a device, or one of each.
+        dtype : dtype_like, optional
+        device : str, optional
+            One of ``rg.devices()``.
+
+        Raises
+        ------
+        DeviceError
+            If there is no such device.
+        DTypeError
+            If there is no such dtype, or it would drop an imaginary part.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> x = rg.Graph().input([1.0, 2.0])
+        >>> x.to("float64") is x, x.to("cpu") is x
+        (True, True)
+        >>> x.to("float32").to("cpu").dtype
+        dtype('float32')
+        """
+        return ops.to(self, *targets, dtype=dtype, device=device)
 
     @property
     def graph(self) -> Any:

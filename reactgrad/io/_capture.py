@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import BusyError, SaveError
 from reactgrad.autodiff._hooks import GradientHook
 from reactgrad.backend import Spec as Spec
-from reactgrad.backend import device_of_kind, storage_shape
+from reactgrad.backend import device_of, storage_shape
 from reactgrad.core._handles import tidy
 from reactgrad.core._live_programs import live_programs
 from reactgrad.functions._switch import Switch
@@ -186,7 +186,7 @@ def _value(graph: Core, slot: int) -> Any:
     if found is None or found.weak is not None:
         return value
     if found.kind != "cpu":
-        array = device_of_kind(found.kind).to_numpy(value).reshape(storage_shape(found))
+        array = device_of(found.device).to_numpy(value).reshape(storage_shape(found))
     elif value.nbytes > COPY_LIMIT:
         return host.hand_out(slot)  # shared: a later write of the value goes to other memory
     else:

@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import LoadError, ReactgradError
 from reactgrad.backend import WEAK_DTYPES as WEAK_DTYPES
 from reactgrad.backend import Spec as Spec
-from reactgrad.backend import device_of_kind, own_copy, storage_shape
+from reactgrad.backend import device_of, own_copy, storage_shape
 from reactgrad.core._core import C
 from reactgrad.core._definition import link_branches
 from reactgrad.core._handles import handle
@@ -326,7 +326,7 @@ class _Restoring:
                 or op.op.view is None
                 or node in host.cutoffs
                 or found is None
-                or not device_of_kind(found.kind).views
+                or not device_of(found.device).views
             ):
                 raise self.wrong(node, "cannot be a view")
             if host.data[self.parents[node][0]] is not MISSING:

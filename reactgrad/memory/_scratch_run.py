@@ -18,7 +18,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from reactgrad.backend import Spec, device_of_kind, may_overwrite, own_copy, storage_shape
+from reactgrad.backend import Spec, device_of, may_overwrite, own_copy, storage_shape
 from reactgrad.core._rows import Rows
 from reactgrad.nodes._op import Op
 from reactgrad.scheduler import Step, is_interrupt
@@ -44,7 +44,7 @@ def _alike(one: Spec | None, other: Spec) -> bool:
 
 
 def _layout(found: Spec) -> tuple[Any, ...]:
-    return storage_shape(found), found.dtype, found.kind
+    return storage_shape(found), found.dtype, found.device
 
 
 class _Memory:
@@ -314,7 +314,7 @@ class Repeat:
         """
         host, found = self._host, self._host.specs[slot]
         assert found is not None  # `possible` has checked it
-        op, device = host.ops[slot], device_of_kind(found.kind)
+        op, device = host.ops[slot], device_of(found.device)
         if what != BACK and op.view is not None and device.views:
             parent = host.scheduler.topology.parents[slot][0]
             shows = arrays[parent] if parent in arrays else host.data[parent]
@@ -347,7 +347,7 @@ class Repeat:
     def _lend(self, found: Spec, number: int) -> Any:
         """Return an array of this run alone if its scratch is large, else one that runs share."""
         if self._large:
-            array = device_of_kind(found.kind).empty(found.storage, found.dtype)
+            array = device_of(found.device).empty(found.storage, found.dtype)
             self._host.footprint.add(array)
             return array
         return self._host.spares.scratch(found, number)
@@ -384,7 +384,7 @@ class Repeat:
         try:
             # The version that the value will have: the run has not been recorded yet.
             version = host.scheduler.version(slot) + 1
-            shaped = device_of_kind(found.kind).reshape(
+            shaped = device_of(found.device).reshape(
                 mine, storage_shape(found) if found.shape else ()
             )
             host.transient[slot].put_away(host, slot, shaped, version)
@@ -402,4 +402,4 @@ class Repeat:
         value = host.data[slot]
         if value is MISSING:
             value = host.transient[slot].fetch(host, slot)
-        device_of_kind(found.kind).assign(array, value)
+        device_of(found.device).assign(array, value)

@@ -72,8 +72,8 @@ def common_device(name: str, specs: Sequence[Spec]) -> str:
         if one.weak is None:
             if device and one.device != device:
                 raise DeviceError(
-                    f"{name} has operands on {device} and on {one.device}. Put both on one device "
-                    "before they become inputs."
+                    f"{name} has operands on {device} and on {one.device}. Nothing is moved in silence: "
+                    f"write x.to({device!r}) for the operand on {one.device}, or the other way round."
                 )
             device = one.device
     return device or specs[0].device

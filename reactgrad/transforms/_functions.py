@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, ShapeError
 from reactgrad.autodiff import _transforms as of_nodes
 from reactgrad.autodiff._grad import grad as grad_of_nodes
-from reactgrad.backend import device_of_kind, read_value, spec
+from reactgrad.backend import device_of, read_value, spec
 from reactgrad.build._constants import zeros, zeros_like
 from reactgrad.functions._perturbed import nearby
 from reactgrad.graph._detached import DetachedVar
@@ -157,7 +157,7 @@ def _pullback(fn: Callable[..., Any], primals: Sequence[Any]) -> Any:
 
     def on_vars(*xs: Any) -> Any:
         y = _result(fn, what, xs, xs, {})
-        device = device_of_kind(y.device.partition(":")[0])
+        device = device_of(y.device)
         v = y._graph.input(device.asarray(np.zeros(y.shape), y.dtype))
         return y, v, _or_zeros(of_nodes.vjp(y, xs, v, allow_unused=True), xs)
 
@@ -262,7 +262,7 @@ def _like(like: Any, given: Any, what: str) -> Any:
         raise ShapeError(
             f"{what} has shape {found.shape}; it must have that of what it is for, {like.shape}."
         )
-    device = device_of_kind(like.kind)
+    device = device_of(like.device)
     return device.asarray(value if device.owns(value) else np.asarray(value), like.dtype)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import Spec, device_of_kind, own_copy, read_value
+from reactgrad.backend import Spec, device_of, own_copy, read_value
 from reactgrad.core._handles import release_values
 from reactgrad.flow._mode import Differentiable
 from reactgrad.graph._graph import Graph
@@ -198,7 +198,7 @@ class Arguments:
         self.read = [
             (found, value)
             if found is None or found.weak is not None
-            else (found, device_of_kind(found.kind).reshape(own_copy(found, value), found.shape))  # type: ignore[arg-type]
+            else (found, device_of(found.device).reshape(own_copy(found, value), found.shape))  # type: ignore[arg-type]
             for found, value in self.read
         ]
 

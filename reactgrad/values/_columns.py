@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad.backend import (
     Spec,
-    device_of_kind,
+    device_of,
 )
 from reactgrad.nodes._cutoff import Cutoff
 from reactgrad.nodes._op import Attrs
@@ -41,7 +41,7 @@ class Literal(NamedTuple):
 
     dtype: Any
     elementwise: bool
-    kind: str
+    device: str
 
 
 _FLOAT64 = np.dtype(np.float64)
@@ -184,7 +184,7 @@ class Columns(Facts):
         """Return an array for values of this spec that no caller sees."""
         buffer = self.spares.take(found) if self.spares.bytes else None
         if buffer is None:
-            buffer = device_of_kind(found.kind).empty(found.storage, found.dtype)
+            buffer = device_of(found.device).empty(found.storage, found.dtype)
             if getattr(buffer, "nbytes", 0) >= FEWEST_BYTES:  # some libraries have no `nbytes`
                 self.footprint.add(buffer)
         return buffer
@@ -199,7 +199,7 @@ class Columns(Facts):
         if not known:
             return
         for key, array in list(known.items()):
-            if stays(old, key.dtype, key.kind):
+            if stays(old, key.dtype, key.device):
                 if type(new) is float:  # in place: bound steps see the new number there
                     array[...] = new
                     continue
@@ -211,12 +211,12 @@ class Columns(Facts):
             self.moved(slot)  # steps may hold one of these arrays
 
 
-def stays(number: Any, dtype: Any, kind: str) -> bool:
+def stays(number: Any, dtype: Any, device: str) -> bool:
     """Return whether a leaf's literal is one array that is written in place.
 
     Only for float64 on the host: it takes every float.
     """
-    return type(number) is float and dtype is _FLOAT64 and kind == "cpu"
+    return type(number) is float and dtype is _FLOAT64 and device == "cpu"
 
 
 def shaped(buffer: Any, found: Spec) -> Any:
@@ -224,9 +224,7 @@ def shaped(buffer: Any, found: Spec) -> Any:
     if found.shape or found.weak is not None:
         return buffer
     return (
-        buffer.reshape(())
-        if found.kind == "cpu"
-        else device_of_kind(found.kind).reshape(buffer, ())
+        buffer.reshape(()) if found.kind == "cpu" else device_of(found.device).reshape(buffer, ())
     )
 
 

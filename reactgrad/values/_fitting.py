@@ -12,7 +12,8 @@ from reactgrad.backend import (
     WEAK_DTYPES,
     WEAK_SPECS,
     Spec,
-    device_of_kind,
+    device_of,
+    owner,
     read_value,
     spec,
 )
@@ -27,7 +28,7 @@ def not_float(what: str, found: object) -> DTypeError:
     )
 
 
-def read_pattern(what: str, shape: Any, dtype: Any) -> Spec:
+def read_pattern(what: str, shape: Any, dtype: Any, device: str = "cpu") -> Spec:
     """Return the spec that a leaf was declared with; ``None`` for a length that may vary.
 
     Raises
@@ -43,7 +44,7 @@ def read_pattern(what: str, shape: Any, dtype: Any) -> Spec:
                 "length that may vary."
             )
     wanted = np.dtype(np.float64) if dtype is None else dtype
-    return spec(tuple(None if n is None else int(n) for n in lengths), wanted)
+    return spec(tuple(None if n is None else int(n) for n in lengths), wanted, device)
 
 
 def check_pattern(what: str, pattern: Spec, found: Spec | None) -> None:
@@ -109,21 +110,54 @@ def _no_narrower(held: type, found: Spec, array: Any) -> tuple[Spec, Any]:
     wanted = WEAK_DTYPES[held]
     if _ORDER[found.dtype.kind] >= _ORDER[wanted.kind]:
         return found, array
-    device = device_of_kind(found.kind)
-    return spec(found.shape, wanted, found.device), device.asarray(array, wanted)
+    array = device_of(found.device).asarray(array, wanted)
+    return spec(found.shape, wanted, found.device), array
 
 
-def read_as(what: str, value: Any, dtype: Any) -> tuple[Spec | None, Any]:
-    """Return spec and value of a leaf's first value, cast to ``dtype`` unless that is ``None``."""
+def read_as(
+    what: str, value: Any, dtype: Any, device: str | None = None
+) -> tuple[Spec | None, Any]:
+    """Return spec and value of a leaf's first value, cast to ``dtype`` and put on ``device`` where given."""
     found, value = read_value(value, what)
-    if dtype is None:
-        return found, value
     if found is None:
+        if dtype is None and device is None:
+            return found, value
+        meant = f"have dtype='{dtype}'" if dtype is not None else f"live on {device!r}"
         raise DTypeError(
             f"{what} was given {type(value).__name__} ({told(value):.60}), which is no number or array "
-            f"and cannot have dtype='{dtype}'."
+            f"and cannot {meant}."
         )
-    return read_value(cast(what, value, dtype), what)
+    if dtype is not None:
+        found, value = read_value(cast(what, value, dtype), what)
+        assert found is not None
+    if device is not None and (
+        found.device != device or (found.weak is not None and device != "cpu")
+    ):
+        value = put_on(device, found, value)
+        found = spec(found.shape, found.dtype, device)
+    return found, value
+
+
+def put_on(device: str, found: Spec, value: Any) -> Any:
+    """Return a number, or an array of another device, as an array on this one."""
+    if device == "cpu":
+        return device_of(found.device).to_numpy(value)
+    if found.weak is not None:
+        value = np.asarray(value, found.dtype)
+    elif found.kind not in ("cpu", device.partition(":")[0]):  # by way of the host
+        value = device_of(found.device).to_numpy(value)
+    return device_of(device).asarray(value, found.dtype)
+
+
+def _cast_on_device(what: str, array: Any, dtype: Any) -> Any:
+    found, _ = read_value(array, what)
+    assert found is not None
+    if not np.can_cast(found.dtype, dtype, "same_kind"):
+        raise DTypeError(
+            f"{what} was given {found!r} on {found.device}, which dtype={dtype} cannot hold without loss. "
+            "Convert the value yourself with .astype if that is meant."
+        )
+    return device_of(found.device).asarray(array, dtype)
 
 
 def cast(what: str, value: Any, dtype: Any) -> Any:
@@ -134,7 +168,9 @@ def cast(what: str, value: Any, dtype: Any) -> Any:
     DTypeError
         If the numbers do not fit, or their kind would be lost.
     """
-    array = np.asarray(value)
+    array = value if owner(value) is not None else np.asarray(value)
+    if not isinstance(array, np.ndarray | np.generic):
+        return _cast_on_device(what, array, dtype)
     whole = array.dtype.kind in "iub" or array.dtype.kind == "O"
     try:
         if dtype.kind in "iu" and whole:

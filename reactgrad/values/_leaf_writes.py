@@ -9,7 +9,7 @@ import numpy as np
 
 from reactgrad.backend import (
     Spec,
-    device_of_kind,
+    device_of,
     own_copy,
     read_value,
     spec,
@@ -57,7 +57,7 @@ class LeafWrites(Lending):
         seen = None if buffer is MISSING else read_value(buffer, "a buffer")[0]
         return (
             seen is not None
-            and seen.kind == found.kind
+            and seen.device == found.device
             and seen.shape == storage_shape(found)
             and seen.dtype == found.dtype
         )
@@ -137,7 +137,7 @@ class LeafWrites(Lending):
             self._forget_literals(slot)
             return
         elif self._fits(buffer, found):
-            device_of_kind(found.kind).assign(buffer, value)
+            device_of(found.device).assign(buffer, value)
             return
         else:
             self.data[slot] = own_copy(found, value)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence, Set
 from typing import Any, NamedTuple
 
 from reactgrad.backend import (
-    device_of_kind,
+    device_of,
     own_copy,
 )
 from reactgrad.nodes._op import Op
@@ -71,7 +71,7 @@ class Lending(Columns):
     def _unseen(self, slot: int, going: Set[int]) -> bool:
         """Return whether no caller, fork or view that stays may see the buffer of a computed node."""
         found = self.specs[slot]
-        if found is None or found.kind != "cpu" or type(self.ops[slot]) is not Op:
+        if found is None or type(self.ops[slot]) is not Op:
             return False
         if slot in self._view_of or (self._own is not None and slot not in self._own):
             return False
@@ -118,7 +118,7 @@ class Lending(Columns):
                 return value
             value = shaped(value, found)
         # `shared`: the value is a view of the buffer, which must not be written while the view lives.
-        value, shared = device_of_kind(found.kind).hand_out(value)
+        value, shared = device_of(found.device).hand_out(value)
         if shared:
             lease = Lease(value)
             self.handed[slot] = lease

@@ -8,15 +8,16 @@ again and again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
-from reactgrad.backend import Spec, device_of_kind
+from reactgrad.backend import Spec, device_of
 from reactgrad.values._footprint import FEWEST_BYTES, Footprint
 
 # The bytes of spare arrays that are kept between runs at most.
 MOST_BYTES = 1 << 25
 
-Key = tuple[Any, Any]
+Key = tuple[str, Any, Any]
 
 
 class Spares:
@@ -50,44 +51,46 @@ class Spares:
     def end(self) -> None:
         """Free arrays down to what is kept between runs: limited, and of shapes dropped before."""
         self._passing = False
-        arrays = [(key, one) for key, some in self._arrays.items() for one in some]
-        for key, array in arrays:
+        for key in [key for key, some in self._arrays.items() for _ in some]:
             if self.bytes > MOST_BYTES or key not in self._met:
-                self._drop(key, array.nbytes)
+                self._drop(key)
         self._met |= self._now
         self._now.clear()
 
-    def keep(self, arrays: Sequence[Any]) -> None:
-        """Keep dropped arrays of the host, as far as there is room.
+    def keep(self, dropped: Sequence[tuple[Spec, Any]]) -> None:
+        """Keep dropped arrays with the specs of their values, as far as there is room.
 
         Between runs, only shapes that were dropped before are kept: the second drop of a shape shows
         that it comes from a loop; memory dropped once is wanted elsewhere.
         """
-        for array in arrays:
-            key, size = (array.shape, array.dtype), array.nbytes
+        seen = self._now if self._passing else self._met
+        new: list[Key] = []
+        for found, array in dropped:
+            key, size = (found.device, found.storage, found.dtype), found.nbytes
             room = self._passing or (key in self._met and size <= MOST_BYTES - self.bytes)
             if room and size >= FEWEST_BYTES:
                 self._arrays.setdefault(key, []).append(array)
                 self.bytes += size
-        (self._now if self._passing else self._met).update([(a.shape, a.dtype) for a in arrays])
+            new.append(key)
+        seen.update(new)
 
     def take(self, found: Spec) -> Any:
         """Return a spare array for values of this spec, ``None`` if there is none."""
-        key = found.storage, found.dtype
-        if key in self._arrays and found.kind == "cpu":
+        key = found.device, found.storage, found.dtype
+        if key in self._arrays:
             array = self._arrays[key][-1]
-            self._drop(key, array.nbytes)
+            self._drop(key)
             return array
         if self._passing and found.nbytes >= FEWEST_BYTES:
             goal = self.bytes - found.nbytes
             while self._arrays and self.bytes > goal:
                 other = next(iter(self._arrays))
-                self._drop(other, self._arrays[other][-1].nbytes)
+                self._drop(other)
         return None
 
-    def _drop(self, key: Key, size: int) -> None:
+    def _drop(self, key: Key) -> None:
         self._arrays[key].pop()
-        self.bytes -= size
+        self.bytes -= prod(key[1]) * key[2].itemsize
         if not self._arrays[key]:
             del self._arrays[key]
 
@@ -108,7 +111,7 @@ class Spares:
         while len(arrays) <= number:
             array = self.take(found) if self._arrays else None
             if array is None:
-                array = device_of_kind(found.kind).empty(found.storage, found.dtype)
+                array = device_of(found.device).empty(found.storage, found.dtype)
                 self._footprint.add(array)
             arrays.append(array)
             self.bytes += found.nbytes

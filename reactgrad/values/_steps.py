@@ -14,7 +14,7 @@ from reactgrad.backend import (
     Binder,
     Spec,
     Unrolled,
-    device_of_kind,
+    device_of,
     find_binder,
     own_copy,
     read_value,
@@ -150,7 +150,7 @@ class Steps(Store):
             if type(op) is not Op or found is None or slot in cutoffs:
                 steps[slot] = self._bind_apart(slot, op, found)
                 continue
-            if op.view is not None and device_of_kind(found.kind).views and self._bind_view(slot):
+            if op.view is not None and device_of(found.device).views and self._bind_view(slot):
                 steps[slot] = None
                 continue
             out = data[slot]
@@ -165,9 +165,9 @@ class Steps(Store):
                 if type(one) is not np.ndarray:
                     as_stored = False
                 inputs.append(one)
-            binder = binders.get((op, found.kind))
+            binder = binders.get((op, found.device))
             if binder is None:
-                binder = binders[op, found.kind] = self._find_binder(op, found)
+                binder = binders[op, found.device] = self._find_binder(op, found)
             if as_stored:
                 steps[slot] = binder(inputs, out, attrs[slot])
             else:
@@ -213,7 +213,7 @@ class Steps(Store):
 
         It computes into other memory, so that the old value is still there for the comparison.
         """
-        scratch = device_of_kind(found.kind).empty(found.storage, found.dtype)
+        scratch = device_of(found.device).empty(found.storage, found.dtype)
         bind = self._bind_kernel if isinstance(op, Op) else self._bind_declared
         step = bind(slot, op, found, scratch)
         return partial(self._keep_or_assign, slot, self.cutoffs[slot], step, scratch)
@@ -290,14 +290,14 @@ class Steps(Store):
         """Return the step of a Python function with a declared result, which lies in a buffer."""
 
         def step() -> None:
-            device_of_kind(found.kind).assign(
+            device_of(found.device).assign(
                 shaped(out, found), declared(found, self._call(slot), op.name)
             )
 
         return step
 
     def _find_binder(self, op: Op, found: Spec) -> Binder:
-        return find_binder(op.name, found.kind, self.registers is not None)
+        return find_binder(op.name, found.device, self.registers is not None)
 
     def _bind_kernel(self, slot: int, op: Op, found: Spec, out: Any) -> Step:
         parents = self.scheduler.topology.parents[slot]
@@ -326,7 +326,7 @@ class Steps(Store):
         changing: list[tuple[int, int, Literal]] = []
         for i, literal in numbers:
             parent = parents[i]
-            if not (self._is_const(parent) or stays(inputs[i], literal.dtype, literal.kind)):
+            if not (self._is_const(parent) or stays(inputs[i], literal.dtype, literal.device)):
                 changing.append((i, parent, literal))
             inputs[i] = self._literal(op, parent, literal)
         if not changing:
@@ -351,7 +351,7 @@ class Steps(Store):
         """Return the operands that are Python numbers, for nodes with these specs; remember them."""
         places = [i for i, one in enumerate(specs) if one.weak is not None]
         dtypes = self._loop(op, specs, found) if places else ()
-        numbers = tuple([(i, Literal(dtypes[i], op.elementwise, found.kind)) for i in places])
+        numbers = tuple([(i, Literal(dtypes[i], op.elementwise, found.device)) for i in places])
         if len(self._numbers) >= MAX_KINDS:
             self._numbers.clear()
         self._numbers[op, found, specs] = numbers
@@ -368,7 +368,7 @@ class Steps(Store):
         array = known.get(key)
         if array is None:
             number = self.data[slot]
-            array = _as_array(op, device_of_kind(key.kind), number, key.dtype)
+            array = _as_array(op, device_of(key.device), number, key.dtype)
             if not hasattr(array, "dtype"):
                 return array
             known[key] = array
@@ -420,7 +420,7 @@ class Steps(Store):
         self.overwrite((slot,))
         if self.data[slot] is MISSING:
             self._other_buffer(slot, found)
-        device_of_kind(found.kind).assign(self.data[slot], scratch)
+        device_of(found.device).assign(self.data[slot], scratch)
         return None
 
     def _compute_unknown(self, slot: int) -> Any:
@@ -444,18 +444,18 @@ class Steps(Store):
             specs.append(one)
             values.append(value)
         result = op.result(tuple(specs), attrs)
-        dtypes = self._loop(op, tuple(specs), result or specs[0])
-        device = device_of_kind((result or specs[0]).kind)
+        where = (result or specs[0]).device
+        dtypes, device = self._loop(op, tuple(specs), result or specs[0]), device_of(where)
         for i, one in enumerate(specs):
             if one.weak is not None:
                 values[i] = _as_array(op, device, values[i], dtypes[i])
             if op.elementwise and not one.shape and hasattr(values[i], "dtype"):
                 values[i] = device.reshape(values[i], (1,))
         if result is None:  # the kernel finds out how long the result is
-            return _kept(find_binder(op.name, device.kind)(values, None, attrs)())
+            return _kept(find_binder(op.name, where)(values, None, attrs)())
         out = device.empty(storage_shape(result), result.dtype)
         into = out if op.elementwise else shaped(out, result)
-        find_binder(op.name, result.kind)(values, into, attrs)()
+        find_binder(op.name, where)(values, into, attrs)()
         return _finished(out, result)
 
     def _call(self, slot: int) -> Any:
@@ -473,7 +473,7 @@ def _elements(found: Spec | None) -> int:
 def _plain(buffer: Any, found: Spec) -> Any:
     """Return a buffer in the form that cutoff rules get: read-only, in the value's shape."""
     if found.kind != "cpu":
-        return device_of_kind(found.kind).hand_out(shaped(buffer, found))[0]
+        return device_of(found.device).hand_out(shaped(buffer, found))[0]
     if found.shape:
         view = buffer.view()
         view.flags.writeable = False

@@ -110,7 +110,9 @@ class Store(LeafWrites):
             return
         going = frozenset(slots)
         # Before the release, which forgets leases and views.
-        alone = [self.data[slot] for slot in slots if self._unseen(slot, going)]
+        alone: list[Any] = [
+            (self.specs[slot], self.data[slot]) for slot in slots if self._unseen(slot, going)
+        ]
         self.release(slots)
         self.spares.keep(alone)
 

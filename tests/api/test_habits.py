@@ -102,7 +102,7 @@ def test_arguments_that_do_not_exist(g: rg.Graph) -> None:
         "differentiated again, so leave it out.": lambda: y.backward(create_graph=True),
         "rg.grad has no argument 'wrt', as in wrt=1. Write xs=1.": lambda: rg.grad(y, wrt=1),  # type: ignore[arg-type]
         "rg.Graph has no argument 'seed', as in seed=3. Write rng=3.": lambda: rg.Graph(seed=3),  # type: ignore[arg-type]
-        "rg.Graph has no argument 'foo', as in foo=3. It takes rng, max_bytes, jit, executor.": (
+        "rg.Graph has no argument 'foo', as in foo=3. It takes rng, max_bytes, jit, executor, device.": (
             lambda: rg.Graph(foo=3)  # type: ignore[arg-type]
         ),
     }

@@ -5,19 +5,20 @@ The standard has no in-place forms, no gather or scatter of repeated indices and
 Positions of indices, and the error function, are therefore computed on the host. This backend is
 there to reach many libraries, and to prove that the engine does not depend on NumPy; it is not fast.
 
-The namespace's arrays must be writable and ``xp.reshape(..., copy=False)`` must share memory
-(array-api-strict; CuPy and PyTorch through array-api-compat; not JAX).
+The namespace's arrays must be writable and ``xp.reshape(..., copy=False)`` must share memory: those of
+array-api-strict, and those of PyTorch through array-api-compat; not those of JAX. CuPy has a device of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from reactgrad._errors import DTypeError
+from reactgrad._errors import DeviceError, DTypeError
 from reactgrad.backend._device import cpu, register_device
 from reactgrad.backend._libraries import add_standard_library
 from reactgrad.backend._parts import Key, placed, split_key, unbind_key
@@ -70,12 +71,20 @@ class ArrayAPIDevice:
     def __init__(self, xp: Any, kind: str) -> None:
         self.xp = xp
         self.kind = kind
+        sample = xp.empty((0,))
+        self._array = type(sample)
+        self._place = _place(sample)
 
     def owns(self, value: object) -> bool:
-        namespace = getattr(value, "__array_namespace__", None)
-        return namespace is not None and not isinstance(value, type) and namespace() is self.xp
+        # By class, since arrays of PyTorch and CuPy have no ``__array_namespace__``.
+        return isinstance(value, self._array)
 
     def name_of(self, array: Any) -> str:
+        if _place(array) != self._place:
+            raise DeviceError(
+                f"devices of kind {self.kind!r} are arrays on {self._place}, and this one is on "
+                f"{_place(array)}. Move it there first, with the function of its library."
+            )
         return self.kind
 
     def dtype(self, dtype: DType) -> Any:
@@ -104,6 +113,7 @@ class ArrayAPIDevice:
     def asarray(self, value: Any, dtype: DType) -> Any:
         wanted = self.dtype(dtype)
         if self.owns(value):
+            value = _alone(value)
             return value if value.dtype == wanted else self.xp.astype(value, wanted)
         return self.xp.asarray(value, dtype=wanted)
 
@@ -112,7 +122,7 @@ class ArrayAPIDevice:
 
     def assign(self, target: Any, value: Any) -> None:
         xp = self.xp
-        value = value if self.owns(value) else xp.asarray(value)
+        value = _alone(value) if self.owns(value) else xp.asarray(value)
         value = xp.astype(value, target.dtype)
         target[...] = xp.reshape(value, target.shape) if _size(value) == _size(target) else value
 
@@ -124,15 +134,48 @@ class ArrayAPIDevice:
         return np.array(np.from_dlpack(array))
 
 
+def _place(array: Any) -> str:
+    """Return the text for the device on which the library itself has an array."""
+    return str(getattr(array, "device", ""))
+
+
+def _alone(array: Any) -> Any:
+    """Return an array without the gradient that its library may record for it (PyTorch)."""
+    return array.detach() if getattr(array, "requires_grad", False) else array
+
+
+def _namespace(xp: Any) -> Any:
+    """Return the namespace of the standard for a library: itself, or that of array-api-compat for it."""
+    if hasattr(xp, "astype") and hasattr(xp, "permute_dims"):
+        return xp
+    name = getattr(xp, "__name__", type(xp).__name__)
+    try:
+        return import_module("array_api_compat").array_namespace(xp.empty((0,)))
+    except ImportError:
+        raise DeviceError(
+            f"{name} is no namespace of the array API standard. Install array-api-compat and give "
+            f"array_api_compat.{name}."
+        ) from None
+
+
 def register_array_api(xp: Any, kind: str) -> None:
     """Register a namespace of the array API standard as a device kind, with kernels for all ops.
+
+    Its arrays are known by their class. They must all live where ``xp.empty`` makes them. Ops that the
+    standard has no functions for, and which have no form of their own for it, raise ``DeviceError``.
 
     Parameters
     ----------
     xp : module
-        The namespace.
+        The namespace: ``array_api_strict``, ``array_api_compat.torch``; or ``torch`` itself, where
+        array-api-compat is installed.
     kind : str
         The name of its devices, other than ``"cpu"``.
+
+    Raises
+    ------
+    DeviceError
+        If `xp` is no such namespace.
 
     Examples
     --------
@@ -144,6 +187,7 @@ def register_array_api(xp: Any, kind: str) -> None:
     >>> (x * 2.0).numpy()
     array([2., 4.])
     """
+    xp = _namespace(xp)
     device = ArrayAPIDevice(xp, kind)
     register_device(device)
     _register_elementwise(xp, kind, device)

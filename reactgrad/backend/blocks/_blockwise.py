@@ -204,7 +204,7 @@ def _register() -> None:
     for cost, names in prices:
         for name in names:
             register_binder(name, "cpu", _elementwise(find_binder(name, "cpu"), cost))
-    plain = partial(find_binder, kind="cpu")
+    plain = partial(find_binder, device="cpu")
     for name, kernel in (("maximum", _maximum), ("minimum", _minimum)):
         register_binder(name, "cpu", _elementwise(plain(name), kernel=kernel))
     for name, kernel in (("chain_times", _chain.times), ("chain_over", _chain.over)):
