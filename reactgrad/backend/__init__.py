@@ -55,6 +55,7 @@ from reactgrad.backend._values import read_value as read_value
 from reactgrad.backend._values import storage_shape as storage_shape
 from reactgrad.backend.blocks import _blockwise as _blockwise
 from reactgrad.backend.blocks import _rows as _rows
+from reactgrad.backend.blocks._blockwise import in_blocks as in_blocks
 from reactgrad.backend.blocks._strips import Blockwise as Blockwise
 from reactgrad.backend.blocks._strips import Elementwise as Elementwise
 from reactgrad.backend.blocks._strips import Reduction as Reduction

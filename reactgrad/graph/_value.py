@@ -365,21 +365,47 @@ class Value(ArrayMethods, Handle, Generic[V]):
     __ceil__ = ops.ceil
 
     def __and__(self, other: Any) -> Any:
-        return _logical(ops.logical_and, self, other, "&")
+        return _bitwise("&", self, other)
 
     def __rand__(self, other: Any) -> Any:
-        return _logical(ops.logical_and, other, self, "&")
+        return _bitwise("&", other, self)
 
     def __or__(self, other: Any) -> Any:
-        return _logical(ops.logical_or, self, other, "|")
+        return _bitwise("|", self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return _logical(ops.logical_or, other, self, "|")
+        return _bitwise("|", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _bitwise("^", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _bitwise("^", other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _bitwise("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _bitwise("<<", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _bitwise(">>", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _bitwise(">>", other, self)
 
     def __invert__(self) -> Any:
-        if self.dtype.kind != "b":
-            raise DTypeError(f"~ negates booleans; {self.label!r} is of {self.dtype}.")
-        return ops.logical_not(self)
+        kind = self.dtype.kind
+        if kind == "b":
+            return ops.logical_not(self)
+        if kind in "iu":
+            return ops.invert(self)
+        raise DTypeError(
+            f"~ negates booleans, and the bits of integers; {self.label!r} is of {self.dtype}."
+        )
+
+    def __trunc__(self) -> Any:
+        return ops.trunc(self)
 
     __hash__ = object.__hash__
 
@@ -552,9 +578,26 @@ def _spread(numbers: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(numbers)
 
 
-def _logical(op: Callable[[Any, Any], Any], a: Any, b: Any, sign: str) -> Any:
-    for one in (a, b):
-        kind = one.dtype.kind if isinstance(one, Value) else np.asarray(one).dtype.kind
-        if kind != "b":
-            raise DTypeError(f"{sign} combines booleans; use it on comparisons such as x > 0.")
-    return op(a, b)
+# By operator: the op for booleans, the name of the op for integers, and what to write for other numbers.
+_BITWISE: dict[str, tuple[Any, str, str]] = {
+    "&": (ops.logical_and, "bitwise_and", "use it on comparisons such as x > 0"),
+    "|": (ops.logical_or, "bitwise_or", "use it on comparisons such as x > 0"),
+    "^": (ops.not_equal, "bitwise_xor", "for a power write x ** y"),
+    "<<": (None, "left_shift", "write x * 2.0**y"),
+    ">>": (None, "right_shift", "write x / 2.0**y"),
+}
+
+
+def _bitwise(sign: str, a: Any, b: Any) -> Any:
+    """Return the node of an operator on the bits of integers, or on booleans."""
+    of_booleans, of_integers, instead = _BITWISE[sign]
+    kinds = "".join([_kind(a), _kind(b)])
+    if kinds == "bb" and of_booleans is not None:
+        return of_booleans(a, b)
+    if set(kinds) <= set("biu"):
+        return getattr(ops, of_integers)(a, b)
+    raise DTypeError(f"{sign} combines booleans, or the bits of integers; {instead}.")
+
+
+def _kind(x: Any) -> str:
+    return x.dtype.kind if isinstance(x, Value) else np.asarray(x).dtype.kind

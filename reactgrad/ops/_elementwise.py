@@ -54,7 +54,7 @@ def _define(
     arity, rule = ufunc.nin, ufunc_rule(ufunc, name)
     op = Op(
         name,
-        rule if mirrors or ufunc is np.positive else _real(name, rule),
+        rule if mirrors or ufunc is np.positive else real_only(name, rule),
         rules or None,
         (jvp,) if jvp else rules or None,
         elementwise=True,
@@ -63,6 +63,14 @@ def _define(
         any_number=name in COMPARISONS,
     )
     ELEMENTWISE[name] = op
+    function = public(op, arity, does, example, __name__)
+    if mirrors:
+        UFUNCS[ufunc] = function
+    return function
+
+
+def public(op: Op, arity: int, does: str, example: str, module: str) -> Callable[..., Any]:
+    """Return the public function of an elementwise op without attributes, a documented one of `module`."""
     # Two functions with fixed arguments, and a short way for a handle: an op is called for every node.
     if arity == 1:
 
@@ -79,15 +87,13 @@ def _define(
             return apply(op, operands)
 
         function = binary
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
-    function.__doc__ = _docstring(name, arity, does, example, bool(rules))
-    if mirrors:
-        UFUNCS[ufunc] = function
+    function.__name__ = function.__qualname__ = op.name
+    function.__module__ = module
+    function.__doc__ = _docstring(op.name, arity, does, example, op.has_rules)
     return function
 
 
-def _real(name: str, infer: Infer) -> Infer:
+def real_only(name: str, infer: Infer) -> Infer:
     """Return a shape rule that refuses complex numbers and otherwise is `infer`."""
 
     def rule(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

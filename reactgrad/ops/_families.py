@@ -39,16 +39,12 @@ FAMILIES: Final = {
         "unique_inverse unique_values"
     ),
     "special": (
-        "acos acosh arccosh arcsinh arctanh asin asinh atan atan2 atanh around bessel_i0 bessel_i0e beta betainc "
-        "betaln bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor cbrt celu convolve copysign correlate deg2rad degrees digamma divmod "
-        "elu erfinv erfcinv fabs fix float_power fmax fmin fmod frexp gammaln gcd gelu hardsigmoid hardswish "
-        "hardtanh heaviside i0 i0e i1 i1e invert isclose iscomplex isinf isneginf isposinf isreal lcm "
-        "ldexp left_shift leaky_relu lgamma log_ndtr log_sigmoid logaddexp2 logical_xor logit mish mod modf "
-        "nan_to_num nextafter ndtr ndtri norm_ppf polyadd polyder polydiv polyfit polygamma polyint polymul "
-        "polysub polyval positive pow prelu rad2deg radians real_if_close relu6 right_shift rint roots round "
-        "rsqrt selu signbit silu sinc softplus softsign spacing tanhshrink softshrink hardshrink threshold "
-        "trigamma true_divide trunc xlog1py xlogy allclose array_equal array_equiv"
+        "acos acosh allclose arccosh arcsinh arctanh around array_equal array_equiv asin asinh atan atan2 "
+        "atanh bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
+        "bitwise_right_shift bitwise_xor cbrt copysign deg2rad degrees divmod fabs fix float_power fmax fmin "
+        "fmod frexp gcd heaviside invert isclose iscomplex iscomplexobj isinf isneginf isposinf isreal "
+        "isrealobj lcm ldexp left_shift logaddexp2 logical_xor mod modf nan_to_num nextafter positive pow "
+        "rad2deg radians real_if_close right_shift rint round signbit spacing true_divide trunc"
     ),
     "neural": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "

@@ -31,7 +31,7 @@ DTYPES = {
     "e": "float16",
     "f": "float32",
     "d": "float64",
-    "i": "int64",
+    "i": "int32",
     "?": "bool",
     "D": "complex128",
 }

@@ -6,7 +6,7 @@ On import this module replaces the binders of ``numpy._numpy`` by binders that g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -197,6 +197,12 @@ def _sum_to(bind: Binder) -> Binder:
         return Reduction(np.add, x, out.reshape(shape), axes)
 
     return bound
+
+
+def in_blocks(names: Iterable[str], cost: float) -> None:
+    """Compute large results of these elementwise ops by blocks, with this cost of an element."""
+    for name in names:
+        register_binder(name, "cpu", _elementwise(find_binder(name, "cpu"), cost))
 
 
 def _register() -> None:

@@ -1,1 +1,74 @@
-"""More elementwise functions: special functions, activations, polynomials, convolution of series."""
+"""More elementwise functions: special functions, activations, polynomials, convolution of series.
+
+- ``_ufuncs``: the ufuncs of NumPy that the base of ``ops`` does not have.
+- ``_pairs``: functions with two results.
+- ``_names``: second names, and ``float_power``.
+- ``_rounding``, ``_comparisons``: numbers rounded or replaced; questions about numbers and arrays.
+"""
+
+from reactgrad.ops.special._comparisons import allclose as allclose
+from reactgrad.ops.special._comparisons import array_equal as array_equal
+from reactgrad.ops.special._comparisons import array_equiv as array_equiv
+from reactgrad.ops.special._comparisons import isclose as isclose
+from reactgrad.ops.special._comparisons import iscomplex as iscomplex
+from reactgrad.ops.special._comparisons import iscomplexobj as iscomplexobj
+from reactgrad.ops.special._comparisons import isneginf as isneginf
+from reactgrad.ops.special._comparisons import isposinf as isposinf
+from reactgrad.ops.special._comparisons import isreal as isreal
+from reactgrad.ops.special._comparisons import isrealobj as isrealobj
+from reactgrad.ops.special._comparisons import real_if_close as real_if_close
+from reactgrad.ops.special._names import acos as acos
+from reactgrad.ops.special._names import acosh as acosh
+from reactgrad.ops.special._names import asin as asin
+from reactgrad.ops.special._names import asinh as asinh
+from reactgrad.ops.special._names import atan as atan
+from reactgrad.ops.special._names import atan2 as atan2
+from reactgrad.ops.special._names import atanh as atanh
+from reactgrad.ops.special._names import bitwise_invert as bitwise_invert
+from reactgrad.ops.special._names import bitwise_left_shift as bitwise_left_shift
+from reactgrad.ops.special._names import bitwise_not as bitwise_not
+from reactgrad.ops.special._names import bitwise_right_shift as bitwise_right_shift
+from reactgrad.ops.special._names import degrees as degrees
+from reactgrad.ops.special._names import fix as fix
+from reactgrad.ops.special._names import float_power as float_power
+from reactgrad.ops.special._names import mod as mod
+from reactgrad.ops.special._names import pow as pow
+from reactgrad.ops.special._names import radians as radians
+from reactgrad.ops.special._names import true_divide as true_divide
+from reactgrad.ops.special._pairs import divmod as divmod
+from reactgrad.ops.special._pairs import frexp as frexp
+from reactgrad.ops.special._pairs import modf as modf
+from reactgrad.ops.special._rounding import around as around
+from reactgrad.ops.special._rounding import nan_to_num as nan_to_num
+from reactgrad.ops.special._rounding import round as round
+from reactgrad.ops.special._ufuncs import arccosh as arccosh
+from reactgrad.ops.special._ufuncs import arcsinh as arcsinh
+from reactgrad.ops.special._ufuncs import arctanh as arctanh
+from reactgrad.ops.special._ufuncs import bitwise_and as bitwise_and
+from reactgrad.ops.special._ufuncs import bitwise_count as bitwise_count
+from reactgrad.ops.special._ufuncs import bitwise_or as bitwise_or
+from reactgrad.ops.special._ufuncs import bitwise_xor as bitwise_xor
+from reactgrad.ops.special._ufuncs import cbrt as cbrt
+from reactgrad.ops.special._ufuncs import copysign as copysign
+from reactgrad.ops.special._ufuncs import deg2rad as deg2rad
+from reactgrad.ops.special._ufuncs import fabs as fabs
+from reactgrad.ops.special._ufuncs import fmax as fmax
+from reactgrad.ops.special._ufuncs import fmin as fmin
+from reactgrad.ops.special._ufuncs import fmod as fmod
+from reactgrad.ops.special._ufuncs import gcd as gcd
+from reactgrad.ops.special._ufuncs import heaviside as heaviside
+from reactgrad.ops.special._ufuncs import invert as invert
+from reactgrad.ops.special._ufuncs import isinf as isinf
+from reactgrad.ops.special._ufuncs import lcm as lcm
+from reactgrad.ops.special._ufuncs import ldexp as ldexp
+from reactgrad.ops.special._ufuncs import left_shift as left_shift
+from reactgrad.ops.special._ufuncs import logaddexp2 as logaddexp2
+from reactgrad.ops.special._ufuncs import logical_xor as logical_xor
+from reactgrad.ops.special._ufuncs import nextafter as nextafter
+from reactgrad.ops.special._ufuncs import positive as positive
+from reactgrad.ops.special._ufuncs import rad2deg as rad2deg
+from reactgrad.ops.special._ufuncs import right_shift as right_shift
+from reactgrad.ops.special._ufuncs import rint as rint
+from reactgrad.ops.special._ufuncs import signbit as signbit
+from reactgrad.ops.special._ufuncs import spacing as spacing
+from reactgrad.ops.special._ufuncs import trunc as trunc
