@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from reactgrad._errors import DeviceError
 from reactgrad.backend._spec import DType
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 # Values up to this many bytes are handed out as a copy, made once a version. Larger ones are handed out
 # as a read-only view; if the caller still holds it, the next value goes to new memory (rule E8).
@@ -155,6 +156,8 @@ def devices() -> tuple[str, ...]:
     >>> "cpu" in rg.devices()
     True
     """
+    from importlib.util import find_spec
+
     for kind, (_, library) in _LATE.items():
         if kind not in _devices and find_spec(library) is not None:
             try:

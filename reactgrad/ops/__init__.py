@@ -8,7 +8,7 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_chain``: products of the chain rule in which 0 wins. ``_gaussian``: the slope of error functions.
 - ``_complex``, ``_angle``: real and imaginary parts, conjugates, angles.
 - ``_where``, ``_clip``, ``_astype``: elements chosen by a condition, limited, converted.
-- ``_to``: values moved to another dtype or device.
+- ``_move``: values moved to another dtype or device.
 - ``_layout``: transpose, reshape, broadcast_to, expand_dims, squeeze; mostly views.
 - ``_join``, ``_split``: concatenate and stack; split and unbind.
 - ``_reduce``: sum, mean, max, min.
@@ -116,6 +116,8 @@ from reactgrad.ops._layout import squeeze as squeeze
 from reactgrad.ops._layout import transpose as transpose
 from reactgrad.ops._linear import linear as linear
 from reactgrad.ops._matmul import matmul as matmul
+from reactgrad.ops._move import to as to
+from reactgrad.ops._move import to_device as to_device
 from reactgrad.ops._reduce import SUM_TO as SUM_TO
 from reactgrad.ops._reduce import max as max
 from reactgrad.ops._reduce import mean as mean
@@ -128,8 +130,6 @@ from reactgrad.ops._softmax import log_softmax as log_softmax
 from reactgrad.ops._softmax import softmax as softmax
 from reactgrad.ops._split import split as split
 from reactgrad.ops._split import unbind as unbind
-from reactgrad.ops._to import to as to
-from reactgrad.ops._to import to_device as to_device
 from reactgrad.ops._tuples import Share as Share
 from reactgrad.ops._tuples import no_shares as no_shares
 from reactgrad.ops._tuples import share_of as share_of
