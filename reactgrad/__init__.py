@@ -21,6 +21,7 @@ Map of the package, from the ground up: each folder imports only from folders li
 - ``io``           graphs in files, and in other libraries
 - ``graph``        the faces: Graph, Var, leaves, forks
 - ``transforms``   derivatives of Python functions
+- ``random``       draws of random numbers as nodes
 - ``neat``         evolving topologies
 - ``demo``         ``reactgrad demo``; ``_cli`` also ``reactgrad doctor``
 
@@ -176,6 +177,7 @@ if typing.TYPE_CHECKING:
     from reactgrad import extend as extend
     from reactgrad import fft as fft
     from reactgrad import linalg as linalg
+    from reactgrad import random as random
     from reactgrad import testing as testing
     from reactgrad.autodiff._hooks import HookHandle as HookHandle
     from reactgrad.explain._anomaly import detect_anomaly as detect_anomaly
@@ -226,6 +228,7 @@ _LATER = {
     "linalg": "linalg",
     "Profile": "explain._profile",
     "profile": "explain._profile",
+    "random": "random",
     "Recording": "explain._record",
     "save_on_cpu": "flow._places",
     "save_on_disk": "flow._places",

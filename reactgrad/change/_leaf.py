@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactgrad._errors import GradientError, SetError
+from reactgrad.change._draws import redraw
 from reactgrad.core._held import announce
 from reactgrad.core._notes import note
 from reactgrad.nodes._handle import Handle
-from reactgrad.nodes._op import CONST, PARAM, Leaf, Output
+from reactgrad.nodes._op import CONST, PARAM, Leaf, Op, Output
 from reactgrad.scheduler import block
 from reactgrad.values._columns import MISSING
 
@@ -23,7 +24,8 @@ H = TypeVar("H", bound=Handle)
 def touch(var: Any, /) -> None:
     """Assume that the value changed: what depends on it runs again at its next read.
 
-    A computed node runs again itself, for example a function that reads a file.
+    A computed node runs again itself, for example a function that reads a file. A draw of random numbers
+    draws others.
 
     Raises
     ------
@@ -47,6 +49,9 @@ def touch(var: Any, /) -> None:
             node = var.parents[0] if isinstance(op, Output) and not var.pinned else var
             if node.pinned:
                 raise SetError(f"{node.label!r} is pinned: pin it to another value, or unpin it.")
+            if isinstance(op, Op) and op.key is not None:
+                redraw(var.parents[op.key])
+                return
             graph._scheduler.invalidate(node._slot)
             announce(graph)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Noted = dict[Hashable, Any]
 
+OF_SEED = ("seed", 0)  # the key of a note of the graph's seed, which is no node's
+
 
 class Before:
     """A computed node as a transaction found it.

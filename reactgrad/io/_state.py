@@ -20,7 +20,7 @@ import numpy as np
 from reactgrad.autodiff._custom import CHECKED as CHECKED  # with it OPS has all ops
 from reactgrad.backend import Spec
 from reactgrad.nodes._lifted import Lifted
-from reactgrad.nodes._op import CONST, FEED, INPUT, MODE, PARAM, SEED, Leaf, Op, Output
+from reactgrad.nodes._op import CONST, FEED, INPUT, KEY, MODE, PARAM, SEED, Leaf, Op, Output
 from reactgrad.nodes._scope import made_name
 
 
@@ -52,7 +52,7 @@ class Choice(Enum):
         return self.value
 
 
-LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE, FEED)}
+LEAVES = {leaf.name: leaf for leaf in (INPUT, PARAM, CONST, SEED, MODE, FEED, KEY)}
 Definition = Leaf | Computation | Lifted | Choice | Output
 Column = np.ndarray[Any, np.dtype[np.int64]]
 

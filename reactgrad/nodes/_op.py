@@ -76,6 +76,8 @@ class Op:
         some.
     any_number
         True if Python numbers that do not fit the loop's dtype go to the kernel as they are.
+    key
+        For a draw of random numbers: the position of the operand that is its key, which ``touch`` replaces.
     known
         Results of ``result`` so far, by ``(*specs, attrs)``.
     """
@@ -87,6 +89,7 @@ class Op:
         "elementwise",
         "infer",
         "jvps",
+        "key",
         "known",
         "loop_dtypes",
         "name",
@@ -110,6 +113,7 @@ class Op:
         loop_dtypes: Callable[[tuple[Spec, ...]], tuple[Any, ...]] | None = None,
         any_count: bool = False,
         any_number: bool = False,
+        key: int | None = None,
     ) -> None:
         self.name = name
         self.infer = infer
@@ -123,6 +127,7 @@ class Op:
         self.loop_dtypes = loop_dtypes
         self.any_count = any_count
         self.any_number = any_number
+        self.key = key
         self.known: dict[tuple[Spec | Attrs | None, ...], Spec] = {}
         # The first op keeps the name: a name in a saved graph must not change its meaning.
         OPS.setdefault(name, self)
@@ -188,6 +193,7 @@ PARAM: Final = Leaf("param")
 CONST: Final = Leaf("const")
 SEED: Final = Leaf("seed")  # the gradient that a backward was given
 MODE: Final = Leaf("mode")  # whether the graph is in train mode
+KEY: Final = Leaf("key")  # where a draw of random numbers begins in their stream
 FEED: Final = Leaf(  # a value that a subgraph was called with
     "feed",
     "a subgraph is built without values, since it is used again with other ones, and its function has "

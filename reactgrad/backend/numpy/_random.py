@@ -1,0 +1,192 @@
+"""Draws of random numbers: by NumPy's generators, from the place in their stream that a key names.
+
+Elsewhere than in NumPy's memory the numbers are drawn on the host and copied, so that they are the same on
+every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad.backend._device import device_of_kind
+from reactgrad.backend._registry import Binder, register_binder, register_kernel
+
+Call = Callable[[], object]
+
+# Methods of generators that draw without parameters; they write into their result.
+STANDARD: Final = ("standard_normal", "standard_exponential", "random")
+
+
+def stream(key: Any, lane: int = 0) -> np.random.Generator:
+    """Return a generator at the beginning of the stream of a key; each lane is a stream of its own."""
+    first, second, number, count = key.tolist()
+    place = [0, lane, count, number]
+    return np.random.Generator(np.random.Philox(key=[first, second], counter=place))
+
+
+def _bind_standard(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+    method, lane = attrs[0], attrs[-1]
+    key = inputs[0]
+    if type(out) is np.ndarray and out.flags.c_contiguous and out.dtype.char in "fd":
+
+        def draw() -> None:
+            getattr(stream(key, lane), method)(None, out.dtype, out=out)
+
+        return draw
+    wide = np.float64 if out.dtype.itemsize == 8 else np.float32
+    assign = device_of_kind(kind).assign
+
+    def draw_apart() -> None:
+        assign(out, getattr(stream(key, lane), method)(out.shape, wide))
+
+    return draw_apart
+
+
+def _bind_method(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+    method, core, options = attrs[0], attrs[3], dict(attrs[4])
+    key, *operands = inputs
+    size = tuple(out.shape[:-1] if core else out.shape)
+    device = device_of_kind(kind)
+
+    def draw() -> None:
+        found = [device.to_numpy(one) if device.owns(one) else one for one in operands]
+        drawn = getattr(stream(key, attrs[-1]), method)(*found, size=size, **options)
+        device.assign(out, np.asarray(drawn).astype(str(out.dtype).rpartition(".")[2], copy=False))
+
+    return draw
+
+
+def _bind_choice(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+    length, size, replace = attrs
+    key, *weights = inputs
+    device = device_of_kind(kind)
+
+    def draw() -> None:
+        p = device.to_numpy(weights[0]) if weights else None
+        device.assign(out, np.asarray(stream(key).choice(length, size, replace, p)))
+
+    return draw
+
+
+def _bind_permutation(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+    assign = device_of_kind(kind).assign
+    return lambda: assign(out, stream(inputs[0]).permutation(out.shape[0]))
+
+
+def _bind_slope(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...], kind: str) -> Call:
+    device = device_of_kind(kind)
+
+    def slope() -> None:
+        x, alpha = (np.asarray(device.to_numpy(one), np.float64) for one in inputs)
+        device.assign(out, gamma_slope(*np.broadcast_arrays(x, alpha)))
+
+    return slope
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register the kernels of draws."""
+
+    def of(binder: Callable[..., Call]) -> Binder:
+        return partial(_for_kind, binder, kind)
+
+    register_binder("standard_draw", kind, of(_bind_standard))
+    register_binder("standard_draw_like", kind, of(_bind_standard))
+    register_binder("method_draw", kind, of(_bind_method))
+    register_binder("gamma_draw", kind, of(_bind_method))
+    register_binder("gamma_slope", kind, of(_bind_slope))
+    register_binder("choice_draw", kind, of(_bind_choice))
+    register_binder("permutation_draw", kind, of(_bind_permutation))
+    register_kernel("draw", kind, lambda x, key, out, name: xp.copyto(out, x))
+
+
+def _for_kind(
+    binder: Callable[..., Call], kind: str, inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+) -> Call:
+    return binder(inputs, out, attrs, kind)
+
+
+# --- how a draw of the gamma distribution moves with its parameter -----------------------------
+
+_NODES: Final = 60  # of the quadrature
+_TERMS: Final = 30  # of the series for small draws
+_DECAYED: Final = 40.0  # where the integrand has fallen to exp of minus this, the integral ends
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[Any, Any]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return (nodes + 1.0) / 2.0, weights / 2.0
+
+
+def digamma(x: Any) -> Any:
+    """Return the digamma function of positive numbers: recurrence up to 8, then its asymptotic series."""
+    x = np.array(x, np.float64)
+    total = np.zeros_like(x)
+    for _ in range(8):
+        small = x < 8.0
+        total -= np.where(small, 1.0 / x, 0.0)
+        x = np.where(small, x + 1.0, x)
+    square = 1.0 / (x * x)
+    series = 1 / 240 - square * (1 / 132 - square * (691 / 32760 - square / 12))
+    series = 1 / 12 - square * (1 / 120 - square * (1 / 252 - square * series))
+    return total + np.log(x) - 0.5 / x - square * series
+
+
+def gamma_slope(x: Any, alpha: Any) -> Any:
+    """Return the derivative of a draw `x` of the gamma distribution by its parameter `alpha`.
+
+    The draw moves so that its probability stays: minus the derivative of the distribution function by `alpha`,
+    divided by the density (Figurnov, Mohamed and Mnih, Implicit reparameterization gradients, 2018). The
+    derivative of the distribution function is an integral of ``density * (log(t) - digamma(alpha))``. It
+    is taken over the side of `x` on which the integrand has one sign, so that nothing cancels, with
+    ``t = x * exp(+-s)``, by Gauss-Legendre quadrature. Up to 1 the power series of the distribution function is
+    differentiated.
+    """
+    with np.errstate(all="ignore"):
+        small = x <= 1.0
+        slope = np.empty(x.shape)
+        slope[small] = _by_series(x[small], alpha[small])
+        slope[~small] = _by_integral(x[~small], alpha[~small])
+        return slope
+
+
+def _by_series(x: Any, alpha: Any) -> Any:
+    logarithm = np.log(x)
+    level, factor = digamma(alpha) + 1.0 / alpha, 1.0 / alpha
+    total = factor * (level - logarithm)
+    for n in range(1, _TERMS):
+        level = level + 1.0 / (alpha + n)
+        factor = factor * x / (alpha + n)
+        total = total + factor * (level - logarithm)
+    return np.where(x > 0.0, x * total, 0.0)
+
+
+def _by_integral(x: Any, alpha: Any) -> Any:
+    height = np.log(x) - digamma(alpha)
+    sign = np.where(height > 0.0, 1.0, -1.0)
+    end = _end(x, alpha, sign)
+    total = np.zeros(x.shape)
+    for node, weight in zip(*_quadrature(), strict=True):
+        s = end * node
+        exponent = sign * alpha * s - x * np.expm1(sign * s)
+        total += weight * end * np.exp(exponent) * (np.abs(height) + s)
+    return x * total
+
+
+def _end(x: Any, alpha: Any, sign: Any) -> Any:
+    """Return where the integrand has decayed, by Newton's method from the right; the exponent is concave."""
+    c = _DECAYED / alpha
+    below = (c + np.sqrt(c * c + 8.0 * c)) / 2.0
+    apart = alpha - x
+    above = (apart + np.sqrt(apart * apart + 2.0 * _DECAYED * x)) / x
+    s = np.where(sign > 0.0, np.minimum(above, 1e4), below)
+    for _ in range(40):
+        exponent = sign * alpha * s - x * np.expm1(sign * s)
+        slope = sign * (alpha - x * np.exp(sign * s))
+        step = (exponent + _DECAYED) / slope
+        s = np.where(np.isfinite(step), s - step, s - 1.0)
+    return np.maximum(s, 0.0)

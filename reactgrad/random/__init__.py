@@ -1,0 +1,58 @@
+"""Random numbers as nodes, with the names of ``numpy.random.Generator``.
+
+A draw depends on the seed of its graph and on its node, and on nothing else: a read in any order, a replay, a
+fork, a checkpoint, a loaded file and any device give the same numbers. ``draw.touch()`` draws others, and
+``g.reseed(seed)`` draws all of a graph anew. Parameters may be nodes. Where a distribution is a smooth function of
+parameter-free draws, gradients pass to its parameters; and when a parameter changes, the draws stay.
+
+Where all parameters have defaults the shape is the first argument, ``normal((2, 3), loc, scale)``; else the
+parameters come first. Without a shape it is that to which the parameters broadcast.
+
+- ``_draw``: how a draw becomes a node. ``_continuous``: distributions with gradients.
+- ``_counted``: integers, and what has no gradient. ``_choice``: permutations, choices, categories.
+"""
+
+from reactgrad.random._choice import categorical as categorical
+from reactgrad.random._choice import choice as choice
+from reactgrad.random._choice import permutation as permutation
+from reactgrad.random._choice import permuted as permuted
+from reactgrad.random._choice import shuffle as shuffle
+from reactgrad.random._continuous import beta as beta
+from reactgrad.random._continuous import chisquare as chisquare
+from reactgrad.random._continuous import dirichlet as dirichlet
+from reactgrad.random._continuous import exponential as exponential
+from reactgrad.random._continuous import f as f
+from reactgrad.random._continuous import gamma as gamma
+from reactgrad.random._continuous import gumbel as gumbel
+from reactgrad.random._continuous import laplace as laplace
+from reactgrad.random._continuous import logistic as logistic
+from reactgrad.random._continuous import lognormal as lognormal
+from reactgrad.random._continuous import multivariate_normal as multivariate_normal
+from reactgrad.random._continuous import normal as normal
+from reactgrad.random._continuous import pareto as pareto
+from reactgrad.random._continuous import power as power
+from reactgrad.random._continuous import random as random
+from reactgrad.random._continuous import rayleigh as rayleigh
+from reactgrad.random._continuous import standard_cauchy as standard_cauchy
+from reactgrad.random._continuous import standard_exponential as standard_exponential
+from reactgrad.random._continuous import standard_gamma as standard_gamma
+from reactgrad.random._continuous import standard_normal as standard_normal
+from reactgrad.random._continuous import standard_t as standard_t
+from reactgrad.random._continuous import triangular as triangular
+from reactgrad.random._continuous import uniform as uniform
+from reactgrad.random._continuous import weibull as weibull
+from reactgrad.random._counted import bernoulli as bernoulli
+from reactgrad.random._counted import binomial as binomial
+from reactgrad.random._counted import geometric as geometric
+from reactgrad.random._counted import hypergeometric as hypergeometric
+from reactgrad.random._counted import integers as integers
+from reactgrad.random._counted import logseries as logseries
+from reactgrad.random._counted import multinomial as multinomial
+from reactgrad.random._counted import multivariate_hypergeometric as multivariate_hypergeometric
+from reactgrad.random._counted import negative_binomial as negative_binomial
+from reactgrad.random._counted import noncentral_chisquare as noncentral_chisquare
+from reactgrad.random._counted import noncentral_f as noncentral_f
+from reactgrad.random._counted import poisson as poisson
+from reactgrad.random._counted import vonmises as vonmises
+from reactgrad.random._counted import wald as wald
+from reactgrad.random._counted import zipf as zipf

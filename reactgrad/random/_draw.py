@@ -1,0 +1,252 @@
+"""How a draw becomes a node: its ops, its shape and its key.
+
+A distribution with gradients is a function of *standard* draws, which have no parameters, and the last node
+carries the key once more, so that ``touch`` of the result finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError, ShapeError
+from reactgrad.backend import Spec, add_kernels, read_dtype, spec
+from reactgrad.backend.numpy import _random
+from reactgrad.build._key import new_key
+from reactgrad.nodes._handle import Handle, apply, graph_of
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops import astype
+from reactgrad.ops._chain import times
+from reactgrad.ops._shapes import broadcast
+from reactgrad.scheduler import told
+
+add_kernels(_random.register)
+
+Shape = tuple[int, ...] | None
+
+
+def shape_of(name: str, shape: Any, size: Any) -> Shape:
+    """Return a shape argument as a tuple, ``None`` if there is none.
+
+    Raises
+    ------
+    DTypeError
+        If it holds other than integers of at least 0, or both names of it are given.
+    """
+    if size is not None:
+        if shape is not None:
+            raise DTypeError(f"rg.random.{name}: shape= and size= are the same; give one of them.")
+        shape = size
+    if shape is None:
+        return None
+    try:
+        many = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+        found = tuple([int(one.__index__()) for one in many])
+    except AttributeError:
+        found = (-1,)
+    if any(one is True or one is False for one in many) or any(n < 0 for n in found):
+        raise DTypeError(
+            f"rg.random.{name}: the shape is {told(shape):.60}; it must be an integer or a tuple of integers. "
+            f"The shape comes before parameters that have defaults, as in rg.random.normal((2, 3), 0.0, 1.0)."
+        )
+    return found
+
+
+def fits(name: str, shape: tuple[int, ...], common: tuple[int | None, ...]) -> None:
+    """Check that parameters of a common shape broadcast to that of the draws.
+
+    Raises
+    ------
+    ShapeError
+        If they do not.
+    """
+    known = (*(1,) * (len(shape) - len(common)), *common)
+    if len(known) > len(shape) or any(
+        n not in (1, None, m) for n, m in zip(known, shape, strict=True)
+    ):
+        raise ShapeError(
+            f"rg.random.{name} of shape {shape}: its parameters have the shape {common} together, which does not "
+            "broadcast to it. Leave the shape out, or give the parameters axes of length 1."
+        )
+
+
+def float_dtype(name: str, dtype: Any, parameters: Sequence[Any]) -> np.dtype[Any]:
+    """Return the dtype of a draw: as given, else that of its parameters if these are arrays, else float64.
+
+    Raises
+    ------
+    DTypeError
+        If it holds no real floats.
+    """
+    if dtype is None:
+        kinds = [one.dtype for one in parameters if hasattr(one, "dtype") and not _is_number(one)]
+        found = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+        return found if found.kind == "f" else np.dtype(np.float64)
+    found = read_dtype(f"rg.random.{name}", dtype)
+    if found.kind != "f":
+        raise DTypeError(f"rg.random.{name}(dtype={found}): draws of this kind are real floats.")
+    return found
+
+
+def _is_number(one: Any) -> bool:
+    found = one._graph._host.specs[one._slot] if isinstance(one, Handle) else None
+    return found is not None and found.weak is not None
+
+
+# --- ops ---------------------------------------------------------------------------------------
+
+
+def _infer_draw(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    shape, dtype = attrs[1], np.dtype(attrs[2])
+    found = broadcast(attrs[0], specs[1:])
+    if shape is None:
+        shape = found
+    else:
+        fits(attrs[0], shape, found)
+    return spec(shape, dtype)
+
+
+# Attributes: the method of a generator, shape, dtype, lane. Where the shape is not known yet it is that of a
+# second operand, which is there for its shape only.
+STANDARD = Op("standard_draw", _infer_draw, (None,), (None,), key=0)
+STANDARD_LIKE = Op("standard_draw_like", _infer_draw, (None, None), (None, None), key=0)
+
+
+def _infer_method(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    core, operands, inner = attrs[3], specs[1:], ()
+    if core:  # the first or last operand holds categories along its last axis
+        at = core - 1 if core > 0 else core
+        inner = operands[at].shape[-1:]
+        operands = [
+            spec(one.shape[:-1], one.dtype) if one is operands[at] else one for one in operands
+        ]
+    outer = _infer_draw((specs[0], *operands), attrs).shape
+    return spec((*outer, *inner), np.dtype(attrs[2]))
+
+
+# Attributes: the method, shape, dtype, the operand with categories (1: the first, -1: the last, 0: none), options
+# of the method, lane.
+METHOD = Op("method_draw", _infer_method, key=0)
+
+
+def _gamma_rule(g: Any, ans: Any, key: Any, alpha: Any, *attrs: Any) -> Any:
+    return times(g, apply(GAMMA_SLOPE, (ans, alpha)))
+
+
+GAMMA = Op(
+    "gamma_draw", _infer_method, (None, _gamma_rule), (None, _gamma_rule), broadcasts=True, key=0
+)
+
+# Has no rule: the derivative of the quadrature by which it is computed is not written.
+GAMMA_SLOPE = Op(
+    "gamma_slope",
+    lambda specs, attrs: spec(broadcast("gamma_slope", specs), specs[0].dtype),
+    elementwise=True,
+)
+
+
+def _infer_permutation(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec((specs[1].shape[0] if len(specs) > 1 else attrs[0],), np.dtype(np.int64))
+
+
+PERMUTATION = Op("permutation_draw", _infer_permutation, key=0)
+
+
+def _infer_choice(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return spec(attrs[1], np.dtype(np.int64))
+
+
+# Numbers below the first attribute; the second operand, if there is one, holds their probabilities.
+CHOICE = Op("choice_draw", _infer_choice, key=0)
+
+
+def _infer_named(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    return specs[0]
+
+
+# The result of a function of draws, with the key for `touch`. Its only attribute is the distribution's name.
+DRAW = Op(
+    "draw",
+    _infer_named,
+    (lambda g, ans, x, key, name: g, None),
+    (lambda t, ans, x, key, name: t, None),
+    view=lambda x, *attrs: x,
+    key=1,
+)
+
+
+def standard(method: str, key: Any, shape: Any, dtype: Any, lane: int = 0) -> Any:
+    """Return a draw without parameters; `shape` may be a node, whose shape it then is."""
+    if isinstance(shape, tuple):
+        return apply(STANDARD, (key,), (method, shape, dtype, lane))
+    return apply(STANDARD_LIKE, (key, shape), (method, None, dtype, lane))
+
+
+def standard_gammas(key: Any, alpha: Any, shape: Shape, dtype: Any, lane: int = 0) -> Any:
+    """Return draws of the gamma distribution of scale 1, with gradient by `alpha`."""
+    return apply(GAMMA, (key, alpha), ("standard_gamma", shape, dtype, 0, (), lane))
+
+
+def drawn(name: str, value: Any, key: Any) -> Any:
+    """Return the result of a function of draws as a draw, which ``touch`` draws anew."""
+    return apply(DRAW, (value, key), (name,))
+
+
+class Draw:
+    """One call of a distribution with gradients: its key, shape and dtype.
+
+    Attributes
+    ----------
+    parameters
+        As nodes or Python numbers, in the dtype of the draw.
+    """
+
+    __slots__ = ("dtype", "key", "name", "parameters", "shape")
+
+    def __init__(self, name: str, shape: Any, size: Any, dtype: Any, *parameters: Any) -> None:
+        self.name = name
+        self.dtype = float_dtype(name, dtype, parameters)
+        graph = graph_of(parameters)
+        self.parameters = [self._read(graph, one) for one in parameters]
+        self.shape: Any = shape_of(name, shape, size)
+        common = self._common(graph)
+        if self.shape is None:
+            self.shape = common
+        elif isinstance(common, tuple):
+            fits(name, self.shape, common)
+        self.key = new_key(graph)
+
+    def _read(self, graph: Any, one: Any) -> Any:
+        """Return a parameter in the dtype of the draw; Python numbers stay."""
+        if isinstance(one, int | float) and not isinstance(one, bool):
+            return one
+        node = one if isinstance(one, Handle) else graph.const(np.asarray(one))
+        return node if node.dtype == self.dtype or _is_number(node) else astype(node, self.dtype)
+
+    def _common(self, graph: Any) -> Any:
+        """Return the shape to which the parameters broadcast, or a node of that shape where it is not known."""
+        nodes = [one for one in self.parameters if isinstance(one, Handle)]
+        specs = [graph._host.specs[one._slot] for one in nodes]
+        if None not in specs:
+            shape = broadcast(f"rg.random.{self.name}", specs)
+            if None not in shape:
+                return shape
+        like: Any = nodes[0]
+        for one in nodes[1:]:
+            like = like + one
+        return like
+
+    def standard(self, method: str, lane: int = 0) -> Any:
+        """Return a draw without parameters."""
+        return standard(method, self.key, self.shape, self.dtype, lane)
+
+    def gammas(self, alpha: Any, lane: int = 0) -> Any:
+        """Return draws of the gamma distribution of scale 1."""
+        shape = self.shape if isinstance(self.shape, tuple) else None
+        return standard_gammas(self.key, alpha, shape, self.dtype, lane)
+
+    def of(self, value: Any) -> Any:
+        """Return the result as a draw."""
+        return drawn(self.name, value, self.key)
