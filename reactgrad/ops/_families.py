@@ -46,6 +46,10 @@ FAMILIES: Final = {
         "isrealobj lcm ldexp left_shift logaddexp2 logical_xor mod modf nan_to_num nextafter positive pow "
         "rad2deg radians real_if_close right_shift rint round signbit spacing true_divide trunc"
     ),
+    "inquiry": (
+        "apply_along_axis apply_over_axes common_type diag_indices_from iscomplexobj isrealobj min_scalar_type "
+        "packbits ravel_multi_index unpackbits unravel_index"
+    ),
     "neural": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
         "adaptive_max_pool3d alpha_dropout attention avg_pool1d avg_pool2d avg_pool3d batch_norm bilinear "
@@ -57,6 +61,15 @@ FAMILIES: Final = {
         "pixel_unshuffle rms_norm rnn scaled_dot_product_attention smooth_l1_loss soft_margin_loss softmin "
         "triplet_margin_loss unfold"
     ),
+}
+
+# Functions of NumPy alone, by the family whose table ``FOR_NUMPY`` has them.
+NUMPY_ALONE: Final = {
+    "array2string": "inquiry",
+    "array_repr": "inquiry",
+    "array_str": "inquiry",
+    "may_share_memory": "inquiry",
+    "shares_memory": "inquiry",
 }
 
 # The family of each name; a name that stands in two is a mistake that a test finds.
@@ -76,7 +89,7 @@ def for_numpy(function: Any) -> Callable[..., Any] | None:
     name = function.__name__
     place = _PACKAGES_OF_NUMPY.get(getattr(function, "__module__", None) or "numpy")
     if place is None:
-        family = FAMILY_OF.get(name)
+        family = FAMILY_OF.get(name) or NUMPY_ALONE.get(name)
         if family is None:
             return None
         place = f"reactgrad.ops.{family}"

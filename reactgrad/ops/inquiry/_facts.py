@@ -1,0 +1,66 @@
+"""Facts about arrays: kinds of dtypes, memory, texts. They follow from specs, or from the present value."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad.nodes._handle import Handle
+
+
+def _empty(one: Any) -> Any:
+    """Return an array without elements that has the dtype of a node; other things as they are."""
+    return np.empty(0, one.dtype) if isinstance(one, Handle) else one  # type: ignore[attr-defined]
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Return whether the dtype is complex.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> rg.iscomplexobj(rg.Graph().input([1j]))
+    True
+    """
+    return np.iscomplexobj(_empty(x))
+
+
+def isrealobj(x: Any) -> bool:
+    """Return whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def common_type(*arrays: Any) -> Any:
+    """Return the float type that holds the elements of all arrays, as ``np.common_type`` does."""
+    return np.common_type(*map(_empty, arrays))
+
+
+def min_scalar_type(a: Any) -> np.dtype[Any]:
+    """Return the dtype of a node: that of a number would follow its value, which changes."""
+    return a.dtype if isinstance(a, Handle) else np.min_scalar_type(a)  # type: ignore[attr-defined]
+
+
+def _share_nothing(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Return false: what a caller has never shares memory with a node (values are safe to keep)."""
+    return False
+
+
+def _text(name: str) -> Any:
+    function = getattr(np, name)
+
+    def text(a: Any, *args: Any, **kwargs: Any) -> str:
+        # Formatting shows the present value, and is named as a way out (rule V1).
+        return function(a.value if isinstance(a, Handle) else a, *args, **kwargs)  # type: ignore[attr-defined]
+
+    text.__name__ = name
+    return text
+
+
+FOR_NUMPY: Final = {
+    "may_share_memory": _share_nothing,
+    "shares_memory": _share_nothing,
+    "array_repr": _text("array_repr"),
+    "array_str": _text("array_str"),
+    "array2string": _text("array2string"),
+}
