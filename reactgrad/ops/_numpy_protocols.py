@@ -93,24 +93,34 @@ def _unknown(name: str) -> DTypeError:
 
 
 # Adapters with NumPy's parameter names and order, so that calls written for NumPy bind the same way.
-def _sum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    out = ops.sum(a, axis, keepdims=keepdims)
-    return out if dtype is None else ops.sum(ops.astype(a, dtype), axis, keepdims=keepdims)
+def _sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    return ops.sum(a, axis, keepdims=keepdims, dtype=dtype, initial=initial, where=where)
 
 
-def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    if dtype is None:
-        return ops.mean(a, axis, keepdims=keepdims)
-    mean = ops.mean(ops.astype(a, dtype), axis, keepdims=keepdims)
-    return mean if mean.dtype == np.dtype(dtype) else ops.astype(mean, dtype)
+def _mean(
+    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True
+) -> Any:
+    return ops.mean(a, axis, keepdims=keepdims, dtype=dtype, where=where)
 
 
-def _max(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    return ops.max(a, axis, keepdims=keepdims)
+def _max(
+    a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Any:
+    return ops.max(a, axis, keepdims=keepdims, initial=initial, where=where)
 
 
-def _min(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    return ops.min(a, axis, keepdims=keepdims)
+def _min(
+    a: Any, axis: Any = None, *, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Any:
+    return ops.min(a, axis, keepdims=keepdims, initial=initial, where=where)
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:

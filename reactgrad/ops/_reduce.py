@@ -14,22 +14,34 @@ from reactgrad.backend import Spec, has_kernel, spec
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._astype import astype
-from reactgrad.ops._elementwise import ELEMENTWISE, equal
+from reactgrad.ops._elementwise import ELEMENTWISE, equal, maximum, minimum
 from reactgrad.ops._layout import known_shape, spread
+from reactgrad.ops._operand import in_dtype, node
 from reactgrad.ops._shapes import normal_axes, size_of
+from reactgrad.ops._where import where as choose
 
 Axis = int | tuple[int, ...] | None
 
 
 def _reduced(name: str, one: Spec, attrs: Attrs) -> tuple[int | None, ...]:
-    axis, keepdims = attrs
+    axis, keepdims = attrs[:2]
     axes = normal_axes(name, axis, len(one.shape))
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(one.shape))
     return tuple(n for i, n in enumerate(one.shape) if i not in axes)
 
 
-def _reduction(name: str, dtype_of: Callable[[Any], Any], *, identity: bool) -> Any:
+def reduction(name: str, dtype_of: Callable[[Any], Any], *, identity: bool) -> Any:
+    """Return the shape rule of an op with the attributes (axis, keepdims, ...).
+
+    Parameters
+    ----------
+    dtype_of
+        Returns the dtype of the result from that of the operand.
+    identity
+        Whether there is a result without elements.
+    """
+
     def infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
         one = specs[0]
         if not identity:
@@ -44,7 +56,8 @@ def _reduction(name: str, dtype_of: Callable[[Any], Any], *, identity: bool) -> 
     return infer
 
 
-def _sum_dtype(dtype: Any) -> Any:
+def sum_dtype(dtype: Any) -> Any:
+    """Return the dtype in which NumPy adds up elements of this one."""
     return np.add.reduce(np.zeros(0, dtype)).dtype
 
 
@@ -52,7 +65,7 @@ def _mean_dtype(dtype: Any) -> Any:
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
-def _back(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+def put_back(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     """Return `g` with the reduced axes put back as axes of length 1."""
     if keepdims or g.ndim == x.ndim:
         return g
@@ -63,50 +76,48 @@ def _back(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _sum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    return spread(_back(g, x, axis, keepdims), x)
+    return spread(put_back(g, x, axis, keepdims), x)
 
 
-def _counting(dtype: Any) -> Any:
+def counting(dtype: Any) -> Any:
     """Return the dtype in which elements are counted: half floats end at 65504."""
     return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
-def _in(dtype: Any, x: Any) -> Any:
-    return x if x.dtype == dtype else astype(x, dtype)
-
-
 def _mean_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    own, wide = g.dtype, _counting(g.dtype)
-    g = _in(wide, g)
+    own, wide = g.dtype, counting(g.dtype)
+    g = in_dtype(g, wide)
     if known_shape(x) is None:  # the count as a node, since it is known only when `x` has run
         ones = spread(g._graph.const(np.ones((), wide)), x)
         g = g / sum(ones, axis, keepdims=keepdims)
     else:
         count = size_of([x.shape[i] for i in normal_axes("mean", axis, x.ndim)])  # type: ignore[arg-type]
         g = g / float(count or 1)
-    return spread(_back(_in(own, g), x, axis, keepdims), x)
+    return spread(put_back(in_dtype(g, own), x, axis, keepdims), x)
 
 
 def _shares(dtype: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     """Return the derivative of the largest or smallest element by each element; ties share it."""
-    chosen = astype(equal(x, _back(ans, x, axis, keepdims)), _counting(dtype))
+    chosen = astype(equal(x, put_back(ans, x, axis, keepdims)), counting(dtype))
     return chosen / sum(chosen, axis, keepdims=True)
 
 
 def _extremum_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    return _in(g.dtype, _back(g, x, axis, keepdims) * _shares(g.dtype, ans, x, axis, keepdims))
+    return in_dtype(
+        put_back(g, x, axis, keepdims) * _shares(g.dtype, ans, x, axis, keepdims), g.dtype
+    )
 
 
 def _extremum_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
     shares = _shares(t.dtype, ans, x, axis, keepdims)
-    return _in(t.dtype, sum(t * shares, axis, keepdims=keepdims))
+    return in_dtype(sum(t * shares, axis, keepdims=keepdims), t.dtype)
 
 
 # fmt: off
-SUM  = Op("sum",  _reduction("sum",  _sum_dtype,           identity=True),  (_sum_rule,),      (LINEAR,))
-MEAN = Op("mean", _reduction("mean", _mean_dtype,          identity=True),  (_mean_rule,),     (LINEAR,))
-MAX  = Op("max",  _reduction("max",  lambda dtype: dtype,  identity=False), (_extremum_rule,), (_extremum_jvp,))
-MIN  = Op("min",  _reduction("min",  lambda dtype: dtype,  identity=False), (_extremum_rule,), (_extremum_jvp,))
+SUM  = Op("sum",  reduction("sum",  sum_dtype,           identity=True),  (_sum_rule,),      (LINEAR,))
+MEAN = Op("mean", reduction("mean", _mean_dtype,          identity=True),  (_mean_rule,),     (LINEAR,))
+MAX  = Op("max",  reduction("max",  lambda dtype: dtype,  identity=False), (_extremum_rule,), (_extremum_jvp,))
+MIN  = Op("min",  reduction("min",  lambda dtype: dtype,  identity=False), (_extremum_rule,), (_extremum_jvp,))
 # fmt: on
 
 
@@ -136,7 +147,58 @@ def axis_of(axis: Any) -> Axis:
         raise DTypeError(f"axis={axis!r}: an axis is an integer, or several in a tuple.") from None
 
 
-def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
+def started(y: Any, initial: Any) -> Any:
+    """Return the number with which a reduction begins, in the dtype of its result `y`."""
+    return in_dtype(node(initial, y), y.dtype)
+
+
+def _mean_where(x: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
+    own = _mean_dtype(x.dtype)
+    wide = counting(own)
+    mask = spread(in_dtype(node(where, x), bool), x)
+    total = sum(choose(mask, in_dtype(x, wide), 0), axis, keepdims=keepdims)
+    return in_dtype(total / sum(in_dtype(mask, wide), axis, keepdims=keepdims), own)
+
+
+def extremum_from(
+    op: Op, larger: Any, x: Any, axis: Axis, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """Return the extremum of chosen elements and of a number with which the reduction begins.
+
+    Parameters
+    ----------
+    larger
+        Returns the extremum of two values.
+    """
+    if initial is None and where is True:
+        return apply(op, (x,), _attrs(axis, keepdims))
+    if initial is None:
+        raise ShapeError(
+            f"{op.name} with where= needs initial=, its value where no element is chosen, as "
+            f"rg.{op.name}(x, axis, where=mask, initial={'-' if larger is maximum else ''}np.inf)."
+        )
+    x = node(x, where, initial)
+    start = in_dtype(node(initial, x), x.dtype)
+    if where is not True:
+        x = choose(where, x, start)
+    attrs = _attrs(axis, keepdims)
+    axes = normal_axes(op.name, attrs[0], x.ndim)
+    if 0 in [x.shape[i] for i in axes]:  # the sum of no elements is 0, in the right shape
+        return apply(SUM, (in_dtype(x, x.dtype),), attrs) * start + start
+    return larger(apply(op, (x,), attrs), start)
+
+
+def sum(
+    x: Any,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = True,
+    **unknown: Never,
+) -> Any:
     """Return the sum over axes.
 
     Parameters
@@ -147,6 +209,12 @@ def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Neve
         The axes to sum over; ``None`` for all.
     keepdims : bool
         Whether the summed axes stay, with length 1.
+    dtype : dtype, optional
+        In which to add up, and of the result.
+    initial : Var or array_like, optional
+        A number that is added to the sum.
+    where : Var or array_like
+        Booleans that broadcast with `x`: the elements that count.
 
     Returns
     -------
@@ -167,11 +235,26 @@ def sum(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Neve
     array([4., 6.])
     """
     if unknown:
-        raise unknown_keyword("rg.sum", unknown, ("axis", "keepdims"))
-    return apply(SUM, (x,), _attrs(axis, keepdims))
+        raise unknown_keyword("rg.sum", unknown, ("axis", "keepdims", "dtype", "initial", "where"))
+    if dtype is None and initial is None and where is True:
+        return apply(SUM, (x,), _attrs(axis, keepdims))
+    x = in_dtype(node(x, where, initial), dtype)
+    if where is not True:
+        x = choose(where, x, 0)
+    y = in_dtype(apply(SUM, (x,), _attrs(axis, keepdims)), dtype)
+    return y if initial is None else y + started(y, initial)
 
 
-def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
+def mean(
+    x: Any,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    dtype: Any = None,
+    where: Any = True,
+    **unknown: Never,
+) -> Any:
     """Return the arithmetic mean over axes.
 
     Parameters
@@ -182,6 +265,10 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Nev
         The axes to average over; ``None`` for all.
     keepdims : bool
         Whether these axes stay, with length 1.
+    dtype : dtype, optional
+        In which to add up, and of the result.
+    where : Var or array_like
+        Booleans that broadcast with `x`: the elements that count.
 
     Returns
     -------
@@ -202,11 +289,24 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Nev
     array([1.5, 3.5])
     """
     if unknown:
-        raise unknown_keyword("rg.mean", unknown, ("axis", "keepdims"))
-    return apply(MEAN, (x,), _attrs(axis, keepdims))
+        raise unknown_keyword("rg.mean", unknown, ("axis", "keepdims", "dtype", "where"))
+    if dtype is not None:
+        x = in_dtype(node(x, where), dtype)
+    if where is not True:
+        return in_dtype(_mean_where(node(x, where), axis, keepdims, where), dtype)
+    return in_dtype(apply(MEAN, (x,), _attrs(axis, keepdims)), dtype)
 
 
-def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
+def max(
+    x: Any,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    **unknown: Never,
+) -> Any:
     """Return the largest element over axes; equal largest ones share the gradient evenly.
 
     Parameters
@@ -217,6 +317,11 @@ def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Neve
         The axes to reduce; ``None`` for all.
     keepdims : bool
         Whether these axes stay, with length 1.
+
+    initial : Var or array_like, optional
+        A lower bound of the result, which is the result where there are no elements.
+    where : Var or array_like
+        Booleans that broadcast with `x`: the elements that count. Needs `initial`.
 
     Returns
     -------
@@ -239,11 +344,22 @@ def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Neve
     array([2., 4.])
     """
     if unknown:
-        raise unknown_keyword("rg.max", unknown, ("axis", "keepdims"))
-    return apply(MAX, (x,), _attrs(axis, keepdims))
+        raise unknown_keyword("rg.max", unknown, ("axis", "keepdims", "initial", "where"))
+    if initial is None and where is True:
+        return apply(MAX, (x,), _attrs(axis, keepdims))
+    return extremum_from(MAX, maximum, x, axis, keepdims, initial, where)
 
 
-def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Never) -> Any:
+def min(
+    x: Any,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+    **unknown: Never,
+) -> Any:
     """Return the smallest element over axes; equal smallest ones share the gradient evenly.
 
     Parameters
@@ -254,6 +370,11 @@ def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Neve
         The axes to reduce; ``None`` for all.
     keepdims : bool
         Whether these axes stay, with length 1.
+
+    initial : Var or array_like, optional
+        A upper bound of the result, which is the result where there are no elements.
+    where : Var or array_like
+        Booleans that broadcast with `x`: the elements that count. Needs `initial`.
 
     Returns
     -------
@@ -276,8 +397,10 @@ def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, **unknown: Neve
     array([1., 3.])
     """
     if unknown:
-        raise unknown_keyword("rg.min", unknown, ("axis", "keepdims"))
-    return apply(MIN, (x,), _attrs(axis, keepdims))
+        raise unknown_keyword("rg.min", unknown, ("axis", "keepdims", "initial", "where"))
+    if initial is None and where is True:
+        return apply(MIN, (x,), _attrs(axis, keepdims))
+    return extremum_from(MIN, minimum, x, axis, keepdims, initial, where)
 
 
 # --- back to the shape before broadcasting -----------------------------------------------------

@@ -1,0 +1,319 @@
+"""Variances, standard deviations and ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import DTypeError
+from reactgrad.backend import add_kernels
+from reactgrad.backend.numpy import _reductions
+from reactgrad.nodes._handle import Handle, apply
+from reactgrad.nodes._op import Infer, Op
+from reactgrad.ops._chain import over, times
+from reactgrad.ops._complex import conj, real
+from reactgrad.ops._elementwise import equal, maximum, sqrt, square
+from reactgrad.ops._layout import known_shape, spread
+from reactgrad.ops._operand import in_dtype, node
+from reactgrad.ops._reduce import Axis, axis_of, counting, max, mean, min, put_back, reduction, sum
+from reactgrad.ops._shapes import normal_axes, size_of
+from reactgrad.ops._where import where as choose
+from reactgrad.ops.reductions._on_host import on_host
+from reactgrad.ops.reductions._truth import own_dtypes
+
+add_kernels(_reductions.register, on_host(*_reductions.NAMES))
+
+
+def real_dtype(dtype: Any) -> Any:
+    """Return the dtype of means of real numbers: that of the parts of complex ones, float64 for integers."""
+    if dtype.kind == "c":
+        return np.dtype(f"f{dtype.itemsize // 2}")
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def _infer(name: str) -> Infer:
+    return reduction(name, real_dtype, identity=True)
+
+
+def _count(x: Any, axis: Axis, correction: float) -> Any:
+    """Return the number of elements in a row less the correction; a node where it is not known yet."""
+    shape = known_shape(x)
+    axes = None if shape is None else normal_axes("var", axis, len(shape))
+    if axes is None or None in [shape[i] for i in axes]:  # type: ignore[index]
+        wide = counting(real_dtype(x.dtype))
+        ones = spread(x._graph.const(np.ones((), wide)), x)
+        return maximum(sum(ones, axis) - correction, 0)
+    left = size_of([shape[i] for i in axes]) - correction  # type: ignore[index]
+    return left if left > 0 else 0.0
+
+
+def _apart(x: Any, axis: Axis) -> Any:
+    """Return the differences from the mean, those of half floats in float32."""
+    x = in_dtype(x, counting(x.dtype))
+    return x - mean(x, axis, keepdims=True)
+
+
+def _slopes(x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+    """Return the derivative of half the variance by each element."""
+    count = _count(x, axis, correction)
+    if isinstance(count, Handle):
+        return _apart(x, axis) / put_back(count, x, axis, False)
+    return _apart(x, axis) / float(count)
+
+
+def _var_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+    slopes = _slopes(x, axis, keepdims, correction)
+    if slopes.dtype.kind == "c":
+        slopes = conj(slopes)
+    return times(put_back(in_dtype(g, counting(g.dtype)), x, axis, keepdims) * 2.0, slopes)
+
+
+def _along(t: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+    slopes = _slopes(x, axis, keepdims, correction)
+    if slopes.dtype.kind == "c":
+        return sum(real(times(t, conj(slopes))), axis, keepdims=keepdims)
+    return sum(times(in_dtype(t, counting(t.dtype)), slopes), axis, keepdims=keepdims)
+
+
+def _var_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+    return in_dtype(_along(t, x, axis, keepdims, correction) * 2.0, ans.dtype)
+
+
+def _by_std(g: Any, ans: Any) -> Any:
+    """Return ``g / ans``, and 0 where all elements are the same: there is no direction to go, as in PyTorch."""
+    wide = counting(ans.dtype)
+    ans = in_dtype(ans, wide)
+    return choose(equal(ans, 0), 0.0, over(in_dtype(g, wide), ans))
+
+
+def _std_rule(g: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+    slopes = _slopes(x, axis, keepdims, correction)
+    if slopes.dtype.kind == "c":
+        slopes = conj(slopes)
+    return times(put_back(_by_std(g, ans), x, axis, keepdims), slopes)
+
+
+def _std_jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool, correction: float) -> Any:
+    return in_dtype(_by_std(_along(t, x, axis, keepdims, correction), ans), ans.dtype)
+
+
+VAR = Op("var", _infer("var"), (_var_rule,), (_var_jvp,), loop_dtypes=own_dtypes)
+STD = Op("std", _infer("std"), (_std_rule,), (_std_jvp,), loop_dtypes=own_dtypes)
+
+
+def masked_var(
+    x: Any, axis: Axis, keepdims: bool, correction: float, mask: Any, average: Any = None
+) -> Any:
+    """Return the variance of chosen elements, or about a given mean; that of half floats in float32.
+
+    Parameters
+    ----------
+    mask : Var or None
+        Booleans in the shape of `x`; ``None`` for all elements.
+    average : Var, optional
+        The mean, with the reduced axes at length 1.
+    """
+    x = in_dtype(x, counting(x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)))
+    wide = real_dtype(x.dtype)
+    ones = spread(x._graph.const(np.ones((), wide)), x) if mask is None else in_dtype(mask, wide)
+    count = sum(ones, axis, keepdims=keepdims)
+    if mask is not None:
+        x = choose(mask, x, 0)
+    if average is None:
+        average = sum(x, axis, keepdims=True) / sum(ones, axis, keepdims=True)
+    apart = x - average
+    if mask is not None:
+        apart = choose(mask, apart, 0)
+    squares = square(apart) if x.dtype.kind != "c" else real(apart * conj(apart))
+    return sum(squares, axis, keepdims=keepdims) / maximum(count - correction, 0)
+
+
+def root(variance: Any) -> Any:
+    """Return the square root of a variance; where that is 0, so is the gradient, as that of ``std``."""
+    nothing = equal(variance, 0)
+    return choose(nothing, 0.0, sqrt(choose(nothing, 1.0, variance)))
+
+
+def correction_of(name: str, ddof: Any, correction: Any) -> float:
+    """Return what is taken from the count of elements, given under one of its two names."""
+    if correction is not None:
+        if ddof != 0:
+            raise DTypeError(
+                f"{name}: correction= and ddof= are two names of one argument; give one."
+            )
+        ddof = correction
+    if isinstance(ddof, Handle) or not isinstance(ddof, int | float | np.number):
+        raise DTypeError(
+            f"{name}: ddof={ddof!r:.60}; it is a number, fixed when the node is built."
+        )
+    return float(ddof)
+
+
+def _deviation(
+    op: Op,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: Any,
+    where: Any,
+    average: Any,
+    correction: Any,
+) -> Any:
+    fixed = correction_of(op.name, ddof, correction)
+    axis, keepdims = axis_of(axis), bool(keepdims)
+    if where is True and average is None:
+        if dtype is not None:
+            a = in_dtype(node(a), dtype)
+        return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
+    a = in_dtype(node(a, where, average), dtype)
+    mask = None if where is True else spread(in_dtype(node(where, a), bool), a)
+    found = masked_var(
+        a, axis, keepdims, fixed, mask, None if average is None else node(average, a)
+    )
+    return in_dtype(root(found) if op is STD else found, dtype or real_dtype(a.dtype))
+
+
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    *,
+    keepdims: bool = False,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the variance over axes.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Any shape; integers give float64, half floats are computed in float32.
+    axis : int, tuple of int or None
+        The axes of a row; ``None`` for all.
+    dtype : dtype, optional
+        In which to compute.
+    ddof, correction : float
+        What is taken from the number of elements before the sum of squares is divided by it; two names
+        of one argument, those of NumPy and of the array API.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+    where : Var or array_like
+        Booleans that broadcast with `a`: the elements that count.
+    mean : Var or array_like, optional
+        The mean, with the axes at length 1. The variance is then about it, and gradients pass to it.
+
+    Returns
+    -------
+    Var
+        The mean of the squared absolute deviations from the mean.
+
+    Raises
+    ------
+    AxisError
+        If `a` has no such axis.
+    DTypeError
+        If `ddof` is no number, or `correction` is given, too.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.var([1.0, 3.0, 5.0], ddof=1)
+    >>> y.item()
+    4.0
+    """
+    return _deviation(VAR, a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    *,
+    keepdims: bool = False,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the standard deviation over axes: the square root of ``var``.
+
+    Where all elements of a row are the same the deviation is 0, and so is its gradient, as in PyTorch.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Any shape; integers give float64, half floats are computed in float32.
+    axis : int, tuple of int or None
+        The axes of a row; ``None`` for all.
+    dtype : dtype, optional
+        In which to compute.
+    ddof, correction : float
+        What is taken from the number of elements before the sum of squares is divided by it.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+    where : Var or array_like
+        Booleans that broadcast with `a`: the elements that count.
+    mean : Var or array_like, optional
+        The mean, with the axes at length 1, about which to take the deviations.
+
+    Returns
+    -------
+    Var
+
+    Raises
+    ------
+    AxisError
+        If `a` has no such axis.
+    DTypeError
+        If `ddof` is no number, or `correction` is given, too.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.std([1.0, 3.0, 5.0], ddof=1)
+    >>> y.item()
+    2.0
+    """
+    return _deviation(STD, a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def ptp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    """Return the range over axes: the largest element less the smallest one.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Any shape without an axis of length 0 among those reduced.
+    axis : int, tuple of int or None
+        The axes to reduce; ``None`` for all.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Var
+        Of the dtype of `a`.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+    AxisError
+        If `a` has no such axis.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.ptp([[1.0, 4.0], [3.0, 3.0]], axis=1)
+    >>> y.value
+    array([3., 0.])
+    """
+    a = node(a)
+    return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)
