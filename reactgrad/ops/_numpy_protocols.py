@@ -12,8 +12,7 @@ from reactgrad import ops
 from reactgrad._errors import DTypeError, ImplicitValueError
 from reactgrad.ops import UFUNCS
 from reactgrad.ops._families import for_numpy
-
-_REDUCTIONS = {np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min}
+from reactgrad.ops._ufunc_methods import call_method, outer
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -30,17 +29,18 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
             f"np.{ufunc.__name__}(..., out=...), also as in `array += x`, would write a value that no "
             "version knows. Use the result as a node, `y = array + x`, and .set(...) to change a leaf."
         )
-    if method == "reduce" and ufunc in _REDUCTIONS and len(inputs) == 1:
-        axis = kwargs.pop("axis", 0)
-        keepdims = bool(kwargs.pop("keepdims", False))
-        _refuse(f"np.{ufunc.__name__}.reduce", kwargs)
-        return _REDUCTIONS[ufunc](inputs[0], axis, keepdims=keepdims)
+    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    if method not in ("__call__", "outer"):
+        options = {key: value for key, value in kwargs.items() if not _is_default(key, value)}
+        found = call_method(ufunc, method, inputs, options)
+        if found is None:
+            raise _unknown(name)
+        return found
     function = UFUNCS.get(ufunc) or for_numpy(ufunc)
-    if method != "__call__" or function is None:
-        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    if function is None:
         raise _unknown(name)
-    _refuse(f"np.{ufunc.__name__}", kwargs)
-    return function(*inputs)
+    _refuse(name, kwargs)
+    return function(*inputs) if method == "__call__" else outer(function, *inputs)
 
 
 def array_function(function: Any, args: Any, kwargs: Any) -> Any:

@@ -183,8 +183,8 @@ def extremum_from(
         x = choose(where, x, start)
     attrs = _attrs(axis, keepdims)
     axes = normal_axes(op.name, attrs[0], x.ndim)
-    if 0 in [x.shape[i] for i in axes]:  # the sum of no elements is 0, in the right shape
-        return apply(SUM, (in_dtype(x, x.dtype),), attrs) * start + start
+    if 0 in [x.shape[i] for i in axes]:  # the sum of no elements has the right shape
+        return in_dtype(choose(True, start, apply(SUM, (x,), attrs)), x.dtype)
     return larger(apply(op, (x,), attrs), start)
 
 

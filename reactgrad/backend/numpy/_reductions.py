@@ -117,13 +117,14 @@ def register(xp: Any, kind: str) -> None:
         return bind
 
     def bind_logsumexp(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
-        (x,), (axis, keepdims) = inputs, attrs
+        x, axis = inputs[0], attrs[0]
         dtype = wide(out.dtype)
 
         def run() -> None:
-            most = xp.maximum.reduce(x, axis, None, None, True).astype(dtype)
+            own = x.astype(dtype, copy=False)
+            most = xp.maximum.reduce(own, axis, None, None, True, -np.inf)
             most[~xp.isfinite(most)] = 0  # an infinite one or a NaN then shows in the sum
-            below = xp.subtract(x, most, dtype=dtype)
+            below = own - most
             largest = below == 0
             many = xp.add.reduce(largest, axis, dtype, None, True)
             rest = xp.exp(below, below)

@@ -40,7 +40,7 @@ def _jvp(t: Any, ans: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 LOGSUMEXP = Op(
     "logsumexp",
-    reduction("logsumexp", lambda dtype: _float("logsumexp", dtype), identity=False),
+    reduction("logsumexp", lambda dtype: _float("logsumexp", dtype), identity=True),
     (_rule,),
     (_jvp,),
 )
@@ -52,7 +52,7 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     Parameters
     ----------
     a : Var or array_like
-        Any shape without an axis of length 0 among those reduced; real numbers, integers give floats.
+        Any shape; real numbers, integers give floats.
     axis : int, tuple of int or None
         The axes to sum over; ``None`` for all.
     keepdims : bool
@@ -61,12 +61,10 @@ def logsumexp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     Returns
     -------
     Var
-        Minus infinity where all elements are.
+        Minus infinity where all elements are, or there are none.
 
     Raises
     ------
-    ShapeError
-        If there is no element.
     AxisError
         If `a` has no such axis.
     DTypeError
