@@ -169,10 +169,11 @@ def _deviation(
         return in_dtype(apply(op, (a,), (axis, keepdims, fixed)), dtype)
     a = in_dtype(node(a, where, average), dtype)
     mask = None if where is True else spread(in_dtype(node(where, a), bool), a)
-    found = masked_var(
-        a, axis, keepdims, fixed, mask, None if average is None else node(average, a)
-    )
-    return in_dtype(root(found) if op is STD else found, dtype or real_dtype(a.dtype))
+    about = None if average is None else node(average, a)
+    found = masked_var(a, axis, keepdims, fixed, mask, about)
+    if dtype is None:
+        dtype = real_dtype(a.dtype if about is None else np.result_type(a.dtype, about.dtype))
+    return in_dtype(root(found) if op is STD else found, dtype)
 
 
 def var(
