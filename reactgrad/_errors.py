@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from reactgrad.scheduler import BlockError as BlockError
 from reactgrad.scheduler import BusyError as BusyError
 from reactgrad.scheduler import Cancelled as Cancelled
@@ -17,6 +19,14 @@ from reactgrad.scheduler import ReactgradError as ReactgradError
 
 class ShapeError(ReactgradError, ValueError):
     """Shapes that do not fit an op or a declared leaf."""
+
+
+class LinAlgError(ReactgradError, np.linalg.LinAlgError):
+    """A matrix that has no such decomposition, inverse or solution."""
+
+
+class MatrixShapeError(LinAlgError, ShapeError):
+    """An operand that is no matrix, or not a square one, where linear algebra needs one."""
 
 
 class DTypeError(ReactgradError, TypeError):

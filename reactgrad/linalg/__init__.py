@@ -1,1 +1,32 @@
-"""Linear algebra, with the names of ``numpy.linalg``: decompositions, solutions, norms."""
+"""Linear algebra, with the names of ``numpy.linalg``: decompositions, solutions, norms.
+
+- ``_matrices``: shape rules and algebra that all share. ``_parts``: several results of one kernel.
+- ``_solve``: linear systems and inverses. ``_cholesky``: Cholesky factors and triangular systems.
+- ``_det``: determinants, and their signs and logarithms.
+"""
+
+from reactgrad._errors import LinAlgError as LinAlgError
+from reactgrad.linalg._cholesky import cho_solve as cho_solve
+from reactgrad.linalg._cholesky import cholesky as cholesky
+from reactgrad.linalg._cholesky import solve_triangular as solve_triangular
+from reactgrad.linalg._det import SlogdetResult as SlogdetResult
+from reactgrad.linalg._det import det as det
+from reactgrad.linalg._det import slogdet as slogdet
+from reactgrad.linalg._eig import EigResult as EigResult
+from reactgrad.linalg._eig import eig as eig
+from reactgrad.linalg._eig import eigvals as eigvals
+from reactgrad.linalg._eigh import EighResult as EighResult
+from reactgrad.linalg._eigh import eigh as eigh
+from reactgrad.linalg._eigh import eigvalsh as eigvalsh
+from reactgrad.linalg._pinv import LstsqResult as LstsqResult
+from reactgrad.linalg._pinv import lstsq as lstsq
+from reactgrad.linalg._pinv import pinv as pinv
+from reactgrad.linalg._qr import QRResult as QRResult
+from reactgrad.linalg._qr import qr as qr
+from reactgrad.linalg._solve import inv as inv
+from reactgrad.linalg._solve import solve as solve
+from reactgrad.linalg._solve import tensorinv as tensorinv
+from reactgrad.linalg._solve import tensorsolve as tensorsolve
+from reactgrad.linalg._svd import SVDResult as SVDResult
+from reactgrad.linalg._svd import svd as svd
+from reactgrad.linalg._svd import svdvals as svdvals

@@ -67,7 +67,8 @@ class Op:
         tangents may come in the operand's shape and are broadcast to the result's.
     view
         ``view(x, *attrs)`` returns the result as a view of the operand's memory, or ``None`` where
-        the operand's layout does not allow one.
+        the operand's layout does not allow one. Of more operands than one it is a view of the first,
+        and gets the shapes of the others: ``view(x, *shapes, *attrs)``.
     loop_dtypes
         The dtypes in which the kernel takes its operands, used to convert Python numbers among
         them; by default the dtype of the result.

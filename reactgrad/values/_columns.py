@@ -172,12 +172,13 @@ class Columns(Facts):
 
         Return ``None`` if the layout allows no view.
         """
-        op, found = self.ops[slot], self.specs[slot]
-        operand = self.specs[self.scheduler.topology.parents[slot][0]]
+        op, found, parents = self.ops[slot], self.specs[slot], self.scheduler.topology.parents[slot]
+        operand = self.specs[parents[0]]
         assert found is not None
         if operand is None or operand.weak is not None:
             return None
-        view = op.view(shaped(buffer, operand), *self.attrs[slot])
+        others = [self.specs[one].shape for one in parents[1:]]  # type: ignore[union-attr]
+        view = op.view(shaped(buffer, operand), *others, *self.attrs[slot])
         return view if view is None or found.shape else view.reshape(1)
 
     def _new_memory(self, found: Spec) -> Any:

@@ -1,0 +1,91 @@
+"""Kernels of decompositions: eigenvalues, singular values, QR; and what follows from these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.numpy._solve import explained, fill
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register these kernels for a namespace that mirrors NumPy."""
+    linalg = xp.linalg
+
+    def eigh(a: Any, out: Any, uplo: str) -> None:
+        fill(out, explained("eigh", lambda a: linalg.eigh(a, uplo), a))
+
+    def eigvalsh(a: Any, out: Any, uplo: str) -> None:
+        out[...] = explained("eigvalsh", lambda a: linalg.eigvalsh(a, uplo), a)
+
+    def eig(a: Any, out: Any) -> None:
+        fill(out, explained("eig", lambda a: linalg.eig(a), a))
+
+    def eigvals(a: Any, out: Any) -> None:
+        out[...] = explained("eigvals", lambda a: linalg.eigvals(a), a)
+
+    def svd(a: Any, out: Any, full: bool, hermitian: bool) -> None:
+        fill(out, explained("svd", lambda a: linalg.svd(a, full, True, hermitian), a))
+
+    def svdvals(a: Any, out: Any, hermitian: bool) -> None:
+        out[...] = explained("svd", lambda a: linalg.svd(a, False, False, hermitian), a)
+
+    def qr(a: Any, out: Any, mode: str) -> None:
+        fill(out, explained("qr", lambda a: linalg.qr(a, mode), a))
+
+    def qr_r(a: Any, out: Any) -> None:
+        out[...] = explained("qr", lambda a: linalg.qr(a, "r"), a)
+
+    def lstsq(a: Any, b: Any, out: Any, rcond: float | None) -> None:
+        x, _, rank, s = explained("lstsq", lambda a, b: linalg.lstsq(a, b, rcond), a, b)
+        fill(out, (x, s, xp.asarray(rank)))
+
+    def gap(x: Any, w: Any, out: Any, sign: int) -> None:
+        """Write ``(x + sign x^H) / 2`` over the distances of the numbers `w`, 0 on the diagonal.
+
+        Where two of them are one number up to rounding, 0 over 0 up to rounding is 0: what depends on the
+        common space of their vectors only does not change as these turn.
+        """
+        both = (x + sign * x.swapaxes(-1, -2).conj()) * 0.5
+        apart = w[..., None, :] - w[..., :, None]
+        eps = xp.finfo(w.dtype).eps * 8 * max(w.shape[-1], 1)
+        largest = xp.abs(w).max(-1, initial=0)[..., None, None]
+        noise = eps * xp.abs(x).max((-2, -1), initial=0)[..., None, None]
+        none = (xp.abs(apart) <= eps * largest) & (xp.abs(both) <= noise)
+        none |= xp.eye(w.shape[-1], dtype=bool)
+        out[...] = xp.where(none, 0, both / xp.where(none, 1, apart))
+
+    def kept(s: Any, rcond: Any, m: int, n: int, auto: bool) -> Any:
+        """Return which singular values count as more than 0."""
+        cutoff = xp.asarray(max(m, n) * xp.finfo(s.dtype).eps if auto else rcond)
+        return s > cutoff[..., None] * s.max(-1, initial=0)[..., None]
+
+    def pinv(a: Any, u: Any, s: Any, vh: Any, rcond: Any, out: Any, auto: bool) -> None:
+        large = kept(s, rcond, *a.shape[-2:], auto)
+        inverse = xp.where(large, 1 / xp.where(large, s, 1), 0).astype(s.dtype)
+        right = inverse[..., None] * u.swapaxes(-1, -2).conj()
+        xp.matmul(vh.swapaxes(-1, -2).conj(), right, out)
+
+    def null(
+        a: Any, u: Any, s: Any, vh: Any, rcond: Any, p: Any, out: Any, auto: bool, left: bool
+    ) -> None:
+        """Write the projection to what `a`, or its adjoint, does not reach; exactly 0 where it reaches all."""
+        large = kept(s, rcond, *a.shape[-2:], auto)
+        reach = u if left else vh.swapaxes(-1, -2).conj()
+        known = xp.where(large[..., None, :], reach, 0)
+        rest = xp.eye(out.shape[-1], dtype=out.dtype) - known @ known.swapaxes(-1, -2).conj()
+        whole = large.sum(-1) == out.shape[-1]
+        out[...] = xp.where(whole[..., None, None], 0, rest)
+
+    register_kernel("eigh", kind, eigh)
+    register_kernel("eigvalsh", kind, eigvalsh)
+    register_kernel("eig", kind, eig)
+    register_kernel("eigvals", kind, eigvals)
+    register_kernel("svd", kind, svd)
+    register_kernel("svdvals", kind, svdvals)
+    register_kernel("qr", kind, qr)
+    register_kernel("qr_r", kind, qr_r)
+    register_kernel("lstsq", kind, lstsq)
+    register_kernel("gap", kind, gap)
+    register_kernel("pinv", kind, pinv)
+    register_kernel("null", kind, null)

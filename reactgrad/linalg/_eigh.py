@@ -1,0 +1,225 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices.
+
+The rules are those of Giles, "An extended collection of matrix derivative results" (2008), 3.1, with
+one difference where eigenvalues are equal: see ``gap``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from reactgrad._errors import DTypeError
+from reactgrad.backend import Spec, spec
+from reactgrad.backend._libraries import add_kernels
+from reactgrad.backend.numpy import _decompose as kernels
+from reactgrad.linalg._matrices import (
+    adjoint,
+    column,
+    conjugate,
+    first_alike,
+    float_dtype,
+    node,
+    real_dtype,
+    real_part,
+    row,
+    square_shape,
+)
+from reactgrad.linalg._parts import Piece, packed_op, part_op
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._layout import swap_last
+from reactgrad.ops._reduce import sum
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues and eigenvectors of Hermitian matrices.
+
+    Attributes
+    ----------
+    eigenvalues : Var
+        Ascending, of shape (..., n).
+    eigenvectors : Var
+        The columns, of length 1, of shape (..., n, n).
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+# --- differences over gaps ---------------------------------------------------------------------
+
+
+def gap(x: Any, w: Any, sign: int) -> Any:
+    """Return ``(x + sign x^H) / 2`` over ``w[j] - w[i]``, and 0 on the diagonal.
+
+    Where two numbers are equal up to rounding, and what is divided is 0 up to rounding, the result is 0: the
+    function then depends on the space of the two vectors only, and has a derivative. Elsewhere the derivative
+    does not exist, and the result is infinite, NaN or very large.
+    """
+    return apply(GAP, (x, w), (sign,))
+
+
+def _gap_rule(g: Any, ans: Any, x: Any, w: Any, sign: int) -> Any:
+    slope = real_part(g * gap(ans, w, -sign))
+    return sum(slope, -1) - sum(slope, -2)
+
+
+def _gap_jvp(t: Any, ans: Any, x: Any, w: Any, sign: int) -> Any:
+    return (column(t) - row(t)) * gap(ans, w, -sign)
+
+
+GAP = Op(
+    "gap",
+    first_alike,
+    (lambda g, ans, x, w, sign: gap(g, w, -sign), _gap_rule),
+    (LINEAR, _gap_jvp),
+)
+
+# --- values and vectors ------------------------------------------------------------------------
+
+
+def _layout(shape: Any, uplo: str) -> tuple[Piece, ...]:
+    n = shape[-1] if shape[-2] is None else shape[-2]
+    return Piece((n,), True), Piece((n, n))
+
+
+def _check(specs: tuple[Spec, ...], attrs: Attrs) -> Any:
+    return square_shape("eigh", specs[0])[0], float_dtype("eigh", specs[0].dtype)
+
+
+def vectors_of(packed: Any, a: Any, uplo: str) -> Any:
+    """Return the eigenvectors in a packed decomposition of `a`."""
+    return apply(VECTORS, (packed, a), (uplo,))
+
+
+def _spread(v: Any, g: Any) -> Any:
+    """Return the gradient by the matrix, given that by its eigenvalues."""
+    return (conjugate(v) * row(g)) @ swap_last(v)
+
+
+def _drift(v: Any, t: Any) -> Any:
+    """Return the tangents of eigenvalues."""
+    return real_part(sum(conjugate(v) * (t @ v), -2))
+
+
+def _values_rule(g: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
+    return _spread(vectors_of(packed, a, uplo), g)
+
+
+def _values_jvp(t: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
+    return _drift(vectors_of(packed, a, uplo), t)
+
+
+def _vectors_rule(g: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
+    w, back = apply(VALUES, (packed, a), (uplo,)), adjoint(ans)
+    return conjugate(ans @ gap(back @ conjugate(g), w, -1) @ back)
+
+
+def _vectors_jvp(t: Any, ans: Any, packed: Any, a: Any, uplo: str) -> Any:
+    w = apply(VALUES, (packed, a), (uplo,))
+    return ans @ gap(adjoint(ans) @ t @ ans, w, 1)
+
+
+EIGH = packed_op("eigh", _check, _layout)
+VALUES = part_op("eigh_values", _layout, 0, (_values_rule,), (_values_jvp,))
+VECTORS = part_op("eigh_vectors", _layout, 1, (_vectors_rule,), (_vectors_jvp,))
+
+
+def _infer_values(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (one,) = specs
+    batch, n = square_shape("eigvalsh", one)
+    return spec((*batch, n), real_dtype(float_dtype("eigvalsh", one.dtype)), one.device)
+
+
+def _alone_rule(g: Any, ans: Any, a: Any, uplo: str) -> Any:
+    return _spread(vectors_of(apply(EIGH, (a,), (uplo,)), a, uplo), g)
+
+
+def _alone_jvp(t: Any, ans: Any, a: Any, uplo: str) -> Any:
+    return _drift(vectors_of(apply(EIGH, (a,), (uplo,)), a, uplo), t)
+
+
+EIGVALSH = Op("eigvalsh", _infer_values, (_alone_rule,), (_alone_jvp,))
+
+
+def _triangle_of(uplo: Any) -> str:
+    """Return the letter of the triangle that is read."""
+    letter = uplo.upper() if isinstance(uplo, str) else uplo
+    if letter not in ("L", "U"):
+        raise DTypeError(f"UPLO={uplo!r}: the triangle that is read is 'L' or 'U'.")
+    return letter
+
+
+def eigh(a: Any, UPLO: str = "L") -> EighResult:
+    """Return eigenvalues and eigenvectors of Hermitian matrices.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Shape (..., n, n): Hermitian matrices, of which one triangle is read. Gradients and tangents are those
+        of a function of Hermitian matrices: Hermitian, as the matrix is.
+    UPLO : {"L", "U"}
+        The triangle that is read.
+
+    Returns
+    -------
+    EighResult
+        ``eigenvalues``, ascending, and ``eigenvectors`` in columns, from one decomposition. Values have a
+        gradient wherever the function has one, also where they are equal. That of vectors of
+        equal values is infinite or NaN, except where the function depends on their common space only. Lengths
+        and phases of vectors are fixed, and no gradient passes them.
+
+    Raises
+    ------
+    LinAlgError
+        When read, if the iteration does not converge; at once (``ShapeError``, too) for other shapes.
+    DTypeError
+        For half floats, or another `UPLO`.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     w, v = rg.linalg.eigh([[1.0, 0.0], [0.0, 3.0]])
+    >>> w.value
+    array([1., 3.])
+    """
+    a, attrs = node(a), (_triangle_of(UPLO),)
+    packed = apply(EIGH, (a,), attrs)
+    return EighResult(apply(VALUES, (packed, a), attrs), apply(VECTORS, (packed, a), attrs))
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Return the eigenvalues of Hermitian matrices.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Shape (..., n, n), see ``eigh``.
+    UPLO : {"L", "U"}
+        The triangle that is read.
+
+    Returns
+    -------
+    Var
+        Shape (..., n), ascending, of real numbers.
+
+    Raises
+    ------
+    LinAlgError
+        When read, if the iteration does not converge; at once (``ShapeError``, too) for other shapes.
+    DTypeError
+        For half floats, or another `UPLO`.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     w = rg.linalg.eigvalsh([[1.0, 0.0], [0.0, 3.0]])
+    >>> w.value
+    array([1., 3.])
+    """
+    return apply(EIGVALSH, (a,), (_triangle_of(UPLO),))
+
+
+add_kernels(kernels.register)

@@ -1,0 +1,249 @@
+"""Linear systems and inverses."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from reactgrad._errors import MatrixShapeError, ShapeError
+from reactgrad.backend import Spec, spec
+from reactgrad.linalg._matrices import alike, float_dtype, node, nodes, square_shape
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._layout import reshape, squeeze, swap_last, transpose
+from reactgrad.ops._shapes import broadcast, common_device, normal_axes
+
+
+def infer_solution(name: str, specs: tuple[Spec, ...]) -> Spec:
+    """Return the spec of the solutions of square systems; a right side with one axis is a vector."""
+    a, b = specs
+    batch, n = square_shape(name, a)
+    if not b.shape:
+        raise MatrixShapeError(
+            f"{name} of {a!r} and {b!r}: the right side needs at least one axis."
+        )
+    vector = len(b.shape) == 1
+    rows = b.shape[0] if vector else b.shape[-2]
+    if n != rows and n is not None and rows is not None:
+        hint = " Several vectors are columns of a matrix: b[..., None]." if not vector else ""
+        raise MatrixShapeError(
+            f"{name} of {a!r} and {b!r}: the matrix has {n} rows and the right side {rows}.{hint}"
+        )
+    n = rows if n is None else n
+    dtype, device = float_dtype(name, a.dtype, b.dtype), common_device(name, specs)
+    if vector:
+        return spec((*batch, n), dtype, device)
+    both = [spec(batch, dtype, device), spec(b.shape[:-2], dtype, device)]
+    return spec((*broadcast(name, both), n, b.shape[-1]), dtype, device)
+
+
+def as_columns(x: Any, vector: bool) -> Any:
+    """Return right sides, or what has their shape, as matrices."""
+    return x[..., None] if vector else x
+
+
+def as_given(x: Any, vector: bool) -> Any:
+    """Return a matrix of one column as a vector, where the right side is one."""
+    return squeeze(x, -1) if vector else x
+
+
+def _rules(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    a, b = operands
+    vector = b.ndim == 1
+    found: dict[int, Any] = {}
+
+    def rule(i: int, g: Any) -> Any:
+        right = found.get(g._slot)  # one solution serves both operands
+        if right is None:
+            right = found[g._slot] = apply(SOLVE, (swap_last(a), as_columns(g, vector)))
+        if i == 1:
+            return as_given(right, vector)
+        return -(right @ swap_last(as_columns(ans, vector)))
+
+    return rule
+
+
+def _jvp(t: Any, ans: Any, a: Any, b: Any) -> Any:
+    vector = b.ndim == 1
+    return -as_given(apply(SOLVE, (a, t @ as_columns(ans, vector))), vector)
+
+
+def _forward_rules(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
+    a, b = operands
+    return lambda i, t: apply(SOLVE, (a, t)) if i else _jvp(t, ans, a, b)
+
+
+SOLVE = Op(
+    "solve",
+    lambda specs, attrs: infer_solution("solve", specs),
+    variadic=_rules,
+    variadic_jvp=_forward_rules,
+    broadcasts=True,
+)
+
+
+def _inv_rule(g: Any, ans: Any, a: Any, strict: bool) -> Any:
+    turned = swap_last(ans)
+    return -(turned @ g @ turned)
+
+
+def _inv_jvp(t: Any, ans: Any, a: Any, strict: bool) -> Any:
+    return -(ans @ t @ ans)
+
+
+INV = Op("inv", alike("inv"), (_inv_rule,), (_inv_jvp,))
+
+
+def inverse(a: Any, *, strict: bool = False) -> Any:
+    """Return inverses; of a singular matrix NaN, or, if `strict`, an error for the whole batch."""
+    return apply(INV, (a,), (strict,))
+
+
+def solve(a: Any, b: Any) -> Any:
+    """Return `x` with ``a @ x == b``.
+
+    The gradient factorises the transpose of `a` once for both operands.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Shape (..., n, n): regular matrices.
+    b : Var or array_like
+        Shape (n,) for one vector, else (..., n, k): the columns are right sides. Leading axes broadcast.
+
+    Returns
+    -------
+    Var
+        Shape (..., n) for one vector, else (..., n, k); integers give float64.
+
+    Raises
+    ------
+    LinAlgError
+        When read, if a matrix is singular; at once (``ShapeError``, too) if the shapes do not fit.
+    DTypeError
+        For half floats.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     x = rg.linalg.solve([[2.0, 0.0], [1.0, 1.0]], [4.0, 5.0])
+    >>> x.value
+    array([2., 3.])
+    """
+    return apply(SOLVE, (a, b))
+
+
+def inv(a: Any) -> Any:
+    """Return the inverses of matrices.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Shape (..., n, n): regular matrices.
+
+    Returns
+    -------
+    Var
+        In the shape of `a`; integers give float64.
+
+    Raises
+    ------
+    LinAlgError
+        When read, if a matrix is singular; at once (``ShapeError``, too) for other shapes.
+    DTypeError
+        For half floats.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
+    >>> y.value
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    return inverse(a, strict=True)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Return the inverse of a tensor as a map from its last axes to its first `ind` ones.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        As many elements along the first `ind` axes as along the others.
+    ind : int
+        The number of the first axes; above 0.
+
+    Returns
+    -------
+    Var
+        Shape ``a.shape[ind:] + a.shape[:ind]``.
+
+    Raises
+    ------
+    LinAlgError
+        When read, if the map is singular; at once (``ShapeError``, too) if it is not square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.linalg.tensorinv(np.eye(6).reshape(6, 2, 3), ind=1)
+    >>> y.shape
+    (2, 3, 6)
+    """
+    a = node(a)
+    if ind <= 0:
+        raise ShapeError(f"tensorinv: ind={ind}; it is the number of first axes, at least 1.")
+    shape = a.shape
+    first, last = shape[:ind], shape[ind:]
+    return reshape(inv(reshape(a, (-1, prod(last)))), (*last, *first))
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """Return `x` with ``tensordot(a, x, x.ndim) == b``.
+
+    Parameters
+    ----------
+    a : Var or array_like
+        Shape ``b.shape + x.shape``, with as many elements in the one as in the other.
+    b : Var or array_like
+        Any shape.
+    axes : tuple of int, optional
+        Axes of `a` that are moved to its end first.
+
+    Returns
+    -------
+    Var
+        The shape of the last axes of `a`.
+
+    Raises
+    ------
+    LinAlgError
+        When read, if the map is singular; at once (``ShapeError``, too) if it is not square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     x = rg.linalg.tensorsolve(2.0 * np.eye(6).reshape(6, 2, 3), np.ones(6))
+    >>> x.value
+    array([[0.5, 0.5, 0.5],
+           [0.5, 0.5, 0.5]])
+    """
+    a, b = nodes((a, b))
+    if axes is not None:
+        last = normal_axes("tensorsolve", axes, a.ndim)
+        a = transpose(a, (*[i for i in range(a.ndim) if i not in last], *last))
+    shape = a.shape[b.ndim :]
+    size = prod(shape)
+    if prod(b.shape) != size:
+        raise MatrixShapeError(
+            f"tensorsolve: the first axes of a, {a.shape[: b.ndim]}, must be those of b, {b.shape}, and hold "
+            f"as many elements as the last ones, {shape}."
+        )
+    return reshape(solve(reshape(a, (-1, size)), reshape(b, -1)), shape)
