@@ -435,6 +435,11 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """The transpose: the axes are reversed."""
         return ops.transpose(self)
 
+    @property
+    def mT(self) -> Any:
+        """Each matrix transposed: the last two axes are exchanged."""
+        return ops.matrix_transpose(self)
+
     def transpose(self, *axes: Any) -> Any:
         """Return the value with its axes in another order; see ``rg.transpose``."""
         return ops.transpose(self, None if axes in ((), (None,)) else _spread(axes))
@@ -478,8 +483,8 @@ class Value(ArrayMethods, Handle, Generic[V]):
         return ops.clip(self, min, max)
 
     def dot(self, other: Any) -> Any:
-        """Return the matrix product; see ``rg.matmul``."""
-        return _numpy_protocols.dot(self, other)
+        """Return the product of vectors and matrices; see ``rg.dot``."""
+        return ops.dot(self, other)
 
     def snapshot(self) -> Any:
         """Return a constant with the present value."""

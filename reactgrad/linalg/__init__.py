@@ -30,3 +30,11 @@ from reactgrad.linalg._solve import tensorsolve as tensorsolve
 from reactgrad.linalg._svd import SVDResult as SVDResult
 from reactgrad.linalg._svd import svd as svd
 from reactgrad.linalg._svd import svdvals as svdvals
+from reactgrad.ops.products._matrices import cross as cross
+from reactgrad.ops.products._matrices import diagonal as diagonal
+from reactgrad.ops.products._matrices import matmul as matmul
+from reactgrad.ops.products._matrices import matrix_transpose as matrix_transpose
+from reactgrad.ops.products._matrices import outer as outer
+from reactgrad.ops.products._matrices import tensordot as tensordot
+from reactgrad.ops.products._matrices import trace as trace
+from reactgrad.ops.products._matrices import vecdot as vecdot

@@ -39,8 +39,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: A
     function = UFUNCS.get(ufunc) or for_numpy(ufunc)
     if function is None:
         raise _unknown(name)
+    # The axis of a function of vectors, such as np.vecdot.
+    options = {"axis": kwargs.pop("axis")} if ufunc.signature and "axis" in kwargs else {}
     _refuse(name, kwargs)
-    return function(*inputs) if method == "__call__" else outer(function, *inputs)
+    return function(*inputs, **options) if method == "__call__" else outer(function, *inputs)
 
 
 def array_function(function: Any, args: Any, kwargs: Any) -> Any:
@@ -171,23 +173,6 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return ops.where(condition, x, y)
 
 
-def dot(a: Any, b: Any) -> Any:
-    """Return the product of vectors and matrices, as ``np.dot`` does.
-
-    Raises
-    ------
-    DTypeError
-        If an operand has another number of axes.
-    """
-    for one in (a, b):
-        if np.ndim(one) not in (1, 2):
-            raise DTypeError(
-                "np.dot of other than vectors and matrices has rules of its own; write x @ y for "
-                "matrix products over the leading axes, or x * y for numbers."
-            )
-    return ops.matmul(a, b)
-
-
 def _shape(a: Any) -> Any:
     return a.shape
 
@@ -231,7 +216,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.expand_dims: _expand_dims,
     np.squeeze: _squeeze,
     np.where: _where,
-    np.dot: dot,
     np.shape: _shape,
     np.ndim: _ndim,
     np.size: _size,

@@ -1,0 +1,20 @@
+"""The kernel of the array API standard for matrices of powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactgrad.backend._registry import register_kernel
+
+
+def register(device: Any) -> None:
+    """Register the kernel for a device of the standard."""
+    xp = device.xp
+
+    def vander(x: Any, out: Any, count: int | None, increasing: bool) -> None:
+        power, columns = xp.ones(x.shape, dtype=out.dtype), out.shape[1]
+        for i in range(columns):
+            out[:, i if increasing else columns - 1 - i] = power
+            power = power * xp.astype(x, out.dtype)
+
+    register_kernel("vander", device.kind, vander)

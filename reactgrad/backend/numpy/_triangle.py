@@ -1,0 +1,28 @@
+"""Kernels for triangles of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from reactgrad.backend._registry import register_binder
+from reactgrad.backend.numpy._in_turn import InTurn
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register the kernels for a namespace whose functions take ``out`` as NumPy's do."""
+
+    def bind_part(kept: Callable[..., Any]) -> Callable[..., Callable[[], object]]:
+        def bind(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+            (x,), (k,) = inputs, attrs
+            away = xp.logical_not(kept(xp.ones(out.shape[-2:], bool), k))
+            zero = xp.zeros((), out.dtype)
+            return InTurn(
+                partial(xp.copyto, out, x), partial(xp.copyto, out, zero, "same_kind", away)
+            )
+
+        return bind
+
+    register_binder("tril", kind, bind_part(xp.tril))
+    register_binder("triu", kind, bind_part(xp.triu))

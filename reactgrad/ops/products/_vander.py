@@ -1,0 +1,94 @@
+"""Matrices of powers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad._errors import ShapeError
+from reactgrad.backend import Spec, add_kernels, spec
+from reactgrad.backend.array_api import _vander as _standard
+from reactgrad.backend.numpy import _vander
+from reactgrad.nodes._handle import apply
+from reactgrad.nodes._op import Attrs, Op
+from reactgrad.ops._chain import times
+from reactgrad.ops._index import getitem
+from reactgrad.ops._join import concatenate
+from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._reduce import axis_of, sum
+
+add_kernels(_vander.register, _standard.register)
+
+
+def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
+    (one,), (count, _) = specs, attrs
+    if len(one.shape) != 1:
+        raise ShapeError(f"vander of {one!r}: it takes a vector.")
+    columns = one.shape[0] if count is None else count
+    return spec((one.shape[0], columns), np.promote_types(one.dtype, int), one.device)
+
+
+def _slopes(x: Any, count: int | None, increasing: bool) -> Any:
+    """Return the derivative of each power, or ``None`` if there is none."""
+    columns = x.shape[0] if count is None else count
+    if columns is None:
+        raise ShapeError("the gradient of vander needs N=, or a vector whose length is known.")
+    if not columns:
+        return None
+    lower = apply(VANDER, (x,), (max(columns - 1, 1), increasing))
+    if columns > 1:  # the derivative of the power 0 has a factor of 0, and some other one
+        end = getitem(lower, (..., slice(0, 1) if increasing else slice(-1, None)))
+        lower = concatenate([end, lower] if increasing else [lower, end], 1)
+    powers = np.arange(columns)
+    return lower * x._graph.const(powers if increasing else powers[::-1])
+
+
+def _rule(g: Any, ans: Any, x: Any, count: int | None, increasing: bool) -> Any:
+    slopes = _slopes(x, count, increasing)
+    return None if slopes is None else sum(times(g, slopes), 1)
+
+
+def _jvp(t: Any, ans: Any, x: Any, count: int | None, increasing: bool) -> Any:
+    slopes = _slopes(x, count, increasing)
+    return None if slopes is None else times(expand_dims(t, 1), slopes)
+
+
+VANDER: Final = Op("vander", _infer, (_rule,), (_jvp,))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Return the powers of each element of a vector, in a row each.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Shape (n,).
+    N : int, optional
+        The number of powers, from 0; by default n.
+    increasing : bool
+        Whether powers grow from left to right, or the other way.
+
+    Returns
+    -------
+    Var
+        Shape (n, N), of the common dtype of `x` and int64, as in NumPy.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is no vector, or `N` is negative.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.vander([2.0, 3.0], 3)
+    >>> y.value
+    array([[4., 2., 1.],
+           [9., 3., 1.]])
+    """
+    count = axis_of(N)
+    if isinstance(count, int) and count < 0:
+        raise ShapeError(f"vander: N={N}; a number of powers is not negative.")
+    return apply(VANDER, (x,), (count, bool(increasing)))
