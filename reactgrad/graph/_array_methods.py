@@ -56,6 +56,15 @@ class ArrayMethods:
         """Return the diagonal of a matrix; see ``rg.diagonal``."""
         return ops.diagonal(self, offset, axis1, axis2)
 
+    def dot(self, b: Any) -> Any:
+        """Return the product of vectors and matrices; see ``rg.dot``."""
+        return ops.dot(self, b)
+
+    @property
+    def mT(self) -> Any:
+        """Each matrix transposed: the last two axes are exchanged; see ``rg.matrix_transpose``."""
+        return ops.matrix_transpose(self)
+
     def nonzero(self) -> Any:
         """Return the indices of the elements that are not zero, an array for each axis; see ``rg.nonzero``."""
         return ops.nonzero(self)

@@ -435,11 +435,6 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """The transpose: the axes are reversed."""
         return ops.transpose(self)
 
-    @property
-    def mT(self) -> Any:
-        """Each matrix transposed: the last two axes are exchanged."""
-        return ops.matrix_transpose(self)
-
     def transpose(self, *axes: Any) -> Any:
         """Return the value with its axes in another order; see ``rg.transpose``."""
         return ops.transpose(self, None if axes in ((), (None,)) else _spread(axes))
@@ -481,10 +476,6 @@ class Value(ArrayMethods, Handle, Generic[V]):
     def clip(self, min: Any = None, max: Any = None) -> Any:
         """Return the elements limited to an interval; see ``rg.clip``."""
         return ops.clip(self, min, max)
-
-    def dot(self, other: Any) -> Any:
-        """Return the product of vectors and matrices; see ``rg.dot``."""
-        return ops.dot(self, other)
 
     def snapshot(self) -> Any:
         """Return a constant with the present value."""

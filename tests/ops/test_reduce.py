@@ -287,15 +287,11 @@ def test_matmul_dtypes() -> None:
     ("left", "right"),
     [((3,), (3,)), ((2, 3), (3, 4)), ((2, 3, 4), (2, 4, 6)), ((2, 3), ()), ((), (3,))],
 )
-def test_dot_is_numpys_or_refused(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+def test_dot_is_numpys(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     """`dot` of more than two axes is not matmul: never another product under NumPy's name."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=left), rng.normal(size=right)
     g = rg.Graph()
     x, y = g.input(np.array(a)), g.input(np.array(b))
     for build in (lambda: np.dot(x, y), lambda: x.dot(y)):
-        try:
-            node = build()
-        except rg.ReactgradError:
-            continue
-        np.testing.assert_allclose(node.value, np.dot(a, b))
+        np.testing.assert_allclose(build().value, np.dot(a, b))
