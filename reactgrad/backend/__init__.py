@@ -34,6 +34,9 @@ from reactgrad.backend._objects import own_object as own_object
 from reactgrad.backend._objects import refuse_one_shot as refuse_one_shot
 from reactgrad.backend._parts import Cuts as Cuts
 from reactgrad.backend._parts import Key as Key
+from reactgrad.backend._parts import along_key as along_key
+from reactgrad.backend._parts import check_numbers as check_numbers
+from reactgrad.backend._parts import numbers_in as numbers_in
 from reactgrad.backend._parts import placed as placed
 from reactgrad.backend._parts import split_key as split_key
 from reactgrad.backend._parts import unbind_key as unbind_key

@@ -40,6 +40,52 @@ def placed(operands: Sequence[Any], places: Sequence[Any]) -> Iterator[tuple[Any
         start = end
 
 
+def check_numbers(numbers: np.ndarray[Any, Any], shape: Sequence[int | None], axis: int) -> None:
+    """Raise ``IndexingError`` unless all `numbers` are indices of an axis, from its end if negative."""
+    length = shape[axis]
+    assert length is not None
+    if numbers.size and (numbers.max() >= length or numbers.min() < -length):
+        wrong = numbers[(numbers >= length) | (numbers < -length)].flat[0]
+        raise no_element(wrong, shape, axis)
+
+
+def no_element(number: Any, shape: Sequence[int | None], axis: int) -> IndexingError:
+    """Return the error for an integer that is no index of an axis."""
+    length = shape[axis]
+    there = f"indices are from {-length} to {length - 1}" if length else "it has no elements"
+    return IndexingError(
+        f"index {number} is out of bounds: there is no element {number} along axis {axis} of a value of "
+        f"shape {tuple(shape)}; {there}."
+    )
+
+
+def numbers_in(
+    numbers: np.ndarray[Any, Any], mode: str, shape: Sequence[int], axis: int
+) -> np.ndarray[Any, Any]:
+    """Return `numbers` as indices of an axis, negative ones perhaps, after a check or by wrap or clip.
+
+    Booleans, which are a mask, stay as they are.
+    """
+    if numbers.dtype.kind == "b":
+        return numbers
+    numbers = numbers.astype(np.intp, copy=False)
+    if mode == "raise" or not (numbers.size and shape[axis]):
+        check_numbers(numbers, shape, axis)
+        return numbers
+    return numbers % shape[axis] if mode == "wrap" else numbers.clip(0, shape[axis] - 1)
+
+
+def along_key(
+    numbers: np.ndarray[Any, Any], how: Any, shape: Sequence[int]
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return the index of elements by their numbers along an axis; `how` is their place in an ``Index``."""
+    ndim = numbers.ndim
+    axis = how.axis % ndim
+    numbers = numbers_in(numbers, how.mode, shape, axis)
+    grid = np.indices(numbers.shape if how.short else tuple(shape[:ndim]), sparse=True)
+    return (*grid[:axis], numbers, *grid[axis + 1 :])
+
+
 def numbers_key(numbers: np.ndarray[Any, Any], ndim: int, axis: int) -> tuple[Any, ...]:
     """Return the index of the elements with these numbers along an axis, one for each row."""
     grid = np.indices(numbers.shape, sparse=True)

@@ -95,7 +95,9 @@ class Writer:
         if kind is Index:
             return {"index": [self.value(part, depth + 1) for part in thing.parts]}
         if kind is Slot:
-            return {"operand": thing.number}
+            plain = thing.mode == "raise" and thing.axis is None
+            how = [thing.number, thing.mode, thing.axis, thing.short]
+            return {"operand": thing.number if plain else how}
         raise UnwritableError(f"a {kind.__module__}.{kind.__qualname__} has no form in a file")
 
     def array(self, array: np.ndarray[Any, Any]) -> int:
@@ -211,7 +213,7 @@ class Reader:
         if what == "argument":
             return OPERAND
         if what == "operand":
-            return Slot(whole(given, "the number of an operand", 0, MOST_LENGTH))
+            return _slot(given)
         if what == "dtype":
             return self.dtype(given)
         if what == "scalar":
@@ -318,6 +320,18 @@ def _slice(parts: tuple[Any, ...]) -> slice:
     if len(parts) != 3:
         raise LoadError("a slice has not three parts")
     return slice(*parts)
+
+
+def _slot(form: Any) -> Slot:
+    """Return the place of an operand in an index."""
+    if not isinstance(form, list):
+        return Slot(whole(form, "the number of an operand", 0, MOST_LENGTH))
+    number, mode, axis, short = items_of(form, 4, "the place of an operand")
+    if mode not in ("raise", "wrap", "clip") or type(short) is not bool:
+        raise LoadError(f"{told(form):.60} is no place of an operand")
+    if axis is not None:
+        whole(axis, "the axis of an operand", -MOST_AXES, MOST_AXES)
+    return Slot(whole(number, "the number of an operand", 0, MOST_LENGTH), mode, axis, short)
 
 
 def _index(parts: tuple[Any, ...]) -> Index:

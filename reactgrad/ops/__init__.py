@@ -15,6 +15,7 @@ The kernels are in ``backend``, the class ``Op`` in ``nodes``.
 - ``_matmul``, ``_linear``: matrix products, without and with a bias.
 - ``_softmax``, ``_cross_entropy``, ``_layer_norm``: normalised rows, and a loss.
 - ``_pick``: one element of each row, by its number.
+- ``_places``: the normalised index of a part.
 - ``_index``: indexing, and the sum of contributions to one gradient.
 - ``_gradient``: detach and scale_grad, which change only gradients.
 - ``_tuples``: gradients of functions with several outputs.
@@ -93,9 +94,7 @@ from reactgrad.ops._gradient import DETACH as DETACH
 from reactgrad.ops._gradient import SCALE_GRAD as SCALE_GRAD
 from reactgrad.ops._index import ACCUMULATE as ACCUMULATE
 from reactgrad.ops._index import FAN_IN as FAN_IN
-from reactgrad.ops._index import Index as Index
 from reactgrad.ops._index import Placed as Placed
-from reactgrad.ops._index import Slot as Slot
 from reactgrad.ops._index import accumulate as accumulate
 from reactgrad.ops._index import accumulated as accumulated
 from reactgrad.ops._index import getitem as getitem
@@ -118,6 +117,8 @@ from reactgrad.ops._linear import linear as linear
 from reactgrad.ops._matmul import matmul as matmul
 from reactgrad.ops._move import to as to
 from reactgrad.ops._move import to_device as to_device
+from reactgrad.ops._places import Index as Index
+from reactgrad.ops._places import Slot as Slot
 from reactgrad.ops._reduce import SUM_TO as SUM_TO
 from reactgrad.ops._reduce import max as max
 from reactgrad.ops._reduce import mean as mean

@@ -13,54 +13,12 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, IndexingError, ShapeError
-from reactgrad.backend import Spec, placed, spec
+from reactgrad.backend import Spec, check_numbers, placed, spec
 from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import LINEAR, Attrs, Op, RuleOfAll
+from reactgrad.ops._places import Index, Slot
+from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops._tuples import Share, no_shares, pack
-
-
-class Index:
-    """A normalised index: a tuple of parts, whose arrays are read-only.
-
-    ``None`` stands for a new axis, a ``Slot`` for the operand that is the index there. Basic indices
-    are equal if their parts are; an index with arrays or operands is equal only to itself.
-    """
-
-    __slots__ = ("basic", "count", "key", "parts")
-
-    def __init__(self, parts: tuple[Any, ...]) -> None:
-        self.parts = parts
-        self.count = sum(isinstance(p, Slot) for p in parts)  # of operands
-        self.basic = not any(isinstance(p, np.ndarray | Slot) for p in parts)
-        self.key: object = (
-            tuple((p.start, p.stop, p.step, "slice") if isinstance(p, slice) else p for p in parts)
-            if self.basic
-            else id(self)
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Index) and self.key == other.key
-
-    def __hash__(self) -> int:
-        if not self.basic:
-            raise TypeError("an index that holds arrays is not hashable")
-        return hash(self.key)
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(_part_text, self.parts))}]"
-
-    def filled(self, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the index with the values of its operands in place."""
-        return tuple(operands[p.number] if isinstance(p, Slot) else p for p in self.parts)
-
-
-class Slot:
-    """The place of an operand in an index."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 class Placed:
@@ -75,19 +33,6 @@ class Placed:
         self.gradient = gradient
         self.index = index
         self.operands = operands
-
-
-def _part_text(part: Any) -> str:
-    if isinstance(part, slice):
-        ends = ["" if e is None else str(e) for e in (part.start, part.stop, part.step)]
-        return ":".join(ends if part.step is not None else ends[:2])
-    if isinstance(part, np.ndarray):
-        return f"{part.dtype.name}{list(part.shape)}"
-    return (
-        {None: "None", Ellipsis: "..."}.get(part, str(part))
-        if not isinstance(part, Slot)
-        else "Var"
-    )
 
 
 def _integer(part: Any) -> int | None:
@@ -152,9 +97,14 @@ def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
     one, index = specs[0], attrs[0]
     by_value = any(i.dtype.kind == "b" for i in specs[1:])  # as many elements as are true
     try:
-        if one.known and all(i.known for i in specs[1:]):
-            parts = index.filled([None, *[_index_sample(i) for i in specs[1:]]])
-            shape: tuple[int | None, ...] = _sample(one)[parts].shape
+        if index.along is not None:
+            shape: tuple[int | None, ...] = _along_shape(one, specs[1], index.along)
+        elif index.row is not None and not by_value:
+            shape = _rows_shape(one, index, specs[1:])
+        elif one.known and all(i.known for i in specs[1:]):
+            samples = [None, *map(_index_sample, specs[1:])]
+            parts = tuple(samples[p.number] if isinstance(p, Slot) else p for p in index.parts)
+            shape = _sample(one)[parts].shape
         elif by_value:
             return None
         else:
@@ -171,6 +121,54 @@ def _index_sample(one: Spec) -> Any:
     if one.dtype.kind == "b" and sample.size:
         sample.flat[0] = True  # one element broadcasts with the other arrays of the index
     return sample
+
+
+def _check_integers(one: Spec) -> None:
+    if one.dtype.kind not in "iu":
+        raise DTypeError(f"an index Var holds integers or booleans, not {one!r}.")
+
+
+def _rows_shape(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:
+    """Return the shape of rows taken along an axis."""
+    shape, axis = one.shape, index.row
+    ndim, used = len(shape), sum(p is not Ellipsis for p in index.parts)
+    if used > ndim:
+        raise IndexError(f"too many indices: the value has {ndim} axes, and {used} are indexed")
+    at = axis % ndim
+    if indices:
+        _check_integers(indices[0])
+        length: tuple[int | None, ...] = indices[0].shape
+    else:
+        numbers, _ = index.numbers(())
+        length = numbers.shape
+        if shape[at] is not None:
+            check_numbers(numbers, shape, at)
+    return (*shape[:at], *length, *shape[at + 1 :])
+
+
+def _along_shape(one: Spec, numbers: Spec, slot: Slot) -> tuple[int | None, ...]:
+    """Return the shape of elements taken along an axis by their numbers."""
+    _check_integers(numbers)
+    shape, wanted = one.shape, numbers.shape
+    if len(shape) < len(wanted) or not wanted:
+        raise ShapeError(
+            f"numbers of elements along an axis of {one!r} have as many axes as it has, and not the shape "
+            f"{wanted}. rg.take(x, indices, axis) takes whole rows by indices of any shape."
+        )
+    axis = normal_axis("the index", slot.axis, len(wanted))
+    found: list[int | None] = []
+    for i, (m, n) in enumerate(zip(shape, wanted, strict=False)):
+        fits = n is not None and m is not None and (n < m if slot.short else m == 1)
+        if i == axis or m is None or m == n or fits:
+            found.append(n)
+        elif n is None or (n == 1 and not slot.short):
+            found.append(m)
+        else:
+            raise ShapeError(
+                f"numbers of elements along axis {axis} of {one!r} have the shape {wanted}: their length "
+                f"{n} at axis {i} does not fit {m}."
+            )
+    return (*found, *shape[len(wanted) :])
 
 
 def _unknown_rows(one: Spec, index: Index, indices: tuple[Spec, ...]) -> tuple[int | None, ...]:

@@ -11,7 +11,8 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.nodes._handle import Handle, apply, on_stack
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
-from reactgrad.ops._index import Index, Placed
+from reactgrad.ops._index import Placed
+from reactgrad.ops._places import Index
 from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
 
 # From the number of an operand to the index of its part in the result.

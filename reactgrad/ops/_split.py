@@ -9,7 +9,8 @@ from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
 from reactgrad.nodes._handle import Handle, apply, current_graph, holds_handles, stacked
 from reactgrad.nodes._op import LINEAR, Attrs, Op
-from reactgrad.ops._index import Index, Placed
+from reactgrad.ops._index import Placed
+from reactgrad.ops._places import Index
 from reactgrad.ops._shapes import normal_axis
 
 

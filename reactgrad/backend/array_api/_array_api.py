@@ -535,12 +535,13 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
             total = total + xp.where(mask, xp.take(values, source, axis=0), nothing)
         out[...] = xp.reshape(total, out.shape)
 
-    def host_key(index: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
-        return index.filled([None, *[device.to_numpy(i) for i in indices]])
+    def host_key(index: Any, indices: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
+        return index.filled([None, *[device.to_numpy(i) for i in indices]], shape)
 
     def gather(x: Any, *operands: Any) -> Any:
         *indices, out, index = operands
-        at = places(tuple(x.shape), host_key(index, indices))
+        shape = tuple(x.shape)
+        at = places(shape, host_key(index, indices, shape))
         if out is None:
             out = xp.empty(at.shape, dtype=x.dtype)
         take(x, xp.asarray(at.ravel()), out)
@@ -564,7 +565,7 @@ def _register_indexing(xp: Any, kind: str, device: ArrayAPIDevice) -> None:
                 if place is None:
                     out[...] = out + xp.astype(x, out.dtype)
                 elif place.count:
-                    add_layers(out, x, layers(shape, host_key(place, where)))
+                    add_layers(out, x, layers(shape, host_key(place, where, shape)))
                 else:
                     add_layers(out, x, where)
 

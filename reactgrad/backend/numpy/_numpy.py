@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad.backend._libraries import add_library
 from reactgrad.backend._parts import numbers_check, numbers_key, placed, split_key, unbind_key
 from reactgrad.backend._registry import register_binder, register_kernel
-from reactgrad.backend.numpy import _chain
+from reactgrad.backend.numpy import _chain, _scatter
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
 from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_step
@@ -30,6 +30,7 @@ FEW = 4096
 
 # On so few elements NumPy's masked copy is as fast as a product with the mask; on many it is ten times slower.
 FEW_MASKED = 512
+_ADDED = object()  # in place of an index: the term is a call that adds itself
 _BITS = {np.dtype(f"f{size}"): np.dtype(f"i{size}") for size in (2, 4, 8)}
 
 
@@ -312,7 +313,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
     def gather(x: Any, *operands: Any) -> Any:
         *indices, out, index = operands
-        found = x[index.filled([None, *indices])]
+        found = x[index.filled([None, *indices], x.shape)]
         if out is None:
             return found
         out[...] = found
@@ -342,29 +343,41 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return place
 
+    def add_at(x: Any, at: Any, indices: Sequence[Any], out: Any) -> None:
+        key = at.filled([None, *indices], out.shape)
+        xp.add.at(out, key, x.astype(out.dtype, copy=False))
+
     def bind_accumulate(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
     ) -> Callable[[], object]:
         places = attrs[1]
         if all(place is None for place in places):
             return _bind_dense_sum(xp, inputs, out)
-        parts = [
-            (x, None if at is None else at.filled([None, *indices]), at is not None and at.basic)
-            for x, at, indices in placed(inputs, places)
-        ]
+        terms = [*placed(inputs, places)]
+        short = _scatter.bind_rows(terms, out) if xp is np else None
+        if short is not None:
+            return short
+        parts: list[tuple[Any, Any]] = []
+        for x, at, indices in terms:
+            if at is None or at.basic:
+                parts.append((x, None if at is None else at.parts))
+            elif xp is np:
+                parts.append((_scatter.adder(x, at, indices, out.shape), _ADDED))
+            else:
+                parts.append((partial(add_at, x, at, indices), _ADDED))
 
         def accumulate_into(out: Any) -> None:
             out.fill(0)
-            for x, at, basic in parts:
+            for x, at in parts:
                 if at is None:
                     xp.add(out, x, out)
-                elif basic:
-                    out[at] += x
+                elif at is _ADDED:
+                    x(out)
                 else:
-                    xp.add.at(out, at, x.astype(out.dtype, copy=False))
+                    out[at] += x
 
         # So many may be added to one place that the errors of a short dtype could be seen.
-        many = len(parts) > ALONE or not all(basic or at is None for _, at, basic in parts)
+        many = len(parts) > ALONE or any(at is _ADDED for _, at in parts)
         wide = WIDER.get(out.dtype.char) if many or out.dtype.char == "e" else None
         if wide is None:
             return partial(accumulate_into, out)
@@ -489,5 +502,6 @@ register_kernel("erf", "cpu", _accurate("erf"))
 register_kernel("erfc", "cpu", _accurate("erfc"))
 register_kernel("norm_cdf", "cpu", _accurate("norm_cdf"))
 register_binder("gaussian", "cpu", _bind_gaussian)
+register_binder("gather", "cpu", _scatter.bind_gather)
 register_binder("chain_times", "cpu", _chain.bind_times)
 register_binder("chain_over", "cpu", _chain.bind_over)

@@ -1,0 +1,123 @@
+"""Kernels that sort, search and choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reactgrad._errors import IndexingError
+from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend.numpy._in_turn import InTurn
+
+Call = Callable[[], object]
+
+# NumPy's `choose` takes so many arrays.
+MOST_CHOICES = 32
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register these kernels for a namespace that mirrors NumPy."""
+
+    def bind_sort(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        axis, order, descending = attrs
+        steps = [partial(xp.copyto, out, inputs[0]), partial(out.sort, axis, order)]
+        if descending:
+            steps.append(partial(_reverse, xp, out, axis))
+        return InTurn(*steps)
+
+    def argsort(x: Any, out: Any, axis: int, order: str | None, descending: bool) -> None:
+        if not descending:
+            out[...] = x.argsort(axis, order)
+            return
+        # Of equal elements the first stays first: the reversed array is sorted from the other end.
+        turned = xp.flip(x, axis).argsort(axis, order)
+        xp.subtract(x.shape[axis] - 1, xp.flip(turned, axis), out)
+
+    def bind_partition(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
+        kth, axis = attrs
+        return InTurn(partial(xp.copyto, out, inputs[0]), partial(out.partition, kth, axis))
+
+    def argpartition(x: Any, out: Any, kth: tuple[int, ...], axis: int) -> None:
+        out[...] = xp.argpartition(x, kth, axis)
+
+    def topk(x: Any, out: Any, k: int, axis: int, largest: bool, in_order: bool) -> None:
+        x, out = xp.moveaxis(x, axis, -1), xp.moveaxis(out, axis, -1)
+        length = x.shape[-1]
+        if not out.size:
+            return
+        if k == length:
+            found = xp.broadcast_to(xp.arange(length), x.shape).copy()
+        elif largest:
+            found = xp.argpartition(x, length - k, -1)[..., length - k :]
+        else:
+            found = xp.argpartition(x, k - 1, -1)[..., :k]
+        found.sort(-1)  # of equal elements the first stays first
+        if in_order:
+            values = xp.take_along_axis(x, found, -1)
+            order = xp.empty(found.shape, xp.intp)
+            argsort(values, order, -1, "stable", largest)
+            found = xp.take_along_axis(found, order, -1)
+        out[...] = found
+
+    def searchsorted(*operands: Any) -> None:
+        a, v, *sorter, out, side = operands
+        out[...] = xp.searchsorted(a, v, side, *sorter)
+
+    def digitize(x: Any, bins: Any, out: Any, right: bool) -> None:
+        out[...] = xp.digitize(x, bins, right)
+
+    def lexsort(*operands: Any) -> None:
+        *keys, out, axis = operands
+        out[...] = xp.lexsort(tuple(keys), axis)
+
+    def isin(element: Any, test: Any, out: Any, unique: bool, invert: bool, how: Any) -> None:
+        more = {} if how is None else {"kind": how}
+        out[...] = xp.isin(element, test, assume_unique=unique, invert=invert, **more)
+
+    def interp(*operands: Any) -> None:
+        x, knots, values, *ends, out, given = operands
+        bounds = dict(zip(given, [one.item() for one in ends], strict=True))
+        out[...] = xp.interp(x, knots, values, bounds.get("l"), bounds.get("r"))
+
+    def choose(*operands: Any) -> None:
+        numbers, *choices, out, mode = operands
+        count = len(choices)
+        if mode == "raise":
+            if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+                wrong = numbers[(numbers < 0) | (numbers >= count)].flat[0]
+                raise IndexingError(
+                    f"choose: there is no choice {wrong} among {count}; numbers are from 0 to {count - 1}, "
+                    'or write mode="wrap" or mode="clip".'
+                )
+        else:
+            numbers = numbers % count if mode == "wrap" else numbers.clip(0, count - 1)
+        if count <= MOST_CHOICES and xp is np:
+            np.choose(numbers, choices, out, "wrap")  # type: ignore[call-overload]
+            return
+        for i, choice in enumerate(choices):
+            xp.copyto(out, choice, where=numbers == i)
+
+    def own(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+        """Return the kernel of a function whose result is as long as it finds elements."""
+        return lambda x, out: function(x)
+
+    register_kernel("flatnonzero", kind, own(xp.flatnonzero))
+    register_kernel("argwhere", kind, own(xp.argwhere))
+    register_binder("sort", kind, bind_sort)
+    register_kernel("argsort", kind, argsort)
+    register_binder("partition", kind, bind_partition)
+    register_kernel("argpartition", kind, argpartition)
+    register_kernel("topk", kind, topk)
+    register_kernel("searchsorted", kind, searchsorted)
+    register_kernel("digitize", kind, digitize)
+    register_kernel("lexsort", kind, lexsort)
+    register_kernel("isin", kind, isin)
+    register_kernel("interp", kind, interp)
+    register_kernel("choose", kind, choose)
+
+
+def _reverse(xp: Any, out: Any, axis: int) -> None:
+    out[...] = xp.flip(out, axis).copy()
