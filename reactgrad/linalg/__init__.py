@@ -3,6 +3,9 @@
 - ``_matrices``: shape rules and algebra that all share. ``_parts``: several results of one kernel.
 - ``_solve``: linear systems and inverses. ``_cholesky``: Cholesky factors and triangular systems.
 - ``_det``: determinants, and their signs and logarithms.
+- ``_eigh``, ``_eig``: eigenvalues of Hermitian and of square matrices. ``_svd``, ``_qr``: the others.
+- ``_pinv``: pseudo-inverses and least squares. ``_rank``: norms, ranks and condition numbers.
+- ``_expm``, ``_powers``: exponentials; powers, chains of products, matrices in a diagonal.
 """
 
 from reactgrad._errors import LinAlgError as LinAlgError
@@ -18,11 +21,19 @@ from reactgrad.linalg._eig import eigvals as eigvals
 from reactgrad.linalg._eigh import EighResult as EighResult
 from reactgrad.linalg._eigh import eigh as eigh
 from reactgrad.linalg._eigh import eigvalsh as eigvalsh
+from reactgrad.linalg._expm import expm as expm
 from reactgrad.linalg._pinv import LstsqResult as LstsqResult
 from reactgrad.linalg._pinv import lstsq as lstsq
 from reactgrad.linalg._pinv import pinv as pinv
+from reactgrad.linalg._powers import block_diag as block_diag
+from reactgrad.linalg._powers import matrix_power as matrix_power
+from reactgrad.linalg._powers import multi_dot as multi_dot
 from reactgrad.linalg._qr import QRResult as QRResult
 from reactgrad.linalg._qr import qr as qr
+from reactgrad.linalg._rank import cond as cond
+from reactgrad.linalg._rank import matrix_norm as matrix_norm
+from reactgrad.linalg._rank import matrix_rank as matrix_rank
+from reactgrad.linalg._rank import vector_norm as vector_norm
 from reactgrad.linalg._solve import inv as inv
 from reactgrad.linalg._solve import solve as solve
 from reactgrad.linalg._solve import tensorinv as tensorinv
@@ -38,3 +49,4 @@ from reactgrad.ops.products._matrices import outer as outer
 from reactgrad.ops.products._matrices import tensordot as tensordot
 from reactgrad.ops.products._matrices import trace as trace
 from reactgrad.ops.products._matrices import vecdot as vecdot
+from reactgrad.ops.reductions import norm as norm

@@ -15,7 +15,6 @@ from reactgrad.linalg._matrices import (
     float_dtype,
     identity_like,
     is_complex,
-    node,
     real_part,
     square_shape,
 )
@@ -26,6 +25,7 @@ from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._chain import times
 from reactgrad.ops._complex import imag, real
 from reactgrad.ops._layout import swap_last
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
 
 MATRIX = (-2, -1)

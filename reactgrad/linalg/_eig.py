@@ -19,7 +19,6 @@ from reactgrad.linalg._matrices import (
     conjugate,
     float_dtype,
     identity_like,
-    node,
     row,
     square_shape,
 )
@@ -30,6 +29,7 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over
 from reactgrad.ops._complex import real
 from reactgrad.ops._layout import swap_last
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from reactgrad._errors import DTypeError
-from reactgrad.backend import Spec, spec
-from reactgrad.backend._libraries import add_kernels
+from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _decompose as kernels
 from reactgrad.linalg._matrices import (
     adjoint,
@@ -18,7 +17,6 @@ from reactgrad.linalg._matrices import (
     conjugate,
     first_alike,
     float_dtype,
-    node,
     real_dtype,
     real_part,
     row,
@@ -28,6 +26,7 @@ from reactgrad.linalg._parts import Piece, packed_op, part_op
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import swap_last
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, MatrixShapeError
-from reactgrad.backend import Spec, spec
-from reactgrad.backend._libraries import add_kernels
+from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _solve as kernels
-from reactgrad.nodes._handle import Handle, apply, current_graph, stacked
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._complex import conj, real
 from reactgrad.ops._layout import swap_last
+from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import common_device
 
 Length = int | None
@@ -99,17 +99,9 @@ def first_alike(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return spec(specs[0].shape, dtype, common_device("linalg", specs))
 
 
-def node(x: Any) -> Any:
-    """Return an operand as a node."""
-    x = stacked(x)
-    return x if isinstance(x, Handle) else current_graph().const(x)
-
-
 def nodes(operands: Sequence[Any]) -> list[Any]:
     """Return operands as nodes of one graph."""
-    found = [stacked(one) for one in operands]
-    graph = next((one._graph for one in found if isinstance(one, Handle)), None) or current_graph()
-    return [one if isinstance(one, Handle) else graph.const(one) for one in found]
+    return [node(one, *operands) for one in operands]
 
 
 def is_complex(x: Any) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from reactgrad.backend import Spec, spec
-from reactgrad.backend._libraries import add_kernels
+from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend._registry import register_kernel
 from reactgrad.linalg._matrices import real_dtype
 from reactgrad.nodes._op import Attrs, Infer, Jvp, Op, Vjp

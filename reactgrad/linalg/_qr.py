@@ -20,7 +20,6 @@ from reactgrad.linalg._matrices import (
     identity_like,
     is_complex,
     matrix_shape,
-    node,
     triangle,
 )
 from reactgrad.linalg._parts import Piece, least, packed_op, part_op
@@ -29,6 +28,7 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._complex import imag
 from reactgrad.ops._index import Index, Placed
 from reactgrad.ops._join import concatenate
+from reactgrad.ops._operand import node
 
 
 class QRResult(NamedTuple):

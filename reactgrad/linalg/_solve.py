@@ -7,10 +7,11 @@ from typing import Any
 
 from reactgrad._errors import MatrixShapeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.linalg._matrices import alike, float_dtype, node, nodes, square_shape
+from reactgrad.linalg._matrices import alike, float_dtype, nodes, square_shape
 from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._layout import reshape, squeeze, swap_last, transpose
+from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import broadcast, common_device, normal_axes
 
 

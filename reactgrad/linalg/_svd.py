@@ -20,7 +20,6 @@ from reactgrad.linalg._matrices import (
     identity_like,
     is_complex,
     matrix_shape,
-    node,
     real_dtype,
     real_part,
     row,
@@ -31,6 +30,7 @@ from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._chain import over
 from reactgrad.ops._complex import imag
 from reactgrad.ops._join import concatenate
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum
 
 

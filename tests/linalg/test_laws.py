@@ -105,6 +105,34 @@ CASES = [
     vector_first("lstsq", lambda a, b: tuple(L.lstsq(a, b)), N.lstsq, (5,), a=(5, 3), unknown=False),
     vector_first("lstsq_wide", lambda a, b: tuple(L.lstsq(a, b, -1)), lambda a, b: N.lstsq(a, b, -1),
                  (3, 2), a=(3, 4), unknown=False),
+    matrix("expm", L.expm, scipy.linalg.expm, (2, 3, 3), empty=EMPTY),
+    matrix("expm_small", lambda a: L.expm(a * 0.01), lambda a: scipy.linalg.expm(a * 0.01)),
+    matrix("matrix_power", lambda a: L.matrix_power(a, 5), lambda a: N.matrix_power(a, 5), (2, 3, 3)),
+    matrix("matrix_power_0", lambda a: L.matrix_power(a, 0), lambda a: N.matrix_power(a, 0), order=0),
+    matrix("matrix_power_negative", lambda a: L.matrix_power(a, -3), lambda a: N.matrix_power(a, -3)),
+    Case("multi_dot", lambda *xs: L.multi_dot(xs), lambda *xs: N.multi_dot(xs), [(3,), (3, 4), (4, 2), (2,)],
+         dtypes="dfiD", unknown=False),
+    Case("multi_dot_unknown", lambda a, b: L.multi_dot([a, b.T, b]), lambda a, b: N.multi_dot([a, b.T, b]),
+         [(3, 4), (3, 4)], dtypes="dfD"),
+    Case("block_diag", L.block_diag, scipy.linalg.block_diag, [(2, 3), (1, 2), (3,)], dtypes="dfiD",
+         unknown=False, empty=[(0, 2), (2, 0), (1,)]),
+    matrix("cond", L.cond, N.cond, (2, 4, 3)),
+    matrix("cond_1", lambda a: L.cond(a, 1), lambda a: N.cond(a, 1), (2, 3, 3)),
+    matrix("cond_-2", lambda a: L.cond(a, -2), lambda a: N.cond(a, -2)),
+    matrix("matrix_rank", L.matrix_rank, N.matrix_rank, (2, 4, 3), order=0),
+    matrix("matrix_rank_tol", lambda a: L.matrix_rank(a, 2.5), lambda a: N.matrix_rank(a, 2.5), order=0),
+    matrix("matrix_rank_rtol", lambda a: L.matrix_rank(hermitian(a), hermitian=True, rtol=0.3),
+           lambda a: N.matrix_rank(hermitian(a), hermitian=True, rtol=0.3), order=0),
+    *[
+        matrix(f"matrix_norm_{ord}", lambda a, ord=ord: L.matrix_norm(a, ord=ord, keepdims=True),
+               lambda a, ord=ord: N.matrix_norm(a, ord=ord, keepdims=True), (2, 4, 3))
+        for ord in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+    ],
+    *[
+        matrix(f"vector_norm_{ord}", lambda a, ord=ord: L.vector_norm(a, axis=(0, 2), ord=ord),
+               lambda a, ord=ord: N.vector_norm(a, axis=(0, 2), ord=ord), (2, 4, 3))
+        for ord in (0, 1, 2, 3.5, np.inf, -np.inf)
+    ],
 ]  # fmt: skip
 
 

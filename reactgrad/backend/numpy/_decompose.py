@@ -77,6 +77,14 @@ def register(xp: Any, kind: str) -> None:
         whole = large.sum(-1) == out.shape[-1]
         out[...] = xp.where(whole[..., None, None], 0, rest)
 
+    def matrix_rank(a: Any, s: Any, tol: Any, out: Any, how: str) -> None:
+        tol = xp.asarray(max(a.shape[-2:]) * xp.finfo(s.dtype).eps if how == "auto" else tol)
+        cutoff = tol[..., None]
+        if how != "tol":
+            cutoff = cutoff * s.max(-1, keepdims=True, initial=0)
+        out[...] = (s > cutoff).sum(-1)
+
+    register_kernel("matrix_rank", kind, matrix_rank)
     register_kernel("eigh", kind, eigh)
     register_kernel("eigvalsh", kind, eigvalsh)
     register_kernel("eig", kind, eig)

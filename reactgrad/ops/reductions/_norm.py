@@ -65,7 +65,7 @@ def _jvp(t: Any, ans: Any, x: Any, order: float, axis: Axis, keepdims: bool) -> 
 NORM = Op("norm", _infer, (_rule,), (_jvp,), loop_dtypes=own_dtypes)
 
 
-def _of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
+def of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
     if order is None:
         order = 2
     if isinstance(order, str):
@@ -84,7 +84,7 @@ def _of_vectors(x: Any, order: Any, axis: Axis, keepdims: bool) -> Any:
     return apply(NORM, (x,), (float(order), axis, keepdims))
 
 
-def _of_matrices(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+def of_matrices(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     rows, columns = axes
     if order in (None, "fro", "f"):
         return apply(NORM, (x,), (2.0, axes, keepdims))
@@ -166,9 +166,9 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
         axis = tuple(range(x.ndim))
     axes = normal_axes("norm", axis, x.ndim)
     if len(axes) == 1:
-        return _of_vectors(x, ord, axes[0], keepdims)
+        return of_vectors(x, ord, axes[0], keepdims)
     if len(axes) == 2:
-        return _of_matrices(x, ord, (axes[0], axes[1]), keepdims)
+        return of_matrices(x, ord, (axes[0], axes[1]), keepdims)
     raise ShapeError(
         f"norm over the {len(axes)} axes {axes} of {x.ndim}: a norm is of a vector (one axis) or a matrix "
         "(two); give axis=, or leave ord= out for the root of the sum of squares of all elements."
