@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,28 @@ def numbers_check(
             )
 
     return check
+
+
+def flip_key(ndim: int, axes: Sequence[int] | None) -> Key:
+    """Return the index that reverses these axes, or all of them."""
+    turned = range(ndim) if axes is None else [axis % ndim for axis in axes]
+    return tuple([slice(None, None, -1) if i in turned else slice(None) for i in range(ndim)])
+
+
+def regrouped(
+    shape: Sequence[int | None], axis: int, count: int, lengths: tuple[int, ...]
+) -> tuple[int | None, ...]:
+    """Return a shape with `lengths`, one of which may be -1, in the place of `count` axes.
+
+    The shape may hold lengths that are not known yet. The others must fill it; see ``regroup``.
+    """
+    at = axis % len(shape) if shape else 0
+    group = shape[at : at + count]
+    if -1 in lengths:
+        size = None if None in group else prod(group)  # type: ignore[arg-type]
+        fixed = prod([n for n in lengths if n != -1])
+        free = None if size is None else size // fixed if fixed else 0
+        new: tuple[int | None, ...] = tuple([free if n == -1 else n for n in lengths])
+    else:
+        new = lengths
+    return (*shape[:at], *new, *shape[at + count :])

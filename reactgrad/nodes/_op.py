@@ -136,10 +136,10 @@ class Op:
     def __repr__(self) -> str:
         return f"Op({self.name!r})"
 
-    def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
+    def result(self, specs: tuple[Spec, ...], attrs: Attrs) -> Any:
         """Return the spec of the result, remembered by the operands' specs and the attributes.
 
-        ``None`` if only the operands' values show it.
+        ``None`` if only the operands' values show it. (``Any``: rules of other ops know that it is one.)
         """
         key = (*specs, attrs)
         try:

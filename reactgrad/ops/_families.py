@@ -26,10 +26,10 @@ FAMILIES: Final = {
         "tensordot trace tri tril tril_indices_from triu triu_indices_from vander vdot vecdot vecmat"
     ),
     "arrangement": (
-        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack copy delete "
-        "dsplit dstack fill_diagonal flip fliplr flipud hsplit hstack insert ix_ meshgrid moveaxis pad "
-        "permute_dims ravel repeat resize roll rollaxis rot90 sliding_window_view swapaxes tile trim_zeros "
-        "unflatten unstack vsplit vstack flatten narrow concat"
+        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack concat copy "
+        "delete dsplit dstack fill_diagonal flatten flip fliplr flipud hsplit hstack insert ix_ meshgrid moveaxis "
+        "narrow pad permute_dims ravel repeat repeat_interleave resize roll rollaxis rot90 sliding_window_view "
+        "swapaxes tile trim_zeros unflatten unstack vsplit vstack"
     ),
     "ordering": (
         "argpartition argsort argwhere choose compress digitize extract flatnonzero in1d index_add index_select "

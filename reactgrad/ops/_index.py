@@ -93,7 +93,8 @@ def _sample(one: Spec) -> Any:
     return np.broadcast_to(np.empty((), one.dtype), tuple(1 if n is None else n for n in one.shape))
 
 
-def _infer(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
+def infer_part(specs: tuple[Spec, ...], attrs: Attrs) -> Spec | None:
+    """Return the spec of a part, by those of what is indexed and of the Vars in the index."""
     one, index = specs[0], attrs[0]
     by_value = any(i.dtype.kind == "b" for i in specs[1:])  # as many elements as are true
     try:
@@ -230,7 +231,7 @@ def _view(x: Any, index: Index) -> Any:
     return x[parts if Ellipsis in parts else (*parts, ...)] if index.basic else None
 
 
-GETITEM = Op("getitem", _infer, (lambda g, ans, x, index: Placed(g, index),), (LINEAR,), view=_view)
+GETITEM = Op("getitem", infer_part, (lambda g, ans, x, index: Placed(g, index),), (LINEAR,), view=_view)
 
 
 def _gather_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
@@ -247,7 +248,7 @@ def _gather_loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
 
 GATHER = Op(
     "gather",
-    _infer,
+    infer_part,
     variadic=_gather_rule,
     variadic_jvp=_gather_jvp,
     loop_dtypes=_gather_loop,
@@ -292,11 +293,28 @@ def getitem(x: Any, key: Any) -> Any:
     >>> large.value
     array([5])
     """
-    operands: list[Any] = [x]
+    index, operands = index_of(key)
+    return part_at(x, index, operands)
+
+
+def index_of(key: Any) -> tuple[Index, list[Any]]:
+    """Return an index as a caller writes it, normalised, and the Vars in it.
+
+    Raises
+    ------
+    IndexingError, DTypeError, ShapeError
+        If it is none.
+    """
+    operands: list[Any] = [None]  # in front of them stands what is indexed
     index = Index(tuple(_part(p, operands) for p in (key if isinstance(key, tuple) else (key,))))
     if sum(p is Ellipsis for p in index.parts) > 1:
         raise IndexingError(f"index {index!r}: only one ... can stand in an index.")
-    return apply(GETITEM if len(operands) == 1 else GATHER, operands, (index,))
+    return index, operands[1:]
+
+
+def part_at(x: Any, index: Index, operands: Sequence[Any]) -> Any:
+    """Return the part of `x` at a normalised index with these Vars in it."""
+    return apply(GATHER if operands else GETITEM, (x, *operands), (index,))
 
 
 # --- the sum of contributions ------------------------------------------------------------------

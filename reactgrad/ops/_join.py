@@ -9,11 +9,14 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.nodes._handle import Handle, apply, on_stack
+from reactgrad.nodes._handle import Handle, apply, on_stack, stacked
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
+from reactgrad.ops._astype import astype
 from reactgrad.ops._index import Placed
+from reactgrad.ops._layout import reshape
 from reactgrad.ops._places import Index
 from reactgrad.ops._shapes import common_device, normal_axis, promote, shapes_text
+from reactgrad.ops._split import unbind
 
 # From the number of an operand to the index of its part in the result.
 _Part = Callable[[int], tuple[Any, ...]]
@@ -86,7 +89,7 @@ CONCATENATE = Op(
 )
 
 
-def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
+def concatenate(values: Sequence[Any], /, axis: int | None = 0, *, dtype: Any = None) -> Any:
     """Return values joined along an axis that they have.
 
     Parameters
@@ -95,11 +98,12 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
         At least one; all of the same shape except along `axis`.
     axis : int or None
         ``None`` joins the flattened values.
+    dtype : dtype_like, optional
+        The dtype of the result; by default the common one.
 
     Returns
     -------
     Var
-        Of the common dtype.
 
     Raises
     ------
@@ -114,13 +118,17 @@ def concatenate(values: Sequence[Any], /, axis: int | None = 0) -> Any:
     >>> y.value
     array([1, 2, 3])
     """
-    operands = _sequence("concatenate", values)
+    operands = sequence("concatenate", values)
     if axis is None:
-        from reactgrad.ops._layout import reshape
+        operands = [reshape(x, -1) if isinstance(x, Handle) else _row(x) for x in operands]
+        axis = 0
+    joined = apply(CONCATENATE, operands, (axis,))
+    return joined if dtype is None else astype(joined, dtype)
 
-        flat = [reshape(x, -1) if isinstance(x, Handle) else np.ravel(x) for x in operands]
-        return apply(CONCATENATE, flat, (0,))
-    return apply(CONCATENATE, operands, (axis,))
+
+def _row(x: Any) -> Any:
+    x = stacked(x)
+    return reshape(x, -1) if isinstance(x, Handle) else np.ravel(x)
 
 
 def _infer_stack(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
@@ -179,14 +187,25 @@ def stack(values: Sequence[Any], /, axis: int = 0) -> Any:
     >>> y.value
     array([1, 2])
     """
-    return apply(STACK, _sequence("stack", values), (axis,))
+    return apply(STACK, sequence("stack", values), (axis,))
 
 
 on_stack(stack)  # lists that hold Vars become one node from now on
 
 
-def _sequence(name: str, values: Any) -> list[Any]:
-    if isinstance(values, Handle) or not hasattr(values, "__iter__"):
+def sequence(name: str, values: Any) -> list[Any]:
+    """Return the values that `name` is to join, in a list: of a node those along its first axis.
+
+    Raises
+    ------
+    DTypeError
+        If they are no sequence.
+    ShapeError
+        If there is none.
+    """
+    if isinstance(values, Handle) and values.ndim:
+        values = unbind(values)
+    elif isinstance(values, Handle) or not hasattr(values, "__iter__"):
         raise DTypeError(
             f"{name} takes a sequence of values, as in rg.{name}([a, b]), not {type(values).__name__}."
         )

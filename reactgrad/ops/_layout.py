@@ -111,9 +111,11 @@ def _infer_reshape(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:
     return _with_shape(old, tuple(size // fixed if n == -1 else n for n in new))
 
 
-def _view_reshape(x: Any, shape: tuple[int, ...]) -> Any:
-    view = x.reshape(shape)
-    # NumPy copies without notice where the layout allows no view; then the kernel does the copy.
+def share_memory(x: Any, view: Any) -> Any:
+    """Return what a reshape of an array has returned, if it is a view; else ``None``.
+
+    NumPy copies without notice where the layout allows no view; then the kernel does the copy.
+    """
     return view if np.may_share_memory(view, x) or not x.size else None
 
 
@@ -122,12 +124,12 @@ RESHAPE = Op(
     _infer_reshape,
     (lambda g, ans, x, shape: like_shape(g, x),),
     (LINEAR,),
-    view=_view_reshape,
+    view=lambda x, shape: share_memory(x, x.reshape(shape)),
 )
 
 
-def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
-    """Return the elements of `x`, in C order, in another shape.
+def reshape(x: Any, /, shape: int | tuple[int, ...], order: str = "C") -> Any:
+    """Return the elements of `x` in another shape.
 
     Parameters
     ----------
@@ -135,6 +137,8 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
         Any shape.
     shape : int or tuple of int
         With as many elements as `x`; one length may be -1 and follows from the others.
+    order : str
+        ``"C"``: elements are read and placed with the last axis running fastest; ``"F"``: the first one.
 
     Returns
     -------
@@ -145,6 +149,8 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
     ------
     ShapeError
         If the elements do not fill the shape.
+    DTypeError
+        For another order: ``"A"`` and ``"K"`` depend on how an array happens to lie in memory.
 
     Examples
     --------
@@ -154,7 +160,15 @@ def reshape(x: Any, /, shape: int | tuple[int, ...]) -> Any:
     >>> y.shape
     (2, 2)
     """
-    return apply(RESHAPE, (x,), (shape_attr("reshape", shape),))
+    lengths = shape_attr("reshape", shape)
+    if order == "F":
+        return transpose(apply(RESHAPE, (transpose(x),), (lengths[::-1],)))
+    if order != "C":
+        raise DTypeError(
+            f"reshape(order={order!r}): write 'C' or 'F'; another order would depend on how an array "
+            "happens to lie in memory."
+        )
+    return apply(RESHAPE, (x,), (lengths,))
 
 
 def like_shape(g: Any, x: Any) -> Any:

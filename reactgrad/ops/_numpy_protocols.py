@@ -129,8 +129,8 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return ops.clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
 
 
-def _concatenate(arrays: Any, axis: int | None = 0) -> Any:
-    return ops.concatenate(arrays, axis)
+def _concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Any:
+    return ops.concatenate(arrays, axis, dtype=dtype)
 
 
 def _stack(arrays: Any, axis: int = 0) -> Any:
@@ -141,20 +141,12 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     return list(ops.split(ary, indices_or_sections, axis))
 
 
-def _unstack(x: Any, /, *, axis: int = 0) -> Any:
-    return ops.unbind(x, axis)
-
-
 def _transpose(a: Any, axes: Any = None) -> Any:
     return ops.transpose(a, axes)
 
 
-def _reshape(a: Any, shape: Any) -> Any:
-    return ops.reshape(a, shape)
-
-
-def _ravel(a: Any) -> Any:
-    return ops.reshape(a, -1)
+def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
+    return ops.reshape(a, shape, order)
 
 
 def _broadcast_to(array: Any, shape: Any) -> Any:
@@ -208,10 +200,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.concatenate: _concatenate,
     np.stack: _stack,
     np.split: _split,
-    **({np.unstack: _unstack} if hasattr(np, "unstack") else {}),
     np.transpose: _transpose,
     np.reshape: _reshape,
-    np.ravel: _ravel,
     np.broadcast_to: _broadcast_to,
     np.expand_dims: _expand_dims,
     np.squeeze: _squeeze,

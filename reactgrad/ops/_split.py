@@ -7,7 +7,7 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
-from reactgrad.nodes._handle import Handle, apply, current_graph, holds_handles, stacked
+from reactgrad.nodes._handle import Handle, apply, as_node, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._index import Placed
 from reactgrad.ops._places import Index
@@ -82,7 +82,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     [(1,), (2,), (1,)]
     """
     cuts = _cuts(indices_or_sections)
-    x, at = _node(x), _axis("split", axis)
+    x, at = as_node(x), _axis("split", axis)
     if isinstance(cuts, int):
         return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(cuts)])
     # Each part knows only the cuts at its own ends: all cuts for each would be quadratic.
@@ -135,7 +135,7 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
     >>> high.value
     array([2., 4.])
     """
-    x, at = _node(x), _axis("unbind", axis)
+    x, at = as_node(x), _axis("unbind", axis)
     count = x.shape[normal_axis("unbind", at, x.ndim)]
     if count is None:
         raise ShapeError(
@@ -143,12 +143,6 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
             "and so not how many parts there are. Set it first, or declare the length."
         )
     return tuple([apply(UNBIND, (x,), (at, count, part)) for part in range(count)])
-
-
-def _node(x: Any) -> Any:
-    """Return `x` as one node that all parts share."""
-    x = stacked(x)
-    return x if isinstance(x, Handle) else current_graph().const(x)
 
 
 def _axis(name: str, axis: Any) -> int:

@@ -15,6 +15,7 @@ from reactgrad.backend.numpy import _chain, _scatter
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._stretched import stretched
 from reactgrad.backend.numpy._sums import ALONE, WIDER, sum_step
+from reactgrad.backend.numpy._views import copied
 
 UFUNCS = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -225,11 +226,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             bind_matmul((x, w), product, ()), partial(xp.add, *stretched((product, b), out), out)
         )
 
-    def copy_view(view: Callable[..., Any]) -> Callable[..., None]:
-        def copy(x: Any, out: Any, *attrs: Any) -> None:
-            xp.copyto(out, view(x, *attrs))
-
-        return copy
+    copy_view = partial(copied, xp)
 
     def total(x: Any, axis: Any, out: Any, keepdims: bool) -> Callable[[], object]:
         """Return the call that sums `x`, whose result has the dtype of `x` or a wider one."""

@@ -1,0 +1,98 @@
+"""Kernels of ops that move elements: flip, roll, tile, repeat, and axes grouped in another way.
+
+Each writes straight into ``out``, without an array in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+from reactgrad.backend._parts import Key, flip_key, regrouped
+from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend.numpy._in_turn import InTurn
+from reactgrad.backend.numpy._views import copied
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register the kernels of a namespace whose functions take ``out`` as NumPy's do."""
+
+    def bind_roll(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        (x,), (shifts, axes) = inputs, attrs
+        if axes is None:  # as one long row
+            if not x.flags.c_contiguous:
+                row = xp.empty(x.shape, x.dtype)
+                rolled = bind_roll((row,), out, attrs)
+                return InTurn(partial(xp.copyto, row, x), rolled)
+            x, out, axes = x.reshape(-1), out.reshape(-1), (0,)
+        moves = [
+            (out[target], x[source]) for target, source in roll_keys(x.shape, shifts, axes)
+        ]
+        if len(moves) == 1:
+            return partial(xp.copyto, *moves[0])
+        return InTurn(*[partial(xp.copyto, *move) for move in moves])
+
+    def bind_tile(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
+        (x,), (reps,) = inputs, attrs
+        lengths = (1,) * (out.ndim - x.ndim) + x.shape
+        reps = (1,) * (out.ndim - len(reps)) + reps
+        once, often = [], []
+        for rep, n in zip(reps, lengths, strict=True):
+            once += [1, n]
+            often += [rep, n]
+        return partial(xp.copyto, out.reshape(often), x.reshape(once))
+
+    def bind_repeat(
+        inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
+    ) -> Callable[[], object]:
+        (x,), (repeats, axis) = inputs, attrs
+        at = axis % x.ndim + 1
+        often = (*x.shape[:at], repeats, *x.shape[at:])
+        return partial(xp.copyto, out.reshape(often), xp.expand_dims(x, at))
+
+    def beside(x: Any, *others: Any) -> None:
+        xp.copyto(others[-1], x)
+
+    def repeat_numbers(counts: Any, out: Any) -> Any:
+        return xp.repeat(xp.arange(len(counts)), counts)
+
+    def trimmed(x: Any, out: Any, axis: int, ends: str) -> Any:
+        others = tuple([i for i in range(x.ndim) if i != axis])
+        (found,) = xp.nonzero((x != 0).any(others))
+        if not len(found):
+            return found
+        first = int(found[0]) if "f" in ends else 0
+        last = int(found[-1]) + 1 if "b" in ends else x.shape[axis]
+        return xp.arange(first, last)
+
+    register_kernel("flip", kind, copied(xp, lambda x, axes: x[flip_key(x.ndim, axes)]))
+    register_binder("roll", kind, bind_roll)
+    register_binder("tile", kind, bind_tile)
+    register_binder("repeat", kind, bind_repeat)
+    register_kernel("repeat_numbers", kind, repeat_numbers)
+    register_kernel("trimmed", kind, trimmed)
+    register_kernel("broadcast_beside", kind, beside)
+    register_kernel(
+        "regroup", kind, copied(xp, lambda x, *attrs: x.reshape(regrouped(x.shape, *attrs)))
+    )
+
+
+def roll_keys(
+    shape: Sequence[int], shifts: Sequence[int], axes: Sequence[int]
+) -> list[tuple[Key, Key]]:
+    """Return the indices of the blocks that a roll moves: of each the new and the old place."""
+    total = [0] * len(shape)
+    for shift, axis in zip(shifts, axes, strict=True):
+        total[axis] += shift
+    choices = []
+    for shift, n in zip(total, shape, strict=True):
+        by = shift % n if n else 0
+        whole = [(slice(None), slice(None))]
+        halves = [(slice(by, None), slice(None, n - by)), (slice(None, by), slice(n - by, None))]
+        choices.append(halves if by else whole)
+    return [
+        (tuple([new for new, _ in pairs]), tuple([old for _, old in pairs]))
+        for pairs in product(*choices)
+    ]

@@ -1,0 +1,95 @@
+"""Borders computed from the values: constants that are nodes, ramps, and statistics; axis by axis, of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from reactgrad import ops
+from reactgrad._errors import ShapeError
+from reactgrad.nodes._handle import as_node
+from reactgrad.ops._astype import astype
+from reactgrad.ops._elementwise import floor
+from reactgrad.ops._index import getitem
+from reactgrad.ops._join import concatenate
+from reactgrad.ops._layout import reshape
+from reactgrad.ops._reduce import max as largest
+from reactgrad.ops._reduce import mean
+from reactgrad.ops._reduce import min as smallest
+from reactgrad.ops.arrangement._repeat import repeat
+
+Pairs = Sequence[tuple[Any, Any]]
+
+
+def _framed(x: Any, widths: Pairs, border: Callable[[Any, int, int, int], Any]) -> Any:
+    """Return `x` with borders along one axis after the other; each follows from all before it.
+
+    ``border(x, axis, side, width)`` returns one of them.
+    """
+    for axis, width in enumerate(widths):
+        sides = [border(x, axis, side, width[side]) if width[side] else None for side in (0, 1)]
+        parts = [one for one in (sides[0], x, sides[1]) if one is not None]
+        if len(parts) > 1:
+            x = concatenate(parts, axis)
+    return x
+
+
+def _edge(x: Any, axis: int, side: int, count: int = 1) -> Any:
+    part = slice(None, count) if side == 0 else slice(-count, None)
+    return getitem(x, (*[slice(None)] * axis, part))
+
+
+def constant_by_nodes(x: Any, widths: Pairs, constants: Pairs) -> Any:
+    """Return `x` with a border of constants, some of which are nodes."""
+
+    def border(x: Any, axis: int, side: int, width: int) -> Any:
+        number = as_node(constants[axis][side], x)
+        shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
+        if None in shape:
+            raise x._unknown_length()
+        one = number if number.dtype == x.dtype else astype(number, x.dtype)
+        return ops.broadcast_to(reshape(one, ()), shape)
+
+    return _framed(x, widths, border)
+
+
+def linear_ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
+    """Return `x` with a border that leads to its end values in equal steps."""
+
+    def border(x: Any, axis: int, side: int, width: int) -> Any:
+        end = ends[axis][side]
+        edge = _edge(x, axis, side)
+        exact = edge.dtype.kind in "fc"
+        if not exact:
+            edge = astype(edge, np.float64)
+        numbers = np.arange(width, dtype=edge.dtype if exact else np.float64)
+        numbers = numbers if side == 0 else numbers[::-1].copy()
+        ramp = (edge - end) / width * numbers.reshape(-1, *[1] * (x.ndim - axis - 1)) + end
+        return ramp if ramp.dtype == x.dtype else astype(ramp if exact else floor(ramp), x.dtype)
+
+    return _framed(x, widths, border)
+
+
+def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
+    """Return `x` with a border of statistics of the elements along each axis."""
+    if mode == "median":
+        reduced: Any = ops.median
+    else:
+        reduced = {"maximum": largest, "minimum": smallest, "mean": mean}[mode]
+
+    def border(x: Any, axis: int, side: int, width: int) -> Any:
+        length, there = lengths[axis][side], x.shape[axis]
+        whole = length is None or (there is not None and length >= there)
+        if there == 0 or (not whole and length == 0 and mode in ("maximum", "minimum")):
+            raise ShapeError(f"pad(mode={mode!r}): a statistic of no elements along axis {axis}.")
+        part = x if whole else _edge(x, axis, side, length)
+        if not whole and length == 0:  # the last 0 elements: a slice would take all
+            part = _edge(x, axis, 0, 0)
+        number = reduced(part, axis, keepdims=True)
+        if number.dtype != x.dtype:
+            number = astype(ops.rint(number) if x.dtype.kind in "iu" else number, x.dtype)
+        return repeat(number, width, axis)
+
+    return _framed(x, widths, border)
