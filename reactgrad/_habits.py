@@ -91,10 +91,6 @@ OF_VARS: Final = _by_name(
     ("pow", "{x} ** other"),
     ("neg", "-{x}"),
     ("mm bmm mv", "{x} @ other"),
-    (
-        "at",
-        "with {x}.mutate() as a: a[index] = new, for a leaf; rg.where(condition, new, {x}) elsewhere",
-    ),
     ("iloc", "{x}[index]"),
     ("loc", "{x}[index]; labels are not kept"),
     ("head", "{x}[:5]"),

@@ -36,6 +36,24 @@ class ArrayMethods:
         """Return the indices that would sort the elements along an axis; see ``rg.argsort``."""
         return ops.argsort(self, axis, stable=stable)
 
+    @property
+    def at(self) -> Any:
+        """The places of the value: ``x.at[i].set(v)`` is a node of the value with a part changed.
+
+        Also ``add``, ``subtract``, ``multiply``, ``divide``, ``power``, ``min``, ``max`` and ``apply``, as in JAX.
+        Nothing is written into the value itself.
+
+        Examples
+        --------
+        >>> import reactgrad as rg
+        >>> x = rg.Graph().input([1.0, 2.0, 3.0])
+        >>> x.at[1:].add(10.0).value
+        array([ 1., 12., 13.])
+        """
+        from reactgrad.ops.arrangement._place import At
+
+        return At(self)
+
     def choose(self, choices: Any, mode: str = "raise") -> Any:
         """Return elements of several arrays, chosen by the numbers of this one; see ``rg.choose``."""
         return ops.choose(self, choices, mode=mode)
@@ -65,6 +83,10 @@ class ArrayMethods:
         """Each matrix transposed: the last two axes are exchanged; see ``rg.matrix_transpose``."""
         return ops.matrix_transpose(self)
 
+    def flatten(self, start_dim: Any = 0, end_dim: int = -1, order: str = "C") -> Any:
+        """Return the elements along one axis, or some axes taken together; see ``rg.flatten``."""
+        return ops.flatten(self, start_dim, end_dim, order)
+
     def nonzero(self) -> Any:
         """Return the indices of the elements that are not zero, an array for each axis; see ``rg.nonzero``."""
         return ops.nonzero(self)
@@ -72,6 +94,10 @@ class ArrayMethods:
     def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         """Return the product over axes; see ``rg.prod``."""
         return ops.prod(self, axis, dtype, keepdims=keepdims)
+
+    def ravel(self, order: str = "C") -> Any:
+        """Return the elements along one axis; see ``rg.ravel``."""
+        return ops.ravel(self, order)
 
     def repeat(self, repeats: Any, axis: Any = None) -> Any:
         """Return each element several times; see ``rg.repeat``."""

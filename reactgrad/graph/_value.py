@@ -415,7 +415,7 @@ class Value(ArrayMethods, Handle, Generic[V]):
     def __setitem__(self, key: Any, value: Any) -> None:
         raise SetError(
             f"{self.label}[...] = ... would change a value behind its version. For an input or param "
-            f"write `with {self.label}.mutate() as a: a[...] = ...`; elsewhere use rg.where."
+            f"write `with {self.label}.mutate() as a: a[...] = ...`; for a new node {self.label}.at[...].set(...)."
         )
 
     def __len__(self) -> int:
@@ -439,15 +439,9 @@ class Value(ArrayMethods, Handle, Generic[V]):
         """Return the value with its axes in another order; see ``rg.transpose``."""
         return ops.transpose(self, None if axes in ((), (None,)) else _spread(axes))
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
         """Return the elements in another shape; see ``rg.reshape``."""
-        return ops.reshape(self, _spread(shape))
-
-    def ravel(self) -> Any:
-        """Return the elements along one axis."""
-        return ops.reshape(self, (-1,))
-
-    flatten = ravel
+        return ops.reshape(self, _spread(shape), order)
 
     def squeeze(self, axis: Any = None) -> Any:
         """Return the value without axes of length 1; see ``rg.squeeze``."""

@@ -118,15 +118,6 @@ def stacked(value: Any) -> Any:
     return value
 
 
-def as_node(value: Any, *beside: Any) -> Any:
-    """Return a value as one node: one that is none, or a list that holds some, becomes one.
-
-    A constant is made in the graph of the first node among `beside`, or in the current one.
-    """
-    value = stacked(value)
-    return value if isinstance(value, Handle) else graph_of(beside).const(value)
-
-
 def on_stack(stack: Callable[[Any], Any]) -> None:
     """Register the call that stacks several values to one node."""
     _stack.append(stack)

@@ -231,7 +231,9 @@ def _view(x: Any, index: Index) -> Any:
     return x[parts if Ellipsis in parts else (*parts, ...)] if index.basic else None
 
 
-GETITEM = Op("getitem", infer_part, (lambda g, ans, x, index: Placed(g, index),), (LINEAR,), view=_view)
+GETITEM = Op(
+    "getitem", infer_part, (lambda g, ans, x, index: Placed(g, index),), (LINEAR,), view=_view
+)
 
 
 def _gather_rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:

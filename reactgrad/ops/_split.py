@@ -7,9 +7,10 @@ from typing import Any
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Cuts, Key, Spec, spec, split_key, unbind_key
-from reactgrad.nodes._handle import Handle, apply, as_node, holds_handles
+from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._index import Placed
+from reactgrad.ops._operand import node
 from reactgrad.ops._places import Index
 from reactgrad.ops._shapes import normal_axis
 
@@ -82,7 +83,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], /, axis: int = 0) ->
     [(1,), (2,), (1,)]
     """
     cuts = _cuts(indices_or_sections)
-    x, at = as_node(x), _axis("split", axis)
+    x, at = node(x), _axis("split", axis)
     if isinstance(cuts, int):
         return tuple([apply(SPLIT, (x,), (cuts, at, part)) for part in range(cuts)])
     # Each part knows only the cuts at its own ends: all cuts for each would be quadratic.
@@ -135,7 +136,7 @@ def unbind(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
     >>> high.value
     array([2., 4.])
     """
-    x, at = as_node(x), _axis("unbind", axis)
+    x, at = node(x), _axis("unbind", axis)
     count = x.shape[normal_axis("unbind", at, x.ndim)]
     if count is None:
         raise ShapeError(

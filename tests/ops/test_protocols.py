@@ -66,10 +66,8 @@ def test_numpy_function_makes_a_node(name: str) -> None:
 UNSUPPORTED = {
     "np.subtract.accumulate": lambda x: np.subtract.accumulate(x),
     "np.arctan2.reduce": lambda x: np.arctan2.reduce(x),
-    "np.linalg.inv": lambda x: np.linalg.inv(x),
-    "np.fft.fft": lambda x: np.fft.fft(x),
-    "np.vstack": lambda x: np.vstack([x, x]),
-    "np.zeros_like": lambda x: np.zeros_like(x),
+    "np.is_busday": lambda x: np.is_busday(x),
+    "np.busday_count": lambda x: np.busday_count(x, x),
 }
 
 
@@ -86,8 +84,7 @@ def test_unsupported_function_names_itself_and_lift(name: str) -> None:
     "call",
     [
         lambda x: np.add(x, 1, where=A > 2),
-        lambda x: np.concatenate([x, x], dtype=np.float32),
-        lambda x: np.reshape(x, (4, 3), order="F"),
+        lambda x: np.reshape(x, (4, 3), order="K"),
         lambda x: np.sum(x, out=np.zeros(())),
         lambda x: np.add(A, A, out=x),
         lambda x: np.add(x, x, out=np.zeros((3, 4))),

@@ -27,9 +27,7 @@ def register(xp: Any, kind: str) -> None:
                 rolled = bind_roll((row,), out, attrs)
                 return InTurn(partial(xp.copyto, row, x), rolled)
             x, out, axes = x.reshape(-1), out.reshape(-1), (0,)
-        moves = [
-            (out[target], x[source]) for target, source in roll_keys(x.shape, shifts, axes)
-        ]
+        moves = [(out[target], x[source]) for target, source in roll_keys(x.shape, shifts, axes)]
         if len(moves) == 1:
             return partial(xp.copyto, *moves[0])
         return InTurn(*[partial(xp.copyto, *move) for move in moves])

@@ -28,7 +28,9 @@ def register(xp: Any, kind: str) -> None:
 
     def bind_pad(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         (x,), (widths, mode, odd, constants) = inputs, attrs
-        centre = tuple([slice(left, left + n) for (left, _), n in zip(widths, x.shape, strict=True)])
+        centre = tuple(
+            [slice(left, left + n) for (left, _), n in zip(widths, x.shape, strict=True)]
+        )
         steps: list[Callable[[], object]] = []
         plain = mode in ("constant", "empty")
         if plain and not constants and x.size < out.size:
@@ -57,8 +59,8 @@ def register(xp: Any, kind: str) -> None:
         steps: list[Callable[[], object]] = [partial(xp.copyto, total, g)]
         for axis in reversed(range(out.ndim)):
             area = total[(*[slice(None)] * (axis + 1), *centre[axis + 1 :])]
-            for move in reversed([*moves(out.shape[axis], *widths[axis], mode, odd)]):
-                steps.append(partial(_added, xp, area, axis, move))
+            plan = [*moves(out.shape[axis], *widths[axis], mode, odd)]
+            steps += [partial(_added, xp, area, axis, move) for move in reversed(plan)]
         steps.append(partial(xp.copyto, out, total[centre], "same_kind"))
         return InTurn(*steps)
 

@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from reactgrad._errors import IndexingError
 from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend.numpy import _scatter
 from reactgrad.backend.numpy._in_turn import InTurn
 from reactgrad.backend.numpy._sums import ALONE, WIDER
 
@@ -20,37 +23,57 @@ def register(xp: Any, kind: str) -> None:
     def bind_put(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Callable[[], object]:
         x, *indices, v = inputs
         index, how, distinct = attrs
-        at = index.filled([None, *indices], g.shape)
-        copy = partial(xp.copyto, out, x)
-        if how == "set":
-            return InTurn(copy, partial(out.__setitem__, at, v))
-        ufunc = getattr(xp, _UFUNCS.get(how, how))
+        ufunc = None if how == "set" else getattr(xp, _UFUNCS.get(how, how))
         if index.basic:
-            part = out[at if Ellipsis in at else (*at, ...)]
-            return InTurn(copy, partial(ufunc, part, v, part))
-        if distinct:
+            part = out[index.parts if Ellipsis in index.parts else (*index.parts, ...)]
+            step = (
+                partial(xp.copyto, part, v, "unsafe")
+                if ufunc is None
+                else partial(ufunc, part, v, out=part)
+            )
+            return InTurn(partial(xp.copyto, out, x), step)
+        if how == "add":
+            return bind_add(x, v, index, indices, distinct, out)
 
-            def change() -> None:
-                xp.copyto(out, x)
+        def change() -> None:
+            xp.copyto(out, x)
+            at = index.filled([None, *indices], x.shape)
+            if ufunc is None:
+                out[at] = v
+            elif distinct:
                 out[at] = ufunc(out[at], v)
+            else:
+                ufunc.at(out, at, v.astype(out.dtype, copy=False))
 
-            return change
+        return change
+
+    def bind_add(
+        x: Any, v: Any, index: Any, indices: Sequence[Any], distinct: bool, out: Any
+    ) -> Callable[[], object]:
+        if xp is np:
+            add_to = _scatter.adder(v, index, indices, x.shape)
+        else:
+
+            def add_to(target: Any) -> None:
+                at = index.filled([None, *indices], x.shape)
+                xp.add.at(target, at, v.astype(target.dtype, copy=False))
+
         # So many may be added to one place that the errors of a short dtype could be seen.
-        wide = WIDER.get(out.dtype.char) if how in ("add", "subtract") else None
-        if wide is not None and (out.dtype.char == "e" or v.size > ALONE or indices):
+        wide = None if distinct else WIDER.get(out.dtype.char)
+        if wide is not None and (out.dtype.char == "e" or v.size > ALONE):
 
-            def add() -> None:
+            def add_up() -> None:
                 total = x.astype(wide)
-                ufunc.at(total, at, v.astype(wide))
+                add_to(total)
                 xp.copyto(out, total, "same_kind")
 
-            return add
+            return add_up
 
-        def repeat() -> None:
+        def add() -> None:
             xp.copyto(out, x)
-            ufunc.at(out, at, v.astype(out.dtype, copy=False))
+            add_to(out)
 
-        return repeat
+        return add
 
     def winners(g: Any, *operands: Any) -> Any:
         *indices, out, index = operands

@@ -7,12 +7,11 @@
 - ``_join``: hstack, vstack, block, append. ``_parts``: array_split, narrow, unstack.
 - ``_edit``: delete, insert, trim_zeros. ``_grids``: broadcast_arrays, meshgrid, ix_.
 - ``_windows``: windows that slide along axes.
-- ``_put``: the op of a value with a part changed. ``_at``: ``x.at[i].set(v)``, its face.
+- ``_put``: the op of a value with a part changed. ``_place``: ``x.at[i].set(v)``, its face.
 """
 
 from typing import Any
 
-from reactgrad.ops.arrangement._at import At as At
 from reactgrad.ops.arrangement._edit import delete as delete
 from reactgrad.ops.arrangement._edit import fill_diagonal as fill_diagonal
 from reactgrad.ops.arrangement._edit import insert as insert

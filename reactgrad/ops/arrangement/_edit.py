@@ -8,12 +8,13 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, IndexingError, SetError, ShapeError
 from reactgrad.backend import Spec
-from reactgrad.nodes._handle import Handle, apply, as_node, holds_handles
+from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import Attrs, Op
 from reactgrad.ops._astype import astype
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import concatenate
 from reactgrad.ops._layout import broadcast_to, expand_dims, reshape
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axes, normal_axis
 
@@ -95,7 +96,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     >>> rg.delete(x, [0, -1]).value
     array([20, 30])
     """
-    arr, axis = _row("delete", as_node(arr), axis)
+    arr, axis = _row("delete", node(arr), axis)
     which = _index("delete", obj)
     if not isinstance(which, slice) and which.size == 1 and which.dtype.kind != "b":
         place = int(which.reshape(()))
@@ -153,8 +154,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     >>> rg.insert(x, [0, 3], [1, 2]).value
     array([ 1, 10, 20, 30,  2])
     """
-    arr, axis = _row("insert", as_node(arr, values), axis)
-    values = as_node(values, arr)
+    arr, axis = _row("insert", node(arr, values), axis)
+    values = node(values, arr)
     if values.dtype != arr.dtype:
         values = astype(values, arr.dtype)
     if values.ndim < arr.ndim:
@@ -167,7 +168,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             raise ShapeError("insert: booleans that choose places are a row.")
         which = np.flatnonzero(which)
     if which.ndim > 1:
-        raise ShapeError(f"insert: places are an integer or a row of them, not of shape {which.shape}.")
+        raise ShapeError(
+            f"insert: places are an integer or a row of them, not of shape {which.shape}."
+        )
     if length is not None:
         _checked("insert", which, -length, length, arr, axis)
     if which.size == 1:
@@ -210,8 +213,7 @@ def _fitted(values: Any, shape: tuple[int | None, ...]) -> Any:
 
 
 def _infer_trimmed(specs: tuple[Spec, ...], attrs: Attrs) -> None:
-    axis, trim = attrs
-    normal_axis("trim_zeros", axis, len(specs[0].shape))
+    normal_axis("trim_zeros", attrs[0], len(specs[0].shape))
 
 
 # The numbers of the elements along an axis between zeros at its ends: how many shows only in the values.
@@ -249,7 +251,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     >>> rg.trim_zeros(x).value
     array([1., 0., 2.])
     """
-    filt = as_node(filt)
+    filt = node(filt)
     ends = "".join(sorted(trim.lower())) if isinstance(trim, str) else ""
     if ends not in ("f", "b", "bf"):
         raise DTypeError(f"trim_zeros(trim={trim!r}): write 'f', 'b' or 'fb'.")

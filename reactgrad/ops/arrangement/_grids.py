@@ -8,9 +8,10 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.nodes._handle import Handle, apply, as_node
+from reactgrad.nodes._handle import Handle, apply
 from reactgrad.nodes._op import Attrs, Op, RuleOfAll
 from reactgrad.ops._layout import alias, known_shape, reshape, spread_to
+from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import broadcast
 
 
@@ -23,7 +24,9 @@ def _first(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
 
 
 # Where lengths are not known yet: the first operand, broadcast to the shape that it has beside the others.
-BESIDE = Op("broadcast_beside", _infer_beside, variadic=_first, variadic_jvp=_first, broadcasts=True)
+BESIDE = Op(
+    "broadcast_beside", _infer_beside, variadic=_first, variadic_jvp=_first, broadcasts=True
+)
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
@@ -51,13 +54,14 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     >>> [one.shape for one in rg.broadcast_arrays(x, [[1], [2], [3]])]
     [(3, 2), (3, 2)]
     """
-    nodes = [as_node(one, *args) for one in args]
+    nodes = [node(one, *args) for one in args]
     shapes = [known_shape(one) for one in nodes]
     if any(one is None or None in one for one in shapes):
         return tuple([_beside(one, i, nodes) for i, one in enumerate(nodes)])
     specs = [spec(one, np.dtype(bool)) for one in shapes]  # type: ignore[arg-type]
     common = broadcast("broadcast_arrays", specs)
-    return tuple([spread_to(_array(one), common) for one in nodes])
+    spread = [spread_to(_array(one), common) for one in nodes]
+    return tuple([alias(x) if x is one else x for x, one in zip(spread, nodes, strict=True)])
 
 
 def _beside(one: Any, place: int, nodes: list[Any]) -> Any:
@@ -113,7 +117,7 @@ def meshgrid(
     for place, one in zip(places, xi, strict=True):
         shape = [1] * len(xi)
         shape[place] = -1
-        grid.append(reshape(as_node(one, *xi), tuple(shape)))
+        grid.append(reshape(node(one, *xi), tuple(shape)))
     return tuple(grid) if sparse else broadcast_arrays(*grid)
 
 
@@ -149,7 +153,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             one = np.asarray(one)
             if not one.size:
                 one = one.astype(np.intp)  # an empty row has no dtype of its own
-        one = as_node(one, *args)
+        one = node(one, *args)
         if one.ndim != 1:
             raise ShapeError(f"ix_ takes rows, not a value with {one.ndim} axes.")
         if one.dtype.kind == "b":

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import ShapeError
-from reactgrad.nodes._handle import as_node
 from reactgrad.ops._astype import astype
 from reactgrad.ops._join import concatenate, sequence, stack
 from reactgrad.ops._layout import expand_dims
+from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement._regroup import atleast_1d, atleast_2d, atleast_3d
 
 
@@ -26,12 +26,12 @@ def _joined(
     if all(np.ndim(one) == ndim for one in values):
         joined = stack(values, stacked_at)
     else:
-        joined = concatenate([to(as_node(one, *values)) for one in values], axis)
+        joined = concatenate([to(node(one, *values)) for one in values], axis)
     return joined if dtype is None else astype(joined, dtype)
 
 
 def _keep(one: Any) -> Any:
-    return as_node(one) if isinstance(one, list | tuple) else one
+    return node(one) if isinstance(one, list | tuple) else one
 
 
 def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Any:
@@ -208,19 +208,19 @@ def block(arrays: Any) -> Any:
     --------
     >>> import reactgrad as rg
     >>> x = rg.Graph().input([[1, 2]])
-    >>> rg.block([[x, x], [10 * x, [[0, 0]]]]).value
+    >>> rg.block([[x, x], [10 * x, 0 * x]]).value
     array([[ 1,  2,  1,  2],
            [10, 20,  0,  0]])
     """
     depth = _depth(arrays)
     if depth == 0:
-        return as_node(arrays)
+        return node(arrays)
     blocks = list(_blocks(arrays, depth))
     ndim = max(depth, *[np.ndim(one) for one in blocks])
 
     def joined(nest: Any, level: int) -> Any:
         if level == depth:
-            one = as_node(nest, *blocks)
+            one = node(nest, *blocks)
             new = ndim - one.ndim
             return expand_dims(one, tuple(range(new))) if new else one
         return concatenate([joined(one, level + 1) for one in nest], level - depth)

@@ -8,9 +8,10 @@ from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels
 from reactgrad.backend._parts import flip_key
 from reactgrad.backend.numpy import _arrangement
-from reactgrad.nodes._handle import apply, as_node
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import alias, transpose
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import AxisError, normal_axes, normal_axis
 
@@ -49,7 +50,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     >>> rg.moveaxis(x, 0, -1).shape
     (3, 4, 2)
     """
-    a = as_node(a)
+    a = node(a)
     ndim = a.ndim
     sources = normal_axes("moveaxis", _axes(source), ndim)
     places = normal_axes("moveaxis", _axes(destination), ndim)
@@ -90,7 +91,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     >>> rg.swapaxes(x, 0, -1).shape
     (4, 3, 2)
     """
-    a = as_node(a)
+    a = node(a)
     order = list(range(a.ndim))
     one, other = normal_axis("swapaxes", axis1, a.ndim), normal_axis("swapaxes", axis2, a.ndim)
     order[one], order[other] = other, one
@@ -126,7 +127,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     >>> rg.rollaxis(x, 2).shape
     (4, 2, 3)
     """
-    a = as_node(a)
+    a = node(a)
     ndim, axis = a.ndim, normal_axis("rollaxis", axis, a.ndim)
     before = start + ndim if start < 0 else start
     if not 0 <= before <= ndim:
@@ -214,7 +215,7 @@ def flip(m: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     array([[2, 1],
            [4, 3]])
     """
-    m = as_node(m)
+    m = node(m)
     axes = None if axis is None else _axes(axis)
     if not m.ndim:
         normal_axes("flip", axes, 0)
@@ -261,7 +262,7 @@ def flipud(m: Any) -> Any:
 
 
 def _with_axes(name: str, m: Any, count: int) -> Any:
-    m = as_node(m)
+    m = node(m)
     if m.ndim < count:
         raise ShapeError(f"{name} needs a value with at least {count} axes, not {m.ndim}.")
     return m
@@ -297,7 +298,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     array([[2, 4],
            [1, 3]])
     """
-    m = as_node(m)
+    m = node(m)
     plane = normal_axes("rot90", _axes(tuple(axes)), m.ndim)
     if len(plane) != 2:
         raise ShapeError(f"rot90 turns in the plane of two axes, not of {axes!r}.")

@@ -9,8 +9,9 @@ import numpy as np
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _pad
-from reactgrad.nodes._handle import Handle, apply, as_node, holds_handles
+from reactgrad.nodes._handle import Handle, apply, holds_handles
 from reactgrad.nodes._op import LINEAR, Attrs, Op
+from reactgrad.ops._operand import node
 from reactgrad.ops.arrangement._pad_by_values import constant_by_nodes, linear_ramp, statistic
 
 add_kernels(_pad.register)
@@ -116,7 +117,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     >>> rg.pad(x, 2, mode="reflect").value
     array([3., 2., 1., 2., 3., 2., 1.])
     """
-    x = as_node(array, *kwargs.values())
+    x = node(array, *kwargs.values())
     _check(mode, kwargs)
     widths = _widths(pad_width, x.ndim)
     if mode == "linear_ramp":
@@ -162,7 +163,9 @@ def _widths(given: Any, ndim: int) -> Widths:
     if numbers.size and numbers.dtype.kind not in "iu":
         raise DTypeError(f"pad by {given!r:.60}: widths are integers.")
     if numbers.size and numbers.min() < 0:
-        raise ShapeError(f"pad by {given!r:.60}: a width cannot be negative; slice instead, x[1:-1].")
+        raise ShapeError(
+            f"pad by {given!r:.60}: a width cannot be negative; slice instead, x[1:-1]."
+        )
     return tuple([(int(left), int(right)) for left, right in pairs(given, ndim)])
 
 
@@ -174,7 +177,7 @@ def pairs(given: Any, ndim: int) -> tuple[tuple[Any, Any], ...]:
     ShapeError
         If there are not as many as axes.
     """
-    if given is None or isinstance(given, Handle) and not np.ndim(given):
+    if given is None or (isinstance(given, Handle) and not np.ndim(given)):
         return ((given, given),) * ndim
     table = np.empty(_nested_shape(given), object)
     for place in np.ndindex(table.shape):
@@ -193,7 +196,11 @@ def pairs(given: Any, ndim: int) -> tuple[tuple[Any, Any], ...]:
 
 def _nested_shape(given: Any) -> tuple[int, ...]:
     shape = []
-    while np.ndim(given) if isinstance(given, Handle | np.ndarray) else isinstance(given, list | tuple):
+    while (
+        np.ndim(given)
+        if isinstance(given, Handle | np.ndarray)
+        else isinstance(given, list | tuple)
+    ):
         shape.append(len(given))
         if not len(given):
             break

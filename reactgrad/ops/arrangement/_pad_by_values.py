@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from reactgrad import ops
 from reactgrad._errors import ShapeError
-from reactgrad.nodes._handle import as_node
 from reactgrad.ops._astype import astype
 from reactgrad.ops._elementwise import floor
 from reactgrad.ops._index import getitem
 from reactgrad.ops._join import concatenate
-from reactgrad.ops._layout import reshape
+from reactgrad.ops._layout import broadcast_to, reshape
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import max as largest
 from reactgrad.ops._reduce import mean
 from reactgrad.ops._reduce import min as smallest
@@ -45,12 +44,12 @@ def constant_by_nodes(x: Any, widths: Pairs, constants: Pairs) -> Any:
     """Return `x` with a border of constants, some of which are nodes."""
 
     def border(x: Any, axis: int, side: int, width: int) -> Any:
-        number = as_node(constants[axis][side], x)
+        number = node(constants[axis][side], x)
         shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
         if None in shape:
             raise x._unknown_length()
         one = number if number.dtype == x.dtype else astype(number, x.dtype)
-        return ops.broadcast_to(reshape(one, ()), shape)
+        return broadcast_to(reshape(one, ()), shape)
 
     return _framed(x, widths, border)
 
@@ -74,10 +73,7 @@ def linear_ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
 
 def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
     """Return `x` with a border of statistics of the elements along each axis."""
-    if mode == "median":
-        reduced: Any = ops.median
-    else:
-        reduced = {"maximum": largest, "minimum": smallest, "mean": mean}[mode]
+    reduced: Any = {"maximum": largest, "minimum": smallest, "mean": mean}.get(mode) or _median()
 
     def border(x: Any, axis: int, side: int, width: int) -> Any:
         length, there = lengths[axis][side], x.shape[axis]
@@ -89,7 +85,20 @@ def statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
             part = _edge(x, axis, 0, 0)
         number = reduced(part, axis, keepdims=True)
         if number.dtype != x.dtype:
-            number = astype(ops.rint(number) if x.dtype.kind in "iu" else number, x.dtype)
+            number = astype(_rounded(number) if x.dtype.kind in "iu" else number, x.dtype)
         return repeat(number, width, axis)
 
     return _framed(x, widths, border)
+
+
+# Of families that few borders need.
+def _median() -> Any:
+    from reactgrad.ops.reductions import median
+
+    return median
+
+
+def _rounded(x: Any) -> Any:
+    from reactgrad.ops.special import rint
+
+    return rint(x)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
-from reactgrad.nodes._handle import Handle, as_node
+from reactgrad.nodes._handle import Handle
 from reactgrad.ops._index import getitem
+from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis
 from reactgrad.ops._split import split, unbind
 
@@ -47,7 +48,7 @@ def array_split(ary: Any, indices_or_sections: int | Sequence[int], axis: int = 
     >>> [part.tolist() for part in rg.array_split(x, 3)]
     [[1, 2], [3, 4], [5]]
     """
-    ary = as_node(ary)
+    ary = node(ary)
     number = indices_or_sections
     if not isinstance(number, Handle) and hasattr(number, "__index__") and not np.ndim(number):
         count = int(number.__index__())  # type: ignore[union-attr]
@@ -118,7 +119,7 @@ def dsplit(ary: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 
 def _with_axes(name: str, ary: Any, count: int) -> Any:
-    ary = as_node(ary)
+    ary = node(ary)
     if ary.ndim < count:
         raise ShapeError(f"{name} needs a value with at least {count} axes, not {ary.ndim}.")
     return ary
@@ -189,7 +190,7 @@ def narrow(x: Any, axis: int, start: int, length: int) -> Any:
     >>> rg.narrow(x, 0, 1, 2).value
     array([2, 3])
     """
-    x = as_node(x)
+    x = node(x)
     at, there = normal_axis("narrow", axis, x.ndim), None
     first, count = int(start.__index__()), int(length.__index__())
     there = x.shape[at]

@@ -26,7 +26,6 @@ add_kernels(_put.register)
 HOW = {
     "set": None,
     "add": "add",
-    "subtract": "subtract",
     "multiply": "multiply",
     "divide": "divide",
     "power": "power",
@@ -68,7 +67,7 @@ def _loop(specs: tuple[Spec, ...]) -> tuple[Any, ...]:
 
 
 def _rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
-    (x, *indices, v), (index, how, distinct) = operands, attrs
+    (_, *indices, v), (index, how, distinct) = operands, attrs
 
     def rule(i: int, g: Any) -> Any:
         if 0 < i < len(operands) - 1:
@@ -80,11 +79,8 @@ def _rule(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
             if distinct:
                 return part_at(g, index, indices)
             return apply(WINNERS, (g, *indices), (index,))
-        if how in ("add", "subtract"):
-            if whole:
-                return g
-            part = part_at(g, index, indices)
-            return part if how == "add" else -part
+        if how == "add":
+            return g if whole else part_at(g, index, indices)
         if how in ("multiply", "divide") and whole:
             return _put_at(g, index, indices, v, how, distinct)
         if how == "divide":
@@ -106,14 +102,14 @@ def _jvp(ans: Any, operands: tuple[Any, ...], attrs: Attrs) -> RuleOfAll:
         if i == 0:
             if how == "set":
                 return _put_at(t, index, indices, 0.0, "set", distinct)
-            if how in ("add", "subtract"):
+            if how == "add":
                 return t
             if how in ("multiply", "divide"):
                 return _put_at(t, index, indices, v, how, distinct)
             part = _slope(ans, operands, attrs, True)(part_at(t, index, indices))
             return _put_at(t, index, indices, 0.0 if part is None else part, "set", distinct)
         zeros = spread(x._graph.const(np.zeros((), x.dtype)), x)
-        if how in ("set", "add", "subtract"):
+        if how in ("set", "add"):
             return _put_at(zeros, index, indices, t, how, distinct)
         if how == "divide":
             slope = over(-times(t, part_at(ans, index, indices)), v)
@@ -251,7 +247,9 @@ def has_each_once(x: Any, index: Index, indices: Sequence[Any]) -> bool:
     if None in shape or len(used) > len(shape) or any(p.dtype.kind == "b" for p in arrays):
         return False
     places = np.ravel_multi_index(
-        np.broadcast_arrays(*[np.where(p < 0, p + _axis_length(shape, index, p), p) for p in arrays]),
+        np.broadcast_arrays(
+            *[np.where(p < 0, p + _axis_length(shape, index, p), p) for p in arrays]
+        ),
         [_axis_length(shape, index, p) for p in arrays],
         mode="wrap",
     )

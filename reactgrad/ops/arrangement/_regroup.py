@@ -7,9 +7,10 @@ from typing import Any
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
 from reactgrad.backend._parts import regrouped
-from reactgrad.nodes._handle import apply, as_node
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import alias, expand_dims, like_shape, reshape, shape_attr, share_memory
+from reactgrad.ops._operand import node
 from reactgrad.ops._shapes import normal_axis, size_of
 
 
@@ -65,7 +66,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     >>> rg.ravel(x, "F").value
     array([1, 3, 2, 4])
     """
-    return reshape(as_node(a), -1, order=order)
+    return reshape(node(a), -1, order=order)
 
 
 def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C") -> Any:
@@ -100,7 +101,7 @@ def flatten(x: Any, start_dim: int | str = 0, end_dim: int = -1, order: str = "C
     >>> rg.flatten(x, 1).shape
     (5, 6)
     """
-    x = as_node(x)
+    x = node(x)
     if isinstance(start_dim, str):
         start_dim, order = 0, start_dim
     if order != "C":
@@ -150,7 +151,7 @@ def unflatten(x: Any, axis: int, sizes: int | tuple[int, ...]) -> Any:
     >>> rg.unflatten(x, 1, (2, -1)).shape
     (5, 2, 3)
     """
-    x = as_node(x)
+    x = node(x)
     lengths = shape_attr("unflatten", tuple(sizes) if isinstance(sizes, list) else sizes)
     if lengths.count(-1) > 1 or any(n < -1 for n in lengths):
         raise ShapeError(f"unflatten to {sizes!r}: lengths are not negative, except one -1.")
@@ -167,11 +168,11 @@ def copy(a: Any) -> Any:
     >>> rg.copy(x).value
     array([1., 2.])
     """
-    return alias(as_node(a))
+    return alias(node(a))
 
 
 def _several(one: Any, arrays: tuple[Any, ...]) -> Any:
-    results = tuple([one(as_node(a, *arrays)) for a in arrays])
+    results = tuple([one(node(a, *arrays)) for a in arrays])
     return results[0] if len(results) == 1 else results
 
 

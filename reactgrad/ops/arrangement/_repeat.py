@@ -8,9 +8,10 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec, spec
-from reactgrad.nodes._handle import Handle, apply, as_node, stacked
+from reactgrad.nodes._handle import Handle, apply, stacked
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import broadcast_to, reshape, reshape_to, shape_attr
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import sum as total
 from reactgrad.ops._shapes import normal_axis
 
@@ -75,7 +76,7 @@ def tile(A: Any, reps: int | tuple[int, ...]) -> Any:
     often = shape_attr("tile", tuple(reps) if np.iterable(reps) else reps)
     if any(rep < 0 for rep in often):
         raise ShapeError(f"tile {reps!r} times: a value cannot be there less than 0 times.")
-    return apply(TILE, (as_node(A),), (often,))
+    return apply(TILE, (node(A),), (often,))
 
 
 # --- each element several times ----------------------------------------------------------------
@@ -144,7 +145,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     >>> rg.repeat(x, [2, 0, 1]).value
     array([1, 1, 3])
     """
-    a = as_node(a, repeats)
+    a = node(a, repeats)
     if axis is None:
         a, axis = reshape(a, -1), 0
     at = normal_axis("repeat", axis, a.ndim)
@@ -212,7 +213,7 @@ def resize(a: Any, new_shape: int | tuple[int, ...]) -> Any:
     shape = shape_attr("resize", tuple(new_shape) if np.iterable(new_shape) else new_shape)
     if any(n < 0 for n in shape):
         raise ShapeError(f"resize to {new_shape!r}: lengths cannot be negative.")
-    a = as_node(a)
+    a = node(a)
     size, wanted = a.size, int(np.prod(shape, dtype=object))
     if not size:
         return broadcast_to(a._graph.const(np.zeros((), a.dtype)), shape)

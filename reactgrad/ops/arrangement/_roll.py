@@ -8,9 +8,10 @@ import numpy as np
 
 from reactgrad._errors import DTypeError, ShapeError
 from reactgrad.backend import Spec
-from reactgrad.nodes._handle import apply, as_node
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import alias
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axis
 
@@ -61,7 +62,7 @@ def roll(a: Any, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | Non
     >>> rg.roll(x, 1).value
     array([4, 1, 2, 3])
     """
-    a = as_node(a)
+    a = node(a)
     shifts = _integers(shift)
     if not a.ndim:
         for one in () if axis is None else _integers(axis):

@@ -10,9 +10,10 @@ from numpy.lib.stride_tricks import sliding_window_view as view_of_windows
 from reactgrad._errors import ShapeError
 from reactgrad.backend import Spec, add_kernels, spec
 from reactgrad.backend.numpy import _windows
-from reactgrad.nodes._handle import apply, as_node
+from reactgrad.nodes._handle import apply
 from reactgrad.nodes._op import LINEAR, Attrs, Op
 from reactgrad.ops._layout import shape_attr
+from reactgrad.ops._operand import node
 from reactgrad.ops._reduce import axis_of
 from reactgrad.ops._shapes import normal_axis
 
@@ -104,12 +105,14 @@ def sliding_window_view(
         raise ShapeError(
             "sliding_window_view(writeable=True): a value never changes; use x.at[...].set(...)."
         )
-    x = as_node(x)
+    x = node(x)
     window = shape_attr(
         "sliding_window_view", tuple(window_shape) if np.iterable(window_shape) else window_shape
     )
     if any(size < 0 for size in window):
-        raise ShapeError(f"sliding_window_view: a window of {window_shape!r} has a negative length.")
+        raise ShapeError(
+            f"sliding_window_view: a window of {window_shape!r} has a negative length."
+        )
     given: Any = tuple(range(x.ndim)) if axis is None else axis_of(axis)
     axes = given if isinstance(given, tuple) else (given,)
     if len(axes) != len(window):

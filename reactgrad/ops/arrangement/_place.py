@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from reactgrad.ops._elementwise import negative
 from reactgrad.ops._index import index_of, part_at
 from reactgrad.ops.arrangement._put import put_at
 
@@ -74,7 +75,7 @@ class Place:
 
     def subtract(self, values: Any, *, unique_indices: bool = False) -> Any:
         """Return the whole with `values` subtracted from the part."""
-        return self._put(values, "subtract", unique_indices)
+        return self._put(negative(values), "add", unique_indices)
 
     def multiply(self, values: Any, *, unique_indices: bool = False) -> Any:
         """Return the whole with the part multiplied by `values`."""
