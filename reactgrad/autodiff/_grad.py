@@ -11,7 +11,7 @@ import numpy as np
 from reactgrad._errors import DTypeError, GradientError, GradModeWarning, ShapeError
 from reactgrad._habits import unknown_keyword
 from reactgrad.autodiff._edges import wanted_leaves
-from reactgrad.backend import device_of, owner, read_value, spec
+from reactgrad.backend import device_of, holder, on, owner, read_value, spec
 from reactgrad.build._constants import full
 from reactgrad.build._leaf import new_leaf
 from reactgrad.core._arguments import own_slot
@@ -389,7 +389,9 @@ def _added(old: Any, new: Any) -> Any:
     """Return the sum of a former ``.grad`` and a new gradient, as a read-only array."""
     if old is None:
         return new
-    total = old + new
+    holds = holder(old)
+    with on("cpu" if holds is None else holds.name_of(old)):
+        total = old + new
     if isinstance(total, np.ndarray):
         total.flags.writeable = False
         return total.view()

@@ -23,6 +23,7 @@ from reactgrad.backend._device import device_of_kind as device_of_kind
 from reactgrad.backend._device import devices as devices
 from reactgrad.backend._device import holder as holder
 from reactgrad.backend._device import is_device_name as is_device_name
+from reactgrad.backend._device import on as on
 from reactgrad.backend._device import owner as owner
 from reactgrad.backend._device import read_device as read_device
 from reactgrad.backend._device import register_device as register_device

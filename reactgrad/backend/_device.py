@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -90,6 +91,7 @@ class Numbered(Device, Protocol):
 # By kind: the packages that register a kind when it is first met, and those whose arrays are of that kind.
 _LATE: Final = {"cuda": ("reactgrad.backend.cupy", "cupy")}
 
+_NOWHERE_ELSE: Final = nullcontext()
 _devices: dict[str, Device] = {}
 _named: dict[str, Device] = {}
 
@@ -121,6 +123,17 @@ def device_of_kind(kind: str) -> Device:
     if found is None:
         raise DeviceError(f"no device kind {kind!r}; known are: {', '.join(sorted(_devices))}.")
     return found
+
+
+def guard_of(name: str) -> AbstractContextManager[object] | None:
+    """Return a block in which the library of a device computes on it; ``None`` if it always does."""
+    guard = None if name == "cpu" else getattr(device_of(name), "guard", None)
+    return None if guard is None else guard()
+
+
+def on(name: str) -> AbstractContextManager[object]:
+    """Return a block in which the library of a device computes on it."""
+    return guard_of(name) or _NOWHERE_ELSE
 
 
 def device_of(name: str) -> Device:

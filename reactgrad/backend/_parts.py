@@ -71,7 +71,8 @@ def numbers_in(
         return numbers
     numbers = numbers.astype(np.intp, copy=False)
     if mode == "raise" or not (numbers.size and shape[axis]):
-        check_numbers(numbers, shape, axis)
+        if isinstance(numbers, np.ndarray):  # on a device a check would wait for the host
+            check_numbers(numbers, shape, axis)
         return numbers
     return numbers % shape[axis] if mode == "wrap" else numbers.clip(0, shape[axis] - 1)
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from reactgrad._errors import DeviceError
-from reactgrad.backend._device import device_of, kind_of
+from reactgrad.backend._device import guard_of, kind_of
 
 Kernel = Callable[..., object]
 Binder = Callable[[Sequence[Any], Any, tuple[Any, ...]], Any]
@@ -132,6 +132,5 @@ def find_binder(op: str, device: str, jit: bool = False) -> Binder:
         )
     if kind == "cpu":
         return _Compiled(_binders[op, "jit"], found) if jit and (op, "jit") in _binders else found
-    guard = getattr(device_of(device), "guard", None)
-    block = None if guard is None else guard()
-    return found if block is None else _Guarded(found, block)
+    guard = guard_of(device)
+    return found if guard is None else _Guarded(found, guard)

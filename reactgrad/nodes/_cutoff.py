@@ -70,10 +70,19 @@ def _same(old: Any, new: Any) -> bool:
     if isinstance(old, _ARRAYS) and isinstance(new, _ARRAYS) and _told_by_elements(old, new):
         a, b = np.asarray(old), np.asarray(new)
         return a.dtype == b.dtype and a.shape == b.shape and _same_bits(a, b)
-    device = owner(old)
-    if device is not None and device is not cpu and owner(new) is device:
-        return equal(device.to_numpy(old), device.to_numpy(new))
+    if (pair := _brought(old, new)) is not None:
+        return equal(*pair)
     return kind is type(new) and _same_parts(old, new)
+
+
+def _brought(old: Any, new: Any) -> tuple[Any, Any] | None:
+    """Return two arrays of one device as arrays of the host, which waits for them; else ``None``."""
+    if isinstance(old, _ARRAYS):
+        return None
+    device = owner(old)
+    if device is None or device is cpu or owner(new) is not device:
+        return None
+    return device.to_numpy(old), device.to_numpy(new)
 
 
 def _same_parts(old: Any, new: Any) -> bool:
@@ -159,6 +168,7 @@ class Tolerance:
         self.atol = atol
 
     def __call__(self, old: Any, new: Any) -> bool:
+        old, new = _brought(old, new) or (old, new)
         if not _told_by_elements(old, new):
             return False
         if type(old) is type(new) is int:

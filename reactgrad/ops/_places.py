@@ -100,7 +100,7 @@ class Index:
             if not isinstance(part, Slot):
                 key.append(part)
             elif part.axis is None:
-                axis = self._axis(at, shape)
+                axis = self.axis_of(at, shape)
                 key.append(numbers_in(operands[part.number], part.mode, shape, axis))
             else:
                 key += along_key(operands[part.number], part, shape)
@@ -122,7 +122,7 @@ class Index:
                 return part, "raise"
         raise AssertionError("a basic index has no numbers")
 
-    def _axis(self, at: int, shape: Sequence[int]) -> int:
+    def axis_of(self, at: int, shape: Sequence[int]) -> int:
         """Return the axis that the part at this place indexes."""
         behind = [p for p in self.parts[at + 1 :] if p is not None and p is not Ellipsis]
         if any(p is Ellipsis for p in self.parts[:at]):

@@ -10,6 +10,7 @@ import numpy as np
 from reactgrad.backend import (
     Spec,
     device_of,
+    on,
 )
 from reactgrad.nodes._cutoff import Cutoff
 from reactgrad.nodes._op import Attrs
@@ -178,7 +179,8 @@ class Columns(Facts):
         if operand is None or operand.weak is not None:
             return None
         others = [self.specs[one].shape for one in parents[1:]]  # type: ignore[union-attr]
-        view = op.view(shaped(buffer, operand), *others, *self.attrs[slot])
+        with on(found.device):  # where the layout allows no view, a library may copy
+            view = op.view(shaped(buffer, operand), *others, *self.attrs[slot])
         return view if view is None or found.shape else view.reshape(1)
 
     def _new_memory(self, found: Spec) -> Any:

@@ -16,6 +16,7 @@ from reactgrad.backend import (
     Unrolled,
     device_of,
     find_binder,
+    on,
     own_copy,
     read_value,
     storage_shape,
@@ -195,7 +196,7 @@ class Steps(Store):
         if isinstance(op, Output):
             step = self._take_output(slot, op.index)
         else:
-            compute = self._compute_unknown if isinstance(op, Op) else self._call
+            compute = self._compute_unknown if isinstance(op, Op) else self._caller(slot)
             step = self._assign(slot, partial(compute, slot))
         return step if cutoff is None else self._guarded(slot, step, cutoff)
 
@@ -289,10 +290,10 @@ class Steps(Store):
     def _bind_declared(self, slot: int, op: Any, found: Spec, out: Any) -> Step:
         """Return the step of a Python function with a declared result, which lies in a buffer."""
 
+        call = self._caller(slot)
+
         def step() -> None:
-            device_of(found.device).assign(
-                shaped(out, found), declared(found, self._call(slot), op.name)
-            )
+            device_of(found.device).assign(shaped(out, found), declared(found, call(slot), op.name))
 
         return step
 
@@ -457,6 +458,18 @@ class Steps(Store):
         into = out if op.elementwise else shaped(out, result)
         find_binder(op.name, where)(values, into, attrs)()
         return _finished(out, result)
+
+    def _caller(self, slot: int) -> Callable[[int], Any]:
+        """Return ``_call``, with the device of the function's first array as the current one."""
+        for parent in self.scheduler.operands(slot):
+            found = self.specs[parent]
+            if found is not None and found.kind != "cpu":
+                return partial(self._call_on, found.device)
+        return self._call
+
+    def _call_on(self, device: str, slot: int) -> Any:
+        with on(device):
+            return self._call(slot)
 
     def _call(self, slot: int) -> Any:
         """Return the result of a Python function."""

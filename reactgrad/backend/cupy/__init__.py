@@ -1,9 +1,15 @@
 """CuPy's arrays on GPUs, as devices of the kind ``"cuda"``.
 
 Imported when a CuPy array or a device ``"cuda:0"`` is first met. CuPy itself is imported here and nowhere else.
+
+- ``_cupy``: the devices, one for each GPU, and the block in which one of them is current.
+- ``_keys``: indices whose arrays lie on the device.
+- ``_kernels``: kernels that are not those of NumPy with CuPy's functions.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
 
 from reactgrad._errors import DeviceError
 
@@ -26,3 +32,7 @@ def register() -> None:
     # Before anything else: a stream that is made without a driver complains when it is freed.
     if not cupy.cuda.is_available():
         raise DeviceError("CuPy finds no GPU here; it needs one with a driver for its CUDA.")
+    from reactgrad.backend.cupy._cupy import register_cupy
+
+    special = import_module("cupyx.scipy.special")
+    register_cupy(cupy, special, "cuda")

@@ -35,8 +35,19 @@ _ADDED = object()  # in place of an index: the term is a call that adds itself
 _BITS = {np.dtype(f"f{size}"): np.dtype(f"i{size}") for size in (2, 4, 8)}
 
 
-def register_like_numpy(xp: Any, kind: str) -> None:
-    """Register the kernels of a namespace whose functions take ``out`` as NumPy's do."""
+def filled_keys(at: Any, indices: Sequence[Any], shape: Sequence[int]) -> Callable[[], Any]:
+    """Return a call that gives the index of a value of this shape, with the present values of its operands."""
+    return partial(at.filled, [None, *indices], shape)
+
+
+def register_like_numpy(xp: Any, kind: str, keys: Callable[..., Any] = filled_keys) -> None:
+    """Register the kernels of a namespace whose functions take ``out`` as NumPy's do.
+
+    Parameters
+    ----------
+    keys
+        As ``filled_keys``, for libraries that take no arrays of NumPy as an index.
+    """
     for name in UFUNCS:
         register_kernel(name, kind, getattr(xp, name))
 
@@ -340,9 +351,8 @@ def register_like_numpy(xp: Any, kind: str) -> None:
 
         return place
 
-    def add_at(x: Any, at: Any, indices: Sequence[Any], out: Any) -> None:
-        key = at.filled([None, *indices], out.shape)
-        xp.add.at(out, key, x.astype(out.dtype, copy=False))
+    def add_at(x: Any, key: Callable[[], Any], out: Any) -> None:
+        xp.add.at(out, key(), x.astype(out.dtype, copy=False))
 
     def bind_accumulate(
         inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]
@@ -361,7 +371,7 @@ def register_like_numpy(xp: Any, kind: str) -> None:
             elif xp is np:
                 parts.append((_scatter.adder(x, at, indices, out.shape), _ADDED))
             else:
-                parts.append((partial(add_at, x, at, indices), _ADDED))
+                parts.append((partial(add_at, x, keys(at, indices, out.shape)), _ADDED))
 
         def accumulate_into(out: Any) -> None:
             out.fill(0)
