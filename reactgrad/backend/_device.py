@@ -127,7 +127,11 @@ def device_of_kind(kind: str) -> Device:
 
 def guard_of(name: str) -> AbstractContextManager[object] | None:
     """Return a block in which the library of a device computes on it; ``None`` if it always does."""
-    guard = None if name == "cpu" else getattr(device_of(name), "guard", None)
+    if (
+        ":" not in name
+    ):  # a kind that is one device, or kernels that call each other on the current one
+        return None
+    guard = getattr(device_of(name), "guard", None)
     return None if guard is None else guard()
 
 

@@ -108,7 +108,7 @@ class Array:
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("an implicit copy of a device array to the host")
 
-    __array__ = __float__ = __int__ = __index__ = __bool__ = __complex__ = __iter__ = _refuse
+    __array__ = __float__ = __int__ = __index__ = __bool__ = __complex__ = _refuse
     item = tolist = _refuse
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -171,6 +171,9 @@ class Array:
             return _new("copy", a)
         with _current(self._number):
             return Array(a, self._block)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
 
     def __len__(self) -> int:
         return len(self._a)
@@ -574,15 +577,44 @@ class _Cuda:
         return True
 
 
+class _Lib:
+    """``cupy.lib``: only ``stride_tricks.as_strided`` and ``sliding_window_view``, which make views."""
+
+    class stride_tricks:
+        @staticmethod
+        def as_strided(x: Any, shape: Any = None, strides: Any = None) -> Any:
+            return x._view(np.lib.stride_tricks.as_strided(x._a, shape, strides))
+
+        @staticmethod
+        def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
+            view = np.lib.stride_tricks.sliding_window_view
+            return x._view(view(x._a, window_shape, axis, writeable=True))
+
+
+class _Grid:
+    """``cupy.ogrid`` and ``cupy.mgrid``."""
+
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._grid[key]
+        if isinstance(found, np.ndarray):
+            return _new("arange", found)
+        return tuple([_new("arange", one) for one in found])
+
+
 class _Namespace(_Module):
     ndarray = Array
     newaxis, pi, e, inf, nan, euler_gamma = None, np.pi, np.e, np.inf, np.nan, np.euler_gamma
     cuda = _Cuda()
+    ogrid, mgrid = _Grid(np.ogrid), _Grid(np.mgrid)
 
     def __init__(self) -> None:
         super().__init__(np, _NAMES["functions"], "cupy")
         self.linalg = _Module(np.linalg, _NAMES["linalg"], "cupy.linalg")
         self.fft = _Module(np.fft, _NAMES["fft"], "cupy.fft")
+        self.lib = _Lib()
 
     def __getattr__(self, name: str) -> Any:
         if name in _NAMES["ufuncs"]:

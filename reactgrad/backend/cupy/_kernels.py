@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactgrad.backend._registry import register_binder, register_kernel
+from reactgrad.backend.cupy._forms import with_numpys_forms
 from reactgrad.backend.cupy._keys import device_keys
 from reactgrad.backend.numpy._numpy import register_like_numpy
 
@@ -18,7 +19,7 @@ Call = Callable[[], object]
 
 def register_kernels(xp: Any, special: Any, kind: str) -> None:
     """Register all kernels for modules with the names of CuPy and of ``cupyx.scipy.special``."""
-    register_like_numpy(xp, kind, partial(device_keys, xp))
+    register_like_numpy(with_numpys_forms(xp), kind, partial(device_keys, xp))
     _register_reductions(xp, kind)
     _register_indexing(xp, kind)
     _register_rows(xp, kind)
@@ -26,7 +27,7 @@ def register_kernels(xp: Any, special: Any, kind: str) -> None:
 
 
 def _register_reductions(xp: Any, kind: str) -> None:
-    # ``maximum.reduce`` is missing.
+    # Without the detour of ``_forms``.
     def bind_max(inputs: Sequence[Any], out: Any, attrs: tuple[Any, ...]) -> Call:
         return partial(xp.max, inputs[0], attrs[0], out, attrs[1])
 

@@ -116,8 +116,8 @@ def register(xp: Any, kind: str) -> None:
 
         def recur() -> None:
             first, second = a.astype(wide, copy=False), b.astype(wide, copy=False)
-            found = run(xp, first, second, xp.multiply)
-            if xp.isnan(found).any():  # perhaps of 0 times infinity
+            found = run(xp, first, second, xp.multiply if xp is np else _zero_wins(xp))
+            if xp is np and xp.isnan(found).any():  # perhaps of 0 times infinity
                 found = _row_by_row(xp, first, second, _zero_wins(xp))
             xp.copyto(result, found, "same_kind")
 
