@@ -1,0 +1,95 @@
+"""The arguments of transforms as attributes of ops: hashable, and equal where they mean the same."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reactgrad._errors import DTypeError, ShapeError
+
+Lengths = tuple[int | None, ...] | None
+Axes = tuple[int, ...] | None
+
+# The norm with which the other direction is scaled in the same way.
+OTHER: Final = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def norm_of(name: str, norm: Any) -> str:
+    """Return a norm as it is called.
+
+    Raises
+    ------
+    ShapeError
+        If there is no such norm.
+    """
+    if norm is None:
+        return "backward"
+    if norm not in OTHER:
+        raise ShapeError(
+            f"fft.{name}: norm={norm!r:.40}; it is 'backward' (only inverse transforms are divided by the "
+            "length), 'forward' (only the others are), or 'ortho' (all are, by its square root)."
+        )
+    return norm
+
+
+def lengths_of(name: str, s: Any) -> Lengths:
+    """Return the lengths of transforms, ``None`` for that of the axis; ``None`` for all of these.
+
+    Raises
+    ------
+    ShapeError
+        If one is not positive.
+    DTypeError
+        If one is no integer.
+    """
+    if s is None:
+        return None
+    found = tuple([_length(name, n) for n in s])
+    return None if all(n is None for n in found) else found
+
+
+def _length(name: str, n: Any) -> int | None:
+    if n is None:
+        return None
+    number = integer(name, n)
+    if number == -1:
+        return None
+    if number < 1:
+        raise ShapeError(f"fft.{name}: a transform of {number} points; it needs one, or more.")
+    return number
+
+
+def axes_of(name: str, axes: Any, s: Any) -> Axes:
+    """Return axes as a tuple; ``None`` for all, or, with lengths, for so many last ones.
+
+    Raises
+    ------
+    ShapeError
+        If there are not as many axes as lengths.
+    DTypeError
+        If one is no integer.
+    """
+    if axes is None:
+        return None if s is None else tuple(range(-len(s), 0))
+    found = tuple([integer(name, axis) for axis in axes])
+    if s is not None and len(s) != len(found):
+        raise ShapeError(
+            f"fft.{name}: {len(s)} lengths in s, and {len(found)} axes; each axis has a length."
+        )
+    return found
+
+
+def integer(name: str, number: Any) -> int:
+    """Return a length or an axis as an integer.
+
+    Raises
+    ------
+    DTypeError
+        If it is none.
+    """
+    try:
+        return int(number.__index__())
+    except AttributeError:
+        raise DTypeError(
+            f"fft.{name}: {number!r:.40} is no length or axis; these are integers, fixed when the node is "
+            "built."
+        ) from None
