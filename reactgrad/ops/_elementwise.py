@@ -54,7 +54,7 @@ def _define(
     arity, rule = ufunc.nin, ufunc_rule(ufunc, name)
     op = Op(
         name,
-        rule if mirrors or ufunc is np.positive else real_only(name, rule),
+        rule if mirrors or ufunc is np.positive else _real(name, rule),
         rules or None,
         (jvp,) if jvp else rules or None,
         elementwise=True,
@@ -93,7 +93,7 @@ def public(op: Op, arity: int, does: str, example: str, module: str) -> Callable
     return function
 
 
-def real_only(name: str, infer: Infer) -> Infer:
+def _real(name: str, infer: Infer) -> Infer:
     """Return a shape rule that refuses complex numbers and otherwise is `infer`."""
 
     def rule(specs: tuple[Spec, ...], attrs: Attrs) -> Spec:

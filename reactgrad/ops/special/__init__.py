@@ -4,8 +4,37 @@
 - ``_pairs``: functions with two results.
 - ``_names``: second names, and ``float_power``.
 - ``_rounding``, ``_comparisons``: numbers rounded or replaced; questions about numbers and arrays.
+- ``_form``: the form of the ops that follow, which take real numbers.
+- ``_activations``: activation functions of networks.
+- ``_gamma``, ``_normal``, ``_bessel``: the gamma function and its like, quantiles, Bessel functions.
+- ``_smooth``: sinc, logit, x log y, the inverse of a root.
 """
 
+from reactgrad.ops.special._activations import celu as celu
+from reactgrad.ops.special._activations import elu as elu
+from reactgrad.ops.special._activations import gelu as gelu
+from reactgrad.ops.special._activations import hardshrink as hardshrink
+from reactgrad.ops.special._activations import hardsigmoid as hardsigmoid
+from reactgrad.ops.special._activations import hardswish as hardswish
+from reactgrad.ops.special._activations import hardtanh as hardtanh
+from reactgrad.ops.special._activations import leaky_relu as leaky_relu
+from reactgrad.ops.special._activations import log_sigmoid as log_sigmoid
+from reactgrad.ops.special._activations import mish as mish
+from reactgrad.ops.special._activations import prelu as prelu
+from reactgrad.ops.special._activations import relu6 as relu6
+from reactgrad.ops.special._activations import selu as selu
+from reactgrad.ops.special._activations import silu as silu
+from reactgrad.ops.special._activations import softplus as softplus
+from reactgrad.ops.special._activations import softshrink as softshrink
+from reactgrad.ops.special._activations import softsign as softsign
+from reactgrad.ops.special._activations import tanhshrink as tanhshrink
+from reactgrad.ops.special._activations import threshold as threshold
+from reactgrad.ops.special._bessel import bessel_i0 as bessel_i0
+from reactgrad.ops.special._bessel import bessel_i0e as bessel_i0e
+from reactgrad.ops.special._bessel import i0 as i0
+from reactgrad.ops.special._bessel import i0e as i0e
+from reactgrad.ops.special._bessel import i1 as i1
+from reactgrad.ops.special._bessel import i1e as i1e
 from reactgrad.ops.special._comparisons import allclose as allclose
 from reactgrad.ops.special._comparisons import array_equal as array_equal
 from reactgrad.ops.special._comparisons import array_equiv as array_equiv
@@ -17,6 +46,14 @@ from reactgrad.ops.special._comparisons import isposinf as isposinf
 from reactgrad.ops.special._comparisons import isreal as isreal
 from reactgrad.ops.special._comparisons import isrealobj as isrealobj
 from reactgrad.ops.special._comparisons import real_if_close as real_if_close
+from reactgrad.ops.special._gamma import beta as beta
+from reactgrad.ops.special._gamma import betainc as betainc
+from reactgrad.ops.special._gamma import betaln as betaln
+from reactgrad.ops.special._gamma import digamma as digamma
+from reactgrad.ops.special._gamma import gammaln as gammaln
+from reactgrad.ops.special._gamma import lgamma as lgamma
+from reactgrad.ops.special._gamma import polygamma as polygamma
+from reactgrad.ops.special._gamma import trigamma as trigamma
 from reactgrad.ops.special._names import acos as acos
 from reactgrad.ops.special._names import acosh as acosh
 from reactgrad.ops.special._names import asin as asin
@@ -35,12 +72,23 @@ from reactgrad.ops.special._names import mod as mod
 from reactgrad.ops.special._names import pow as pow
 from reactgrad.ops.special._names import radians as radians
 from reactgrad.ops.special._names import true_divide as true_divide
+from reactgrad.ops.special._normal import erfcinv as erfcinv
+from reactgrad.ops.special._normal import erfinv as erfinv
+from reactgrad.ops.special._normal import log_ndtr as log_ndtr
+from reactgrad.ops.special._normal import ndtr as ndtr
+from reactgrad.ops.special._normal import ndtri as ndtri
+from reactgrad.ops.special._normal import norm_ppf as norm_ppf
 from reactgrad.ops.special._pairs import divmod as divmod
 from reactgrad.ops.special._pairs import frexp as frexp
 from reactgrad.ops.special._pairs import modf as modf
 from reactgrad.ops.special._rounding import around as around
 from reactgrad.ops.special._rounding import nan_to_num as nan_to_num
 from reactgrad.ops.special._rounding import round as round
+from reactgrad.ops.special._smooth import logit as logit
+from reactgrad.ops.special._smooth import rsqrt as rsqrt
+from reactgrad.ops.special._smooth import sinc as sinc
+from reactgrad.ops.special._smooth import xlog1py as xlog1py
+from reactgrad.ops.special._smooth import xlogy as xlogy
 from reactgrad.ops.special._ufuncs import arccosh as arccosh
 from reactgrad.ops.special._ufuncs import arcsinh as arcsinh
 from reactgrad.ops.special._ufuncs import arctanh as arctanh

@@ -1,0 +1,122 @@
+"""Kernels of the beta function, its logarithm, and the incomplete one.
+
+Accuracy against 50-digit values for positive numbers: ``betaln`` within 1e-15 times its largest term, which is
+10 ulps where it is not near a zero; ``beta``, its exponential, as many ulps more as the logarithm has units;
+``betainc`` within 1e-13 relative for a and b to 100, growing with their logarithms' products beyond.
+
+Method: Stirling's formula with its large terms cancelled by hand (A. R. DiDonato and A. H. Morris, "Algorithm
+708", ACM TOMS 18, 1992); the continued fraction of the incomplete function by W. J. Lentz's scheme.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from reactgrad.backend._registry import register_kernel
+from reactgrad.backend.numpy._doubles import by_ranges, kernel, polynomial
+from reactgrad.backend.numpy._gamma import HALF_LOG_2PI, PSI_SERIES, digamma, gammaln, remainder
+
+_LARGE: Final = 10.0
+_MOST: Final = 20000  # terms of the fraction, enough for a and b to 1e8
+
+
+def register(xp: Any, kind: str) -> None:
+    """Register them for NumPy."""
+    if xp is np:
+        register_kernel("betaln", kind, kernel(betaln, 2))
+        register_kernel("beta", kind, kernel(beta, 2))
+        register_kernel("digamma_fall", kind, kernel(digamma_fall, 2))
+        register_kernel("betainc", kind, kernel(betainc, 3))
+
+
+def _plain(_: Any, a: Any, b: Any) -> Any:
+    return gammaln(a) + gammaln(b) - gammaln(a + b)
+
+
+def _one_large(_: Any, a: Any, b: Any) -> Any:
+    both = a + b
+    fall = -(a - 0.5) * np.log1p(b / a) - b * np.log(both) + b
+    return gammaln(b) + (fall + (remainder(a) - remainder(both)))
+
+
+def _two_large(_: Any, a: Any, b: Any) -> Any:
+    both = a + b
+    rest = remainder(a) + remainder(b) - remainder(both)
+    logs = -(a - 0.5) * np.log1p(b / a) - (b - 0.5) * np.log1p(a / b)
+    return logs + ((HALF_LOG_2PI + rest) - 0.5 * np.log(both))
+
+
+_RANGES: Final = ((1.0, _plain), (2.0, _one_large), (3.0, _two_large))
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """Return the logarithm of the absolute value of the beta function."""
+    large, small = np.maximum(a, b), np.minimum(a, b)
+    kind = np.where((large >= _LARGE) & (small > 0.0), np.where(small >= _LARGE, 2.0, 1.0), 0.0)
+    return by_ranges(_RANGES, kind, large, small)
+
+
+def _sign(x: Any) -> Any:
+    """Return the sign of the gamma function."""
+    return np.where((x < 0.0) & (np.fmod(np.floor(x), 2.0) != 0.0), -1.0, 1.0)
+
+
+def beta(a: Any, b: Any) -> Any:
+    """Return the beta function."""
+    return np.exp(betaln(a, b)) * (_sign(a) * _sign(b) * _sign(a + b))
+
+
+def _fall_far(_: Any, a: Any, b: Any) -> Any:
+    both = a + b
+    one, other = 1.0 / (a * a), 1.0 / (both * both)
+    rest = one * polynomial(PSI_SERIES, one) - other * polynomial(PSI_SERIES, other)
+    return -np.log1p(b / a) - 0.5 * (b / a / both) - rest
+
+
+def digamma_fall(a: Any, b: Any) -> Any:
+    """Return ``digamma(a) - digamma(a + b)``, the derivative of ``betaln`` by `a`."""
+    ranges = ((1.0, lambda _, a, b: digamma(a) - digamma(a + b)), (2.0, _fall_far))
+    return by_ranges(ranges, ((a >= _LARGE) & (b > 0.0)).astype(np.float64), a, b)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Return the regularized incomplete beta function."""
+    swapped = x > (a + 1.0) / (a + b + 2.0)
+    p, q = np.where(swapped, b, a), np.where(swapped, a, b)
+    z, rest = np.where(swapped, 1.0 - x, x), np.where(swapped, x, 1.0 - x)
+    logarithm = np.where(z == 0.0, -np.inf, p * np.log(z)) + np.where(
+        rest == 1.0, 0.0, q * _log_rest(z, rest)
+    )
+    found = np.exp(logarithm - betaln(p, q)) * _fraction(p, q, z) / p
+    found = np.where(swapped, 1.0 - found, found)
+    return np.where((x < 0.0) | (x > 1.0) | (a <= 0.0) | (b <= 0.0), np.nan, found)
+
+
+def _log_rest(z: Any, rest: Any) -> Any:
+    return np.where(z < 0.5, np.log1p(-z), np.log(rest))
+
+
+def _fraction(a: Any, b: Any, x: Any) -> Any:
+    """Return the continued fraction, in which elements that have converged stay as they are."""
+    tiny = 1e-300
+
+    def kept(value: Any) -> Any:
+        return np.where(np.abs(value) < tiny, tiny, value)
+
+    c = np.ones_like(x)
+    d = 1.0 / kept(1.0 - (a + b) * x / (a + 1.0))
+    found, open_ = d.copy(), np.isfinite(d)
+    for m in range(1, _MOST):
+        even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
+        d, c = 1.0 / kept(1.0 + even * d), kept(1.0 + even / c)
+        step = c * d
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
+        d, c = 1.0 / kept(1.0 + odd * d), kept(1.0 + odd / c)
+        step = step * (c * d)
+        found = np.where(open_, found * step, found)
+        open_ = open_ & (np.abs(step - 1.0) > 1e-16)
+        if not open_.any():
+            break
+    return found

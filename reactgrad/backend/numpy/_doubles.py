@@ -1,0 +1,106 @@
+"""The form of the kernels of special functions: they are computed in float64 and rounded once, by blocks.
+
+Such a kernel is written as a function of arrays of float64 of one length, which returns a new array and
+never writes into an operand. All it makes on its way stays in the cache, since a block is short. The result
+for an element depends on that element alone: all is elementwise, and each element has the formula of
+its own range. It has the same bits whether SciPy is installed or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+# Two rows fit into a second-level cache; see ``_erf``.
+_BLOCK: Final = 8192
+# On so few elements Python's numbers are faster than a call of NumPy for each coefficient.
+_FEW: Final = 24
+
+Function = Callable[..., Any]
+Range = tuple[float, Function]
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Return the coefficients that are written in a text, highest power first."""
+    return tuple(map(float, text.split()))
+
+
+def polynomial(coefficients: Sequence[float], t: Any) -> Any:
+    """Return the values of a polynomial, highest power first, by Horner's scheme.
+
+    Few elements are computed one by one. The operations are the same, and so are the bits.
+    """
+    first, *rest = coefficients
+    if t.size <= _FEW:
+        found = []
+        for one in t.tolist():
+            value = first
+            for coefficient in rest:
+                value = value * one + coefficient
+            found.append(value)
+        return np.array(found, np.float64).reshape(t.shape)
+    value = np.full_like(t, first)
+    for coefficient in rest:
+        np.multiply(value, t, value)
+        np.add(value, coefficient, value)
+    return value
+
+
+def on_interval(coefficients: Sequence[float], low: float, high: float, x: Any) -> Any:
+    """Return the values of a polynomial in ``t``, which goes from -1 to 1 as `x` goes from `low` to `high`."""
+    return polynomial(coefficients, (x - (low + high) / 2.0) * (2.0 / (high - low)))
+
+
+def by_ranges(ranges: Sequence[Range], x: Any, *others: Any) -> Any:
+    """Return the values of functions, each in its range of `x`.
+
+    Parameters
+    ----------
+    ranges : sequence of (float, function)
+        Pairs of the upper end of a range, which does not belong to it, and the function there. They
+        rise; the last function is also that of NaN, whatever its end is.
+    x : array of float64
+        Chooses the ranges.
+    *others : array of float64
+        Further operands of the functions, of the same shape.
+    """
+    ends = [end for end, _ in ranges[:-1]]
+    which = np.searchsorted(ends, x, side="right")
+    first, last = (int(which.min()), int(which.max())) if x.size else (0, 0)
+    if first == last:
+        return ranges[first][1](x, *others)
+    out = np.empty_like(x)
+    for i in range(first, last + 1):
+        places = np.flatnonzero(which == i)
+        if places.size:
+            out[places] = ranges[i][1](*[one[places] for one in (x, *others)])
+    return out
+
+
+def kernel(function: Function, arity: int = 1) -> Callable[..., None]:
+    """Return the kernel ``kernel(*inputs, out, *attrs)`` of a function of float64 arrays."""
+    return partial(_fill, function, arity, np.float64)
+
+
+def short_kernel(function: Function, arity: int = 1) -> Callable[..., None]:
+    """Return the same, which computes float16 and float32 in float32: faster, and a few ulps less exact."""
+    return partial(_fill, function, arity, None)
+
+
+def _fill(function: Function, arity: int, dtype: Any, *operands: Any) -> None:
+    inputs, out, attrs = operands[:arity], operands[arity], operands[arity + 1 :]
+    if dtype is None:
+        dtype = np.float32 if out.dtype.char in "ef" else np.float64
+    rows = [np.broadcast_to(one, out.shape).reshape(-1) for one in inputs]
+    direct = out.flags.c_contiguous
+    target = out.reshape(-1) if direct else np.empty(out.size, out.dtype)
+    with np.errstate(all="ignore"):
+        for start in range(0, out.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            parts = [row[block].astype(dtype, copy=False) for row in rows]
+            np.copyto(target[block], function(*parts, *attrs), casting="unsafe")
+        if not direct:
+            out[...] = target.reshape(out.shape)

@@ -1,0 +1,183 @@
+"""The gamma function's logarithm, its derivatives of all orders, and the beta function."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reactgrad._errors import DTypeError, GradientError
+from reactgrad.backend.numpy import _beta, _gamma
+from reactgrad.nodes._handle import apply
+from reactgrad.ops._chain import times
+from reactgrad.ops._elementwise import exp, negative, public
+from reactgrad.ops.special._form import smooth, with_kernels
+from reactgrad.ops.special._smooth import XLOG1PY, XLOGY
+
+
+def _polygamma_rule(g: Any, ans: Any, x: Any, n: int) -> Any:
+    return times(g, polygamma(n + 1, x))
+
+
+def _density(g: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
+    logarithm = apply(XLOGY, (a - 1.0, x)) + apply(XLOG1PY, (b - 1.0, negative(x)))
+    return times(g, exp(logarithm - betaln(a, b)))
+
+
+def _by_parameter(g: Any, ans: Any, *operands: Any) -> Any:
+    raise GradientError(
+        "betainc has a derivative by x only; that by a and b is no elementary function. Detach them, "
+        "betainc(a.detach(), b.detach(), x), or wrap a formula of your own in rg.lift(..., vjp=...)."
+    )
+
+
+GAMMALN: Final = smooth("gammaln", lambda g, ans, x: times(g, polygamma(0, x)))
+POLYGAMMA: Final = smooth("polygamma", _polygamma_rule)
+BETALN: Final = smooth(
+    "betaln",
+    lambda g, ans, a, b: times(g, apply(DIGAMMA_FALL, (a, b))),
+    lambda g, ans, a, b: times(g, apply(DIGAMMA_FALL, (b, a))),
+)
+BETA: Final = smooth(
+    "beta",
+    lambda g, ans, a, b: times(times(g, ans), apply(DIGAMMA_FALL, (a, b))),
+    lambda g, ans, a, b: times(times(g, ans), apply(DIGAMMA_FALL, (b, a))),
+)
+DIGAMMA_FALL: Final = smooth(
+    "digamma_fall",
+    lambda g, ans, a, b: times(g, polygamma(1, a) - polygamma(1, a + b)),
+    lambda g, ans, a, b: -times(g, polygamma(1, a + b)),
+)
+BETAINC: Final = smooth("betainc", _by_parameter, _by_parameter, _density)
+
+with_kernels(_gamma.register, 100.0, GAMMALN, POLYGAMMA)
+with_kernels(_beta.register, 300.0, BETALN, BETA, DIGAMMA_FALL, BETAINC)
+
+# fmt: off
+gammaln = public(GAMMALN, 1, "Logarithm of the absolute value of the gamma function, accurate near its zeros at 1 and 2.", "[5.0, 0.5] -> [3.17805383 0.57236494]", __name__)
+betaln  = public(BETALN,  2, "Logarithm of the absolute value of the beta function, for large numbers, too.", "[2.0], 3.0 -> [-2.48490665]", __name__)
+beta    = public(BETA,    2, "Beta function, gamma(x) gamma(y) / gamma(x + y).", "[2.0], 3.0 -> [0.08333333]", __name__)
+# fmt: on
+lgamma = gammaln
+
+
+def polygamma(n: int, x: Any, /) -> Any:
+    """Return the derivative of order `n` of the digamma function.
+
+    Parameters
+    ----------
+    n : int
+        The order; 0 for ``digamma`` itself.
+    x : Var or array_like
+        Any shape; real numbers, integers give floats.
+
+    Returns
+    -------
+    Var
+        In the shape of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `n` is no integer from 0; for complex numbers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.polygamma(1, [1.0, 2.0])
+    >>> print(y.value)
+    [1.64493407 0.64493407]
+    """
+    if not hasattr(n, "__index__") or isinstance(n, bool) or n < 0:
+        raise DTypeError(
+            f"polygamma({n!r}, x): the order is an integer from 0, which stays as it is."
+        )
+    return apply(POLYGAMMA, (x,), (int(n),))
+
+
+def digamma(x: Any, /) -> Any:
+    """Return the derivative of the logarithm of the gamma function.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; real numbers, integers give floats.
+
+    Returns
+    -------
+    Var
+        In the shape of `x`. NaN at negative integers.
+
+    Raises
+    ------
+    DTypeError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.digamma([1.0, 2.0])
+    >>> print(y.value)
+    [-0.57721566  0.42278434]
+    """
+    return apply(POLYGAMMA, (x,), (0,))
+
+
+def trigamma(x: Any, /) -> Any:
+    """Return the derivative of the digamma function.
+
+    Parameters
+    ----------
+    x : Var or array_like
+        Any shape; real numbers, integers give floats.
+
+    Returns
+    -------
+    Var
+        In the shape of `x`.
+
+    Raises
+    ------
+    DTypeError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.trigamma([1.0, 2.0])
+    >>> print(y.value)
+    [1.64493407 0.64493407]
+    """
+    return apply(POLYGAMMA, (x,), (1,))
+
+
+def betainc(a: Any, b: Any, x: Any, /) -> Any:
+    """Return the regularized incomplete beta function, the probability below `x` of a beta distribution.
+
+    Parameters
+    ----------
+    a, b : Var or array_like
+        Positive numbers, of shapes that broadcast with `x`.
+    x : Var or array_like
+        Numbers from 0 to 1.
+
+    Returns
+    -------
+    Var
+        Of the broadcast shape; NaN outside of these ranges.
+
+    Raises
+    ------
+    GradientError
+        If a gradient by `a` or `b` is asked for.
+
+    Examples
+    --------
+    >>> import reactgrad as rg
+    >>> with rg.Graph():
+    ...     y = rg.betainc(2.0, 3.0, [0.25, 0.5])
+    >>> print(y.value)
+    [0.26171875 0.6875    ]
+    """
+    return apply(BETAINC, (a, b, x))
